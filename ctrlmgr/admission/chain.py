@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ctrlmgr.admission.plugin import Decision, Plugin, Registration, registered
+from ctrlmgr.admission.plugin import Decision, Plugin, Registration
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import Attributes, Verb
@@ -28,8 +28,7 @@ class _Link(NamedTuple):
 
     decide: Callable[[Attributes], Decision]
     times: AdmissionTimes
-    plugin: str
-    goes_by: Registration | None
+    plugin: Plugin
 
 
 class _Step:
@@ -39,15 +38,19 @@ class _Step:
         """Call `links` in their order."""
         self.links = tuple(links)
         self.times = times
-        self._registrations = tuple(dict.fromkeys(each.goes_by for each in links if each.goes_by is not None))
+        wanted = (each.plugin.goes_by for each in links)
+        self._registrations = tuple(dict.fromkeys(each for each in wanted if each is not None))
         self._awake: dict[tuple[Registration, ...], tuple[_Link, ...]] = {}
 
     def awake(self, attributes: Attributes) -> tuple[_Link, ...]:
         """Return those that have something to do: what they go by is there."""
-        there = registered(self._registrations, attributes)
+        objects, namespace = attributes.view.list, attributes.namespace
+        there = tuple(
+            [each for each in self._registrations if objects(each.resource, namespace if each.of_namespace else None)]
+        )
         links = self._awake.get(there)
         if links is None:
-            links = tuple(each for each in self.links if each.goes_by is None or each.goes_by in there)
+            links = tuple(each for each in self.links if each.plugin.goes_by in (None, *there))
             self._awake[there] = links
         return links
 
@@ -55,7 +58,6 @@ class _Step:
 class _Route(NamedTuple):
     mutating: _Step
     validating: _Step
-    plugins: tuple[Plugin, ...]
 
 
 class Chain:
@@ -76,10 +78,7 @@ class Chain:
     def wants_object(self, attributes: Attributes) -> bool:
         """Whether any plugin that looks at this write needs its object."""
         route = self._route(attributes.resource, attributes.subresource, attributes.operation)
-        return any(
-            (plugin.goes_by is None or registered([plugin.goes_by], attributes)) and plugin.wants_object(attributes)
-            for plugin in route.plugins
-        )
+        return any(link.plugin.wants_object(attributes) for step in route for link in step.awake(attributes))
 
     def admit(self, attributes: Attributes) -> Operation[None]:
         """Have the object changed; raises what a plugin refuses it with."""
@@ -100,13 +99,13 @@ class Chain:
     def _pass(self, step: _Step, attributes: Attributes) -> Operation[None]:
         now = self._clock.monotonic
         start = began = now()
-        for decide, times, plugin, _ in step.awake(attributes):
+        for decide, times, plugin in step.awake(attributes):
             try:
                 waiting = decide(attributes)
                 if waiting is not None:
                     yield from waiting
             except ApiError as error:
-                error.refused_by = error.refused_by or plugin
+                error.refused_by = error.refused_by or plugin.name
                 ended = now()
                 times.observe(ended - began, rejected=True)
                 step.times.observe(ended - start, rejected=True)
@@ -130,7 +129,6 @@ class Chain:
             route = _Route(
                 self._step("admit", operation, mutating),
                 self._step("validate", operation, validating),
-                tuple(asked),
             )
             self._routes[key] = route
         return route
@@ -138,10 +136,7 @@ class Chain:
     def _step(
         self, type_: str, operation: Verb, hooks: Sequence[tuple[Plugin, Callable[[Attributes], Decision]]]
     ) -> _Step:
-        links = [
-            _Link(decide, self._timed(plugin.name, type_, operation), plugin.name, plugin.goes_by)
-            for plugin, decide in hooks
-        ]
+        links = [_Link(decide, self._timed(plugin.name, type_, operation), plugin) for plugin, decide in hooks]
         return _Step(links, self._timed("", type_, operation))
 
     def _timed(self, name: str, type_: str, operation: Verb) -> AdmissionTimes:

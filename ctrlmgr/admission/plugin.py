@@ -8,7 +8,6 @@ commands (`engine.operations`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from ctrlmgr.api.resource import Resource
@@ -25,12 +24,6 @@ class Registration(NamedTuple):
     resource: Resource
     of_namespace: bool = False
     """Whether only those in the namespace of the write do."""
-
-
-def registered(wanted: Sequence[Registration], attributes: Attributes) -> tuple[Registration, ...]:
-    """Return those of which there is any object for a write; asked at each, for as many kinds as plugins go by."""
-    objects, namespace = attributes.view.list, attributes.namespace
-    return tuple([each for each in wanted if objects(each.resource, namespace if each.of_namespace else None)])
 
 
 class Plugin:

@@ -53,6 +53,8 @@ class Attributes(msgspec.Struct):
 
     kind: Kind
     """What is written to; for a subresource the kind it belongs to."""
+    resource: Resource
+    """The group and plural of `kind`."""
     namespace: str
     """Empty for cluster-scoped kinds; for a Namespace its own name."""
     name: str
@@ -97,11 +99,6 @@ class Attributes(msgspec.Struct):
     is_reinvocation: bool = False
     """Whether this is the second time that `admit` is called in this attempt."""
     _home: Object | None = None
-
-    @property
-    def resource(self) -> Resource:
-        """The group and plural of `kind`."""
-        return self.kind.resource
 
     @property
     def home(self) -> Object | None:

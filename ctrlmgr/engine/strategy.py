@@ -31,6 +31,7 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.validation.names import NameCheck, subdomain_name
 from ctrlmgr.eventlog.event import Proposal
+from ctrlmgr.schema.codec import Part
 
 
 class View(Protocol):
@@ -99,6 +100,8 @@ class Context:
     """What else is known of the user."""
     is_quiet: bool = False
     """Whether `validate` has seen that there is nothing to warn of."""
+    spec: Part | None = None
+    """Where `validate` has seen a spec that it may know how to write."""
 
 
 class Strategy:

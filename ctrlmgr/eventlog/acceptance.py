@@ -37,14 +37,10 @@ def refusal(proposal: Proposal, slot: Slot) -> ApiError | None:
 
 def namespace_refusal(proposal: Proposal, slot: Slot) -> ApiError | None:
     """Return why `proposal` cannot be made within what is at its Namespace's `slot`; None if it can."""
-    if proposal.within is None:
+    if proposal.within is None or (slot.exists and proposal.within == slot.head):
         return None
-    name = proposal.object.namespace
-    if not slot.exists:
-        return NotFound(f'{NAMESPACES} "{name}" not found')
-    if proposal.within != slot.head:
-        return modified(f'{NAMESPACES} "{name}"', proposal.within, slot.head)
-    return None
+    what = f'{NAMESPACES} "{proposal.object.namespace}"'
+    return modified(what, proposal.within, slot.head) if slot.exists else NotFound(f"{what} not found")
 
 
 def already_exists(obj: Object) -> AlreadyExists:

@@ -35,6 +35,7 @@ class Write:
         name = (states[0] or states[1] or {"metadata": {}})["metadata"].get("name", "")
         self.attributes = Attributes(
             kind,
+            kind.resource,
             "default" if kind.namespaced else name if kind.name == "Namespace" else "",
             name,
             operation or by_state.get((new is not None, old is not None), Verb.CONNECT),

@@ -170,6 +170,7 @@ class Stage:
         metadata = new["metadata"]
         return Attributes(
             self.kind,
+            self.kind.resource,
             "",
             metadata["name"],
             operation,

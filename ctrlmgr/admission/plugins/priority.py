@@ -5,7 +5,7 @@ Rules come from Kubernetes' `plugin/pkg/admission/priority/admission.go`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
@@ -17,6 +17,7 @@ from ctrlmgr.engine.attributes import Attributes, Verb
 
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "priorityclasses")
 
+_COMPUTED = ("priority", "preemptionPolicy")
 _PREEMPTION_POLICY = "PreemptLowerPriority"
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """Classes that pods may name before their objects are made."""
@@ -68,15 +69,11 @@ class Priority(Plugin):
         if attributes.resource != PODS:
             return
         spec = attributes.fields.setdefault("spec", {})
-        given = _chosen(spec)
         if attributes.operation is Verb.CREATE:
-            _set_priority(attributes, spec, self._class_of(attributes, spec.get("priorityClassName") or ""))
+            changes = _ranked(attributes, spec, self._class_of(attributes, spec.get("priorityClassName") or ""))
         else:
-            before = (attributes.old or {}).get("spec") or {}
-            for field in ("priority", "preemptionPolicy"):
-                if spec.get(field) is None and before.get(field) is not None:
-                    spec[field] = before[field]
-        if _chosen(spec) != given:
+            changes = _kept(spec, (attributes.old or {}).get("spec") or {})
+        if changes:
             attributes.changed(self.name)
 
     def _class_of(self, attributes: Attributes, name: str) -> _Rank:
@@ -100,25 +97,29 @@ class Priority(Plugin):
                 raise attributes.forbidden(detail)
 
 
-def _chosen(spec: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """Return what the plugin may set."""
-    return spec.get("priorityClassName"), spec.get("priority"), spec.get("preemptionPolicy")
+def _kept(spec: dict[str, Any], before: Mapping[str, Any]) -> bool:
+    """Have a changed pod keep what it leaves out; return whether that changes it."""
+    left = [field for field in _COMPUTED if spec.get(field) is None and before.get(field) is not None]
+    spec.update({field: before[field] for field in left})
+    return bool(left)
 
 
-def _set_priority(attributes: Attributes, spec: dict[str, Any], found: _Rank) -> None:
+def _ranked(attributes: Attributes, spec: dict[str, Any], found: _Rank) -> bool:
+    """Give a new pod what its class comes to; return whether that changes it."""
     class_name, priority, policy = found
-    given = spec.get("priority")
+    given = spec.get("priorityClassName"), spec.get("priority"), spec.get("preemptionPolicy")
+    _, value, preemption = given
     computed = "must not be provided in pod spec; priority admission controller computed"
-    if given is not None and given != priority:
-        detail = f"the integer value of priority ({given}) {computed} {priority} from the given PriorityClass name"
+    if value is not None and value != priority:
+        detail = f"the integer value of priority ({value}) {computed} {priority} from the given PriorityClass name"
         raise attributes.forbidden(detail)
-    given = spec.get("preemptionPolicy")
-    if given is not None and given != policy:
-        detail = f"the string value of PreemptionPolicy ({given}) {computed} {policy} from the given PriorityClass name"
-        raise attributes.forbidden(detail)
+    if preemption is not None and preemption != policy:
+        said = f"the string value of PreemptionPolicy ({preemption})"
+        raise attributes.forbidden(f"{said} {computed} {policy} from the given PriorityClass name")
     if class_name:
         spec["priorityClassName"] = class_name
     spec["priority"], spec["preemptionPolicy"] = priority, policy
+    return given != (class_name or given[0], priority, policy)
 
 
 def _priority_class(attributes: Attributes, class_name: str) -> _Rank:

@@ -67,7 +67,7 @@ def admit_body(
     body.setdefault("metadata", {}).setdefault("namespace", request.target.namespace)
     attributes = request.attributes(ctx, Verb.CREATE, body, None, gvk)
     if asked is not None:
-        attributes.kind, attributes.subresource = asked, ""
+        attributes.kind, attributes.resource, attributes.subresource = asked, asked.resource, ""
     yield from request.admission.admit(attributes)
     yield from request.admission.validate(attributes)
     request.warnings += ctx.warnings  # what changes the object is an attempt with warnings of its own

@@ -147,5 +147,5 @@ def _refuse_if_taken(request: Request, decision: Decision) -> None:
 def _answer(request: Request, decision: Decision, events: Sequence[Event]) -> Operation[Answer]:
     obj = decision.object if decision.shown is None or not events else events[decision.shown].object
     shown = (yield from request.shown(obj)) if obj is not None else None
-    changed_by = tuple(each.what for each in decision.changed_by)
+    changed_by = tuple([each.what for each in decision.changed_by])
     return Answer(decision.code, shown, decision.status, tuple(decision.warnings), request.annotations, changed_by)

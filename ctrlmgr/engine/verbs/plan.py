@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from ctrlmgr.api.field import FieldError, refuse
-from ctrlmgr.api.object import Object
+from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kinds import Kinds
@@ -21,7 +21,7 @@ from ctrlmgr.engine.managedfields import FieldManager
 from ctrlmgr.engine.options import Body, WriteOptions
 from ctrlmgr.engine.verbs.patching import told
 from ctrlmgr.errors import Invalid
-from ctrlmgr.schema.codec import OtherVersion
+from ctrlmgr.schema.codec import OtherVersion, Part
 
 LARGE: Final = 64 * 1024
 """Bytes beyond which decoding, patching and validating are not done where others wait for it."""
@@ -140,6 +140,14 @@ class Plan:
         if self._to_stored is not None:
             fields = self._to_stored(fields)
         return Object(self.storage, self._encode(fields))
+
+    def created(self, fields: Unstructured, spec: Part | None = None) -> Object:
+        """Do the same for one without a resourceVersion; its metadata need not be read again, nor its spec written."""
+        if self._to_stored is not None:
+            return self.encode(fields)
+        metadata = fields["metadata"]
+        known = msgspec.convert(metadata, ObjectMeta) if all(metadata.values()) else None  # what is empty is left out
+        return Object(self.storage, self._encode(fields, spec), 0, known)
 
     def refuse(self, name: str, errors: list[FieldError]) -> Invalid:
         """Return the 422 for what is wrong with an object of this kind."""

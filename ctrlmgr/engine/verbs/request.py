@@ -161,9 +161,11 @@ class Request:
         name = target.name
         if not name and obj is not None:
             name = (obj.get("metadata") or {}).get("name") or ""
+        resource = kind.resource
         attributes = Attributes(
             kind,
-            target.namespace if kind.namespaced or kind.resource != NAMESPACES else name,
+            resource,
+            target.namespace if kind.namespaced or resource != NAMESPACES else name,
             name,
             operation,
             self.requester,

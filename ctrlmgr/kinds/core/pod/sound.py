@@ -2,6 +2,7 @@
 
 Guarantees:
 - Only what was checked without an error or a warning is remembered, under all of the pod that these checks read.
+- How its spec is written is remembered with it: the bytes are those that encoding it once more would make.
 - The volume of an account's token has another name in each pod. It counts as the same name: no rule tells two valid
   names of one length apart, and every place that has the name is compared. A second such volume keeps its name.
 - What is remembered is bounded in bytes.
@@ -12,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -29,18 +30,37 @@ _encode = msgspec.json.Encoder().encode
 class Sight:
     """What is known of all pods that look alike."""
 
-    __slots__ = ("is_sound",)
+    __slots__ = ("is_sound", "spec")
 
     def __init__(self) -> None:
         """Know nothing yet."""
         self.is_sound = False
         """Whether such a pod was found to be without errors, and nothing to warn of."""
+        self.spec: bytes | None = None
+        """How its spec is stored, with `_ANY_TOKEN_VOLUME` for the name of the token's volume."""
+
+
+class Seen(NamedTuple):
+    """One pod by the looks of it: a `schema.codec.Part`."""
+
+    sight: Sight
+    token_volume: bytes
+    """Empty for none."""
+
+    def text(self) -> bytes | None:
+        """Return how its spec is stored, if that is known."""
+        spec, name = self.sight.spec, self.token_volume
+        return spec.replace(_ANY_TOKEN_VOLUME, name) if spec is not None and name else spec
+
+    def learn(self, text: bytes) -> None:
+        """Remember how its spec is stored."""
+        self.sight.spec = text.replace(self.token_volume, _ANY_TOKEN_VOLUME) if self.token_volume else text
 
 
 _remembered = lru_cache(maxsize=_ENTRIES)(lambda _looks: Sight())
 
 
-def sight_of(pod: Mapping[str, Any]) -> Sight | None:
+def sight_of(pod: Mapping[str, Any]) -> Seen | None:
     """Return what is known of a pod with its defaults; None for one that is not remembered.
 
     That is a large one, and one whose name matters: the claim of an ephemeral volume is called after it.
@@ -49,11 +69,12 @@ def sight_of(pod: Mapping[str, Any]) -> Sight | None:
     looks = _encode((spec, annotations) if annotations else spec)
     if len(looks) > _LONGEST:
         return None
-    token_volume = ""
+    token_volume = b""
     for volume in spec.get("volumes") or ():
         if volume.get("ephemeral") is not None:
             return None
         name = volume.get("name") or ""
         if not token_volume and _is_token_volume(name):
-            token_volume = name
-    return _remembered(looks.replace(token_volume.encode(), _ANY_TOKEN_VOLUME) if token_volume else looks)
+            token_volume = name.encode()
+            looks = looks.replace(token_volume, _ANY_TOKEN_VOLUME)
+    return Seen(_remembered(looks), token_volume)

@@ -120,8 +120,9 @@ class PodStrategy(Strategy):
         """Check spec and annotations, unless only the status is written."""
         if ctx.subresource == "status":
             return []
-        sight = sight_of(obj) if ctx.old is None else None
-        if sight is not None and sight.is_sound:
+        seen = sight_of(obj) if ctx.old is None else None
+        ctx.spec = seen
+        if seen is not None and seen.sight.is_sound:
             ctx.is_quiet = True
             return []
         errors = validate_pod(obj)
@@ -130,8 +131,8 @@ class PodStrategy(Strategy):
         errors += validate_new_pod(obj)
         if not errors:
             ctx.is_quiet = not pod_warnings(obj, ROOT)
-            if sight is not None:
-                sight.is_sound = ctx.is_quiet
+            if seen is not None:
+                seen.sight.is_sound = ctx.is_quiet
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:

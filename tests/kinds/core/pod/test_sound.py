@@ -6,11 +6,18 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+import msgspec
 import pytest
 
+from ctrlmgr.admission.registry import new_chain
+from ctrlmgr.api.object import Object
+from ctrlmgr.authorization.authorizer import AlwaysAllow
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.kinds.core.pod import validation
-from ctrlmgr.kinds.core.pod.sound import sight_of
-from tests.engine.stage import Stage
+from ctrlmgr.kinds.core.pod.sound import Sight, sight_of
+from ctrlmgr.settings.admission import AdmissionSettings
+from tests.engine.stage import Stage, builtin_kinds
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -34,8 +41,14 @@ def changed(change: Change) -> dict[str, Any]:
     return other
 
 
+def seen(pod: dict[str, Any]) -> Sight:
+    found = sight_of(pod)
+    assert found is not None
+    return found.sight
+
+
 def test_pods_of_one_template_are_one_whatever_they_and_their_token_volumes_are_called() -> None:
-    assert sight_of(pod()) is sight_of(pod("api", "xxxxx"))
+    assert seen(pod()) is seen(pod("api", "xxxxx"))
 
 
 @pytest.mark.parametrize(
@@ -50,14 +63,14 @@ def test_pods_of_one_template_are_one_whatever_they_and_their_token_volumes_are_
     ],
 )
 def test_a_pod_that_differs_is_another(change: Change) -> None:
-    assert sight_of(changed(change)) is not sight_of(pod())
+    assert seen(changed(change)) is not seen(pod())
 
 
 def test_two_volumes_of_one_name_are_not_two_volumes() -> None:
     two, twice = pod(), pod()
     two["spec"]["volumes"].append({"name": "kube-api-access-zzzzz", "emptyDir": {}})
     twice["spec"]["volumes"].append({"name": "kube-api-access-b2c4d", "emptyDir": {}})
-    assert sight_of(two) is not sight_of(twice)
+    assert seen(two) is not seen(twice)
 
 
 @pytest.mark.parametrize(
@@ -120,3 +133,50 @@ def test_a_warning_is_given_every_time(checks: list[str]) -> None:
 def test_a_name_is_warned_of_though_the_pod_is_known() -> None:
     stage = _stage()
     assert [_send(stage, name, "dotted") for name in ("a", "b.c")] == [(201, 0), (201, 1)]
+
+
+def _stored(stage: Stage, name: str, spec: dict[str, Any]) -> tuple[bytes, bytes]:
+    """Create a pod; returns its body as it is stored, and as its codec writes what that says."""
+    response = stage.send(
+        "POST", PODS, {"metadata": {"name": name, "annotations": {"a": "<&>"}}, "spec": deepcopy(spec)}
+    )
+    assert response.code == 201
+    body = stage.log.events_after(stage.log.head().revision - 1)[0].object.body
+    kind = stage.kinds.by_gvk(GroupVersionKind("", "v1", "Pod"))
+    assert kind is not None
+    return body, kind.codec.encode(msgspec.json.decode(body))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"containers": [{"name": "c", "image": "plain"}]},
+        {"containers": [{"name": "c", "image": "i", "args": ["<kube-api-access-b2c4d&>", "\u2028", "\\0"]}]},
+        {
+            "containers": [{"name": "c", "image": "i", "volumeMounts": [{"name": "z", "mountPath": "/z"}]}],
+            "volumes": [{"name": "z", "emptyDir": {"sizeLimit": "1024Mi"}}],
+            "tolerations": [{"operator": "Exists"}],
+        },
+    ],
+)
+def test_a_spec_that_is_known_is_stored_as_if_it_were_not(spec: dict[str, Any]) -> None:
+    stage = Stage(admission=new_chain(builtin_kinds(), SystemClock(), AdmissionSettings(), AlwaysAllow()))
+    stage.namespace("shop")
+    stage.send("POST", "/api/v1/namespaces/shop/serviceaccounts", {"metadata": {"name": "default"}})
+    for name in ("first", "second", "third"):
+        body, written_anew = _stored(stage, name, spec)
+        assert body == written_anew
+    assert b"kube-api-access-" in body
+
+
+def test_what_is_known_of_new_metadata_is_what_the_body_says() -> None:
+    stage = _stage()
+    for name, more in (
+        ("a", {}),
+        ("b", {"labels": {"z": "1", "a": "2"}, "annotations": {}}),
+        ("c", {"finalizers": []}),
+    ):
+        body = {"metadata": {"name": name, **more}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        assert stage.send("POST", PODS, body).code == 201
+        stored = stage.log.events_after(stage.log.head().revision - 1)[0].object
+        assert stored.metadata == Object(stored.resource, stored.body).metadata
