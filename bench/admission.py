@@ -28,7 +28,7 @@ from ctrlmgr.admission.registry import PLUGINS
 ASKED = 300
 """Single requests whose median time is taken."""
 STARTS = 6
-TURNS = 3
+TURNS = 5
 NO_CONTROLLERS = ("--controllers", "namespace-controller")
 ALL_OFF = ("--disable-admission-plugins", ",".join(entry.name for entry in PLUGINS if entry.is_default))
 

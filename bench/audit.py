@@ -36,6 +36,8 @@ from ctrlmgr.settings import Settings
 from ctrlmgr.settings.audit import AuditSettings
 
 TIMES = 5
+ROUNDS = 24
+"""More would fill the range of ClusterIPs."""
 USERS = ("written", "let-off")
 WRITTEN = 5000
 """Requests of which the steps of audit are timed by themselves; fewer than wait for the database at most."""
@@ -60,7 +62,7 @@ def compared(served: Served, method: str, path: str, body: str, expect: int) -> 
     """Return what a request costs (microseconds of processor time) that is written down, and one that is let off."""
     asked = (served._replace(token=user) for user in USERS)
     written, let_off = (Asking(each, each.request(method, path, body), expect) for each in asked)
-    return in_turns(written, let_off)
+    return in_turns(written, let_off, ROUNDS)
 
 
 class Asked:
