@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -83,10 +83,23 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(folder: Path, *options: str) -> Iterator[Served]:
-    """Run `ctrlmgr serve` with its data in `folder` until the block ends; ready when the block begins."""
+def serving(folder: Path, *options: str, under: Sequence[str] = ()) -> Iterator[Served]:
+    """Run `ctrlmgr serve` with its data in `folder` until the block ends; ready when the block begins.
+
+    `under` is a command that runs it.
+    """
     port = free_port()
-    command = [sys.executable, "-m", "ctrlmgr", "serve", "--data-dir", str(folder), "--listen", f"127.0.0.1:{port}"]
+    command = [
+        *under,
+        sys.executable,
+        "-m",
+        "ctrlmgr",
+        "serve",
+        "--data-dir",
+        str(folder),
+        "--listen",
+        f"127.0.0.1:{port}",
+    ]
     with running([*command, "--log-level", "warning", *options], folder / "serve.log") as process:
         config = _wait(process, folder / "kubeconfig")
         where = urlsplit(config["clusters"][0]["cluster"]["server"])
