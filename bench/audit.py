@@ -114,16 +114,21 @@ def let_off(folder: Path) -> float:
     return 1e6 * (process_time() - before) / WRITTEN
 
 
+def options(folder: Path) -> Sequence[str]:
+    """Return what to serve with, having put into `folder` the policy and the tokens of `USERS`: their names."""
+    policy, tokens = folder / "policy.json", folder / "tokens.csv"
+    policy.write_text(json.dumps(POLICY))
+    tokens.write_text("".join(f'{user},{user},{user},"{MASTERS}"\n' for user in USERS))
+    tokens.chmod(0o600)
+    log = ("--audit-log-path", str(folder / "audit.log"))
+    return ("--audit-policy-file", str(policy), *log, "--token-auth-file", str(tokens), *QUIET)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the benchmark."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        policy, tokens = folder / "policy.json", folder / "tokens.csv"
-        policy.write_text(json.dumps(POLICY))
-        tokens.write_text("".join(f'{user},{user},{user},"{MASTERS}"\n' for user in USERS))
-        tokens.chmod(0o600)
-        flags = ("--audit-policy-file", str(policy), "--audit-log-path", str(folder / "audit.log"), *QUIET)
-        with serving(folder, *flags, "--token-auth-file", str(tokens)) as served:
+        with serving(folder, *options(folder)) as served:
             body = json.dumps({"metadata": {"name": "read"}, "data": {"a": "b"}}).encode()
             served.open("POST", "/api/v1/namespaces/default/configmaps", body)
             creates = compared(served, "POST", SERVICES, json.dumps(SERVICE), 201)

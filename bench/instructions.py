@@ -17,11 +17,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.admission import ALL_OFF, KINDS, NO_CONTROLLERS, prepare
-from bench.audit import POLICY, SERVICES, USERS
+from bench.audit import SERVICES, USERS, options
 from bench.report import Claim, report
 from bench.support.https_load import Load, measure
 from bench.support.served import Served, serving
-from ctrlmgr.authentication.user import MASTERS
 
 CLIENTS = 16
 SHORT, LONG = 4.0, 20.0
@@ -98,14 +97,7 @@ def of_audit() -> Claim:
     """Compare creates of Services that are written down with those that are let off."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        policy, tokens = folder / "policy.json", folder / "tokens.csv"
-        policy.write_text(json.dumps(POLICY))
-        tokens.write_text("".join(f'{user},{user},{user},"{MASTERS}"\n' for user in USERS))
-        tokens.chmod(0o600)
-        flags = ("--audit-policy-file", str(policy), "--audit-log-path", str(folder / "audit.log"))
-        with serving(
-            folder, *flags, "--token-auth-file", str(tokens), *NO_CONTROLLERS, under=counted(folder)
-        ) as served:
+        with serving(folder, *options(folder), under=counted(folder)) as served:
             counting, body = Counting(served, folder), KINDS["Services"][1]
             written, let_off = (counting.of_create(served._replace(token=user), SERVICES, body) for user in USERS)
     return Claim("create of a Service, audited at Metadata", written, let_off, 1.05, "each", at_most=True)
