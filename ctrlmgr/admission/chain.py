@@ -15,10 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ctrlmgr.admission.plugin import Decision, Plugin, Registration
-from ctrlmgr.api.resource import Resource
+from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.strategy import State
 from ctrlmgr.errors import ApiError
 from ctrlmgr.metrics import QUICK, AdmissionTimes
 
@@ -31,33 +32,59 @@ class _Link(NamedTuple):
     plugin: Plugin
 
 
-class _Step:
-    """The hooks of one half of admission that one kind of write meets."""
+class _Step(NamedTuple):
+    """One half of admission, as one write meets it."""
 
-    def __init__(self, links: Sequence[_Link], times: AdmissionTimes) -> None:
-        """Call `links` in their order."""
-        self.links = tuple(links)
-        self.times = times
-        wanted = (each.plugin.goes_by for each in links)
-        self._registrations = tuple(dict.fromkeys(each for each in wanted if each is not None))
-        self._awake: dict[tuple[Registration, ...], tuple[_Link, ...]] = {}
+    links: tuple[_Link, ...]
+    times: AdmissionTimes | None
+    """None: no plugin looks at such writes."""
 
-    def awake(self, attributes: Attributes) -> tuple[_Link, ...]:
-        """Return those that have something to do: what they go by is there."""
-        objects, namespace = attributes.view.list, attributes.namespace
-        there = tuple(
-            [each for each in self._registrations if objects(each.resource, namespace if each.of_namespace else None)]
-        )
-        links = self._awake.get(there)
-        if links is None:
-            links = tuple(each for each in self.links if each.plugin.goes_by in (None, *there))
-            self._awake[there] = links
-        return links
+    def by(self, there: Sequence[Registration]) -> _Step:
+        """Return the same with what has something to do where these registrations have objects."""
+        return self._replace(links=tuple(each for each in self.links if each.plugin.goes_by in (None, *there)))
 
 
-class _Route(NamedTuple):
+class _Steps(NamedTuple):
+    """Both halves."""
+
     mutating: _Step
     validating: _Step
+
+
+class _Route:
+    """The hooks that one kind of write meets."""
+
+    def __init__(self, steps: _Steps) -> None:
+        """Call the links of `steps` in their order."""
+        self.steps = steps
+        wanted = (each.plugin.goes_by for step in steps for each in step.links)
+        self._registrations = tuple(dict.fromkeys(each for each in wanted if each is not None))
+        self._by: dict[tuple[Registration, ...], _Steps] = {}
+        self._last: tuple[State, Revision, str, _Steps] | None = None
+
+    def awake(self, attributes: Attributes) -> _Steps:
+        """Return the hooks that have something to do: what they go by is there.
+
+        Writes that are decided on one revision look for that once.
+        """
+        if not self._registrations:
+            return self.steps
+        view, namespace = attributes.view, attributes.namespace
+        revision, last = view.revision, self._last
+        if last is not None and last[1] == revision and last[0] is view and last[2] == namespace:
+            return last[3]
+        steps = self._steps(view, namespace)
+        self._last = (view, revision, namespace, steps)
+        return steps
+
+    def _steps(self, view: State, namespace: str) -> _Steps:
+        there = tuple(
+            [each for each in self._registrations if view.list(each.resource, namespace if each.of_namespace else None)]
+        )
+        steps = self._by.get(there)
+        if steps is None:
+            steps = self._by[there] = _Steps(self.steps.mutating.by(there), self.steps.validating.by(there))
+        return steps
 
 
 class Chain:
@@ -72,34 +99,32 @@ class Chain:
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Whether any plugin looks at such writes."""
-        route = self._route(resource, subresource, operation)
-        return bool(route.mutating.links or route.validating.links)
+        return any(step.links for step in self._route(resource, subresource, operation).steps)
 
     def wants_object(self, attributes: Attributes) -> bool:
         """Whether any plugin that looks at this write needs its object."""
-        route = self._route(attributes.resource, attributes.subresource, attributes.operation)
-        return any(link.plugin.wants_object(attributes) for step in route for link in step.awake(attributes))
+        return any(link.plugin.wants_object(attributes) for step in self._steps(attributes) for link in step.links)
 
     def admit(self, attributes: Attributes) -> Operation[None]:
         """Have the object changed; raises what a plugin refuses it with."""
-        step = self._route(attributes.resource, attributes.subresource, attributes.operation).mutating
-        if not step.links:
-            return
-        yield from self._pass(step, attributes)
+        yield from self._pass(self._steps(attributes).mutating, attributes)
         if attributes.should_reinvoke:
             attributes.is_reinvocation = True
-            yield from self._pass(step, attributes)
+            yield from self._pass(self._steps(attributes).mutating, attributes)
 
     def validate(self, attributes: Attributes) -> Operation[None]:
         """Have the object judged; raises what a plugin refuses it with."""
-        step = self._route(attributes.resource, attributes.subresource, attributes.operation).validating
-        if step.links:
-            yield from self._pass(step, attributes)
+        return self._pass(self._steps(attributes).validating, attributes)
+
+    def _steps(self, attributes: Attributes) -> _Steps:
+        return self._route(attributes.resource, attributes.subresource, attributes.operation).awake(attributes)
 
     def _pass(self, step: _Step, attributes: Attributes) -> Operation[None]:
+        if step.times is None:
+            return
         now = self._clock.monotonic
         start = began = now()
-        for decide, times, plugin in step.awake(attributes):
+        for decide, times, plugin in step.links:
             try:
                 waiting = decide(attributes)
                 if waiting is not None:
@@ -124,20 +149,17 @@ class Chain:
         route = self._routes.get(key)
         if route is None:
             asked = [plugin for plugin in self.plugins if plugin.handles(resource, subresource, operation)]
-            mutating = [(plugin, plugin.admit) for plugin in asked if plugin.mutates()]
-            validating = [(plugin, plugin.validate) for plugin in asked if plugin.validates()]
-            route = _Route(
-                self._step("admit", operation, mutating),
-                self._step("validate", operation, validating),
-            )
-            self._routes[key] = route
+            mutating = [(plugin, plugin.admit) for plugin in asked if plugin.mutates(resource)]
+            validating = [(plugin, plugin.validate) for plugin in asked if plugin.validates(resource)]
+            steps = _Steps(self._step("admit", operation, mutating), self._step("validate", operation, validating))
+            route = self._routes[key] = _Route(steps)
         return route
 
     def _step(
         self, type_: str, operation: Verb, hooks: Sequence[tuple[Plugin, Callable[[Attributes], Decision]]]
     ) -> _Step:
         links = [_Link(decide, self._timed(plugin.name, type_, operation), plugin) for plugin, decide in hooks]
-        return _Step(links, self._timed("", type_, operation))
+        return _Step(tuple(links), self._timed("", type_, operation) if links else None)
 
     def _timed(self, name: str, type_: str, operation: Verb) -> AdmissionTimes:
         """Return the times of a plugin (or, without a name, of the whole step), which routes share."""

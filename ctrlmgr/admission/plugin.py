@@ -53,12 +53,10 @@ class Plugin:
         """Raise an `ApiError` to refuse the write; the object is complete and stays as it is."""
         return None
 
-    @classmethod
-    def mutates(cls) -> bool:
-        """Whether there is an `admit` to call."""
-        return cls.admit is not Plugin.admit
+    def mutates(self, resource: Resource) -> bool:
+        """Whether there is an `admit` to call for what is of `resource`."""
+        return type(self).admit is not Plugin.admit
 
-    @classmethod
-    def validates(cls) -> bool:
-        """Whether there is a `validate` to call."""
-        return cls.validate is not Plugin.validate
+    def validates(self, resource: Resource) -> bool:
+        """Whether there is a `validate` to call for what is of `resource`."""
+        return type(self).validate is not Plugin.validate

@@ -54,20 +54,19 @@ class Priority(Plugin):
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Look at pods and at priority classes."""
-        return (
-            resource in (PODS, PRIORITY_CLASSES)
-            and not subresource
-            and operation
-            in (
-                Verb.CREATE,
-                Verb.UPDATE,
-            )
-        )
+        is_write = operation in (Verb.CREATE, Verb.UPDATE)
+        return is_write and resource in (PODS, PRIORITY_CLASSES) and not subresource
+
+    def mutates(self, resource: Resource) -> bool:
+        """Change pods."""
+        return resource == PODS
+
+    def validates(self, resource: Resource) -> bool:
+        """Judge priority classes."""
+        return resource == PRIORITY_CLASSES
 
     def admit(self, attributes: Attributes) -> None:
         """Set a new pod's priority; a changed pod keeps what it has."""
-        if attributes.resource != PODS:
-            return
         spec = attributes.fields.setdefault("spec", {})
         if attributes.operation is Verb.CREATE:
             changes = _ranked(attributes, spec, self._class_of(attributes, spec.get("priorityClassName") or ""))
@@ -87,7 +86,7 @@ class Priority(Plugin):
 
     def validate(self, attributes: Attributes) -> None:
         """Refuse a second default class."""
-        if attributes.resource != PRIORITY_CLASSES or not attributes.fields.get("globalDefault"):
+        if not attributes.fields.get("globalDefault"):
             return
         name = attributes.fields["metadata"].get("name")
         for each in attributes.view.list(PRIORITY_CLASSES):
