@@ -69,7 +69,7 @@ class Patch:
         """
         patched, problems = _KINDS[self._body.media_type](live, self._body.data, schema, self._directive)
         try:
-            fields, unknown = codec.read(patched)
+            fields, unknown = codec.read(patched, live)
         except BadRequest as error:
             raise _unreadable(_encode(patched).decode(), str(error)) from error
         except RecursionError as error:  # operations can nest what no document may
