@@ -44,17 +44,21 @@ def union(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def _joined(one: FieldSet, other: FieldSet) -> FieldSet:
-    result = dict(one)
+    result = one
     for element, node in other.items():
-        mine = result.get(element)
-        result[element] = node if mine is None else _union_below(mine, node)
+        mine = one.get(element)
+        both = node if mine is None else _union_below(mine, node)
+        if both is not mine:
+            if result is one:
+                result = dict(one)
+            result[element] = both
     return result
 
 
 def _union_below(one: FieldSet, other: FieldSet) -> FieldSet:
     if one and other:
         return _joined(one, other)
-    return as_member(one or other)
+    return as_member(one if one or not other else other)
 
 
 def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
@@ -173,7 +177,11 @@ def text(path: Sequence[str]) -> str:
 
 def in_order(fields: FieldSet) -> FieldSet:
     """Return the set with its elements in the order in which Kubernetes writes them."""
-    return {element: in_order(node) if (node := fields[element]) else node for element in sort_elements(fields)}
+    result: FieldSet = {}
+    for element in sort_elements(fields):
+        node = fields[element]
+        result[element] = in_order(node) if node else node
+    return result
 
 
 def sort_elements(fields: Iterable[str]) -> list[str]:
