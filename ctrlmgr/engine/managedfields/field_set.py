@@ -187,9 +187,11 @@ def in_order(fields: FieldSet) -> FieldSet:
 def sort_elements(fields: Iterable[str]) -> list[str]:
     """Return elements in Kubernetes' order; `SELF` comes first."""
     elements = sorted(fields)
-    if len(elements) > 1 and elements[-1] > "g" and not path_element.are_in_order(elements):
-        # Not only fields, for which the order of strings is the right one.
-        elements.sort(key=lambda element: () if element == SELF else path_element.order(element))
+    if len(elements) > 1 and elements[-1] > "g":  # not only fields, for which the order of strings is the right one
+        start = 1 if elements[0] == SELF else 0
+        below = elements[start:]
+        if len(below) > 1 and not path_element.are_in_order(below):
+            elements[start:] = sorted(below, key=path_element.order)
     return elements
 
 
