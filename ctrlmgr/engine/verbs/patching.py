@@ -61,7 +61,7 @@ class Patch:
         return len(data) + (MAX_COPIED if may_copy else 0)
 
     def apply(self, live: Unstructured, codec: ObjectCodec, schema: Schema | None) -> Patched:
-        """Return `live` (left as it is) with the patch applied and decoded as its kind.
+        """Return `live` (left as it is) with the patch applied and decoded as its kind; what was left of it is shared.
 
         `schema` is that of strategic merge patches; None for a kind that takes none.
         Raises `BadRequest` for a malformed patch, `Invalid` for one that does not apply or makes something else than

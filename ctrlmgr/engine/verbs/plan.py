@@ -104,7 +104,8 @@ class Plan:
     ) -> Unstructured:
         """Return a decoded object as it is to be stored: with defaults, and saying whose its fields are.
 
-        `live` is the object before, in the served version, None if there was none; `fields` is used up.
+        `live` is the object before, in the served version, None if there was none; `fields` is used up. They may share
+        what did not change: `live` has its defaults.
         """
         if self._to_storage is None:
             self.strategy.default(fields)
