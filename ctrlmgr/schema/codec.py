@@ -39,6 +39,7 @@ _UNREADABLE = (
 _SCHEME = "pkg/api/legacyscheme/scheme.go:30"  # part of Kubernetes' message: where its scheme is made
 _TYPE_META = "struct { APIVersion string; Kind string }"
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_NESTS = (dict, list)
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -77,7 +78,7 @@ class ObjectCodec(Protocol):
     def decode(self, data: bytes, media_type: str) -> Decoded:
         """Decode a body, see `Codec.decode`."""
 
-    def read(self, fields: Unstructured) -> Decoded:
+    def read(self, fields: Unstructured, known: Unstructured | None = None) -> Decoded:
         """Do the same with what is decoded already, see `Codec.read`."""
 
     def encode(self, fields: Unstructured, spec: Part | None = None) -> bytes:
@@ -147,18 +148,25 @@ class Codec:
             raise self.refuse(str(error)) from error
         return self.read(fields)
 
-    def read(self, fields: Unstructured) -> Decoded:
+    def read(self, fields: Unstructured, known: Unstructured | None = None) -> Decoded:
         """Do the same with what is decoded already; `fields` may be changed, and shared by the result.
 
-        A patch may have made anything of them: raises `BadRequest` for what is no object, too.
+        `known` is an object that was read before: what a patch has left as it was there is not looked at again.
+        A patch may have made anything of the rest: raises `BadRequest` for what is no object, too.
         """
         if not isinstance(fields, dict):
             raise BadRequest(_no_object(fields))
         self._identify(fields)
         if self._is_recursive and strict_json.depth_exceeds(_encode(fields), strict_json.DEEPEST):
             raise self.refuse("exceeded max depth")
-        shaped = self._shaped(fields)
-        return self._read_slowly(fields) if shaped is None else Decoded(shaped)
+        left = {} if known is None else _left(fields, known)
+        shaped = self._shaped({name: each for name, each in fields.items() if name not in left} if left else fields)
+        if shaped is None:
+            return self._read_slowly(fields)
+        return Decoded(self._in_order({**shaped, **left}) if left else shaped)
+
+    def _in_order(self, fields: Unstructured) -> Unstructured:
+        return {name: fields[name] for name in self.schema.properties if name in fields}
 
     def _shaped(self, fields: Unstructured) -> Unstructured | None:
         """Return `fields` in Go's shape; None if they do not simply fit."""
@@ -293,6 +301,11 @@ class Codec:
         return BadRequest(
             f"the object provided is unrecognized (must be of type {self.kind}): {reason} ({summary(data)})"
         )
+
+
+def _left(fields: Unstructured, known: Unstructured) -> Unstructured:
+    """Return the objects and lists in `fields` that are those of `known`, and not just equal to them."""
+    return {name: each for name, each in fields.items() if type(each) in _NESTS and each is known.get(name)}
 
 
 def _no_object(value: Any) -> str:

@@ -124,14 +124,19 @@ class FieldManager:
         added, modified, removed = self._filtered(difference, who.subresource)
         changed = field_set.union(added or {}, modified or {})
         elsewhere = self._elsewhere(live, new, difference, managed, who.subresource)
-        result = self._without(managed, field_set.union(changed, removed or {}), elsewhere) if managed else {}
-        if changed:
-            before = result.get(who)
-            fields = field_set.union(changed, before.fields) if before else changed
+        if not changed:
+            return managers.cap_updaters(self._without(managed, removed or {}, elsewhere))
+        others = {manager: entry for manager, entry in managed.items() if manager != who}
+        result = self._without(others, field_set.union(changed, removed or {}), elsewhere) if others else others
+        before = managed.get(who)
+        if before is None:
             # What is compared with nothing comes out in order.
-            entry = Entry(fields, self._api_version, now, is_sorted=not live and before is None and not modified)
-            result = {**result, who: entry}
-        return managers.cap_updaters(result)
+            entry = Entry(changed, self._api_version, now, is_sorted=not live and not modified)
+        else:
+            kept = field_set.difference(before.fields, removed or {})
+            fields = field_set.union(kept, changed)
+            entry = Entry(fields, self._api_version, now, is_sorted=before.is_sorted and fields is kept)
+        return managers.cap_updaters({**result, who: entry})
 
     def _creation(self, new: Unstructured) -> Difference:
         """Compare a new object with nothing; raises ShapeError."""

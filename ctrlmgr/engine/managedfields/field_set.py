@@ -44,17 +44,21 @@ def union(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def _joined(one: FieldSet, other: FieldSet) -> FieldSet:
-    result = dict(one)
+    result = one
     for element, node in other.items():
-        mine = result.get(element)
-        result[element] = node if mine is None else _union_below(mine, node)
+        mine = one.get(element)
+        both = node if mine is None else _union_below(mine, node)
+        if both is not mine:
+            if result is one:
+                result = dict(one)
+            result[element] = both
     return result
 
 
 def _union_below(one: FieldSet, other: FieldSet) -> FieldSet:
     if one and other:
         return _joined(one, other)
-    return as_member(one or other)
+    return as_member(one if one or not other else other)
 
 
 def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
@@ -173,15 +177,21 @@ def text(path: Sequence[str]) -> str:
 
 def in_order(fields: FieldSet) -> FieldSet:
     """Return the set with its elements in the order in which Kubernetes writes them."""
-    return {element: in_order(node) if (node := fields[element]) else node for element in sort_elements(fields)}
+    result: FieldSet = {}
+    for element in sort_elements(fields):
+        node = fields[element]
+        result[element] = in_order(node) if node else node
+    return result
 
 
 def sort_elements(fields: Iterable[str]) -> list[str]:
     """Return elements in Kubernetes' order; `SELF` comes first."""
     elements = sorted(fields)
-    if len(elements) > 1 and elements[-1] > "g" and not path_element.are_in_order(elements):
-        # Not only fields, for which the order of strings is the right one.
-        elements.sort(key=lambda element: () if element == SELF else path_element.order(element))
+    if len(elements) > 1 and elements[-1] > "g":  # not only fields, for which the order of strings is the right one
+        start = 1 if elements[0] == SELF else 0
+        below = elements[start:]
+        if len(below) > 1 and not path_element.are_in_order(below):
+            elements[start:] = sorted(below, key=path_element.order)
     return elements
 
 

@@ -83,7 +83,7 @@ def decode(entries: Sequence[Any] | None, *, trusted: bool = False) -> Managed:
         fields = entry.get("fieldsV1") or {}
         manager = Manager(name, operation, "" if operation == APPLY else api_version, subresource)
         if trusted:
-            managed[manager] = Entry(fields, api_version, entry.get("time"), entry)
+            managed[manager] = Entry(fields, api_version, entry.get("time"), entry, is_sorted=True)
         else:
             managed[manager] = Entry(field_set.decode(fields), api_version, entry.get("time"))
     return managed

@@ -25,6 +25,17 @@ SAME: Final[Difference] = (None, None, None)
 MODIFIED: Final[Difference] = (None, {}, None)
 
 
+def collect(element: str, difference: Difference, added: FieldSet, modified: FieldSet, removed: FieldSet) -> None:
+    """Put how an element differs into what differs of what it is in."""
+    more, other, less = difference
+    if more is not None:
+        added[element] = more
+    if other is not None:
+        modified[element] = other
+    if less is not None:
+        removed[element] = less
+
+
 class ShapeError(ValueError):
     """A value that cannot be of its shape: its list's items cannot be told apart."""
 

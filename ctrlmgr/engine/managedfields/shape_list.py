@@ -9,7 +9,7 @@ from typing import Any
 
 from ctrlmgr.engine.managedfields import path_element
 from ctrlmgr.engine.managedfields.field_set import SELF, FieldSet, as_member, is_member, sort_elements
-from ctrlmgr.engine.managedfields.shape import MODIFIED, SAME, Difference, Shape, ShapeError
+from ctrlmgr.engine.managedfields.shape import MODIFIED, SAME, Difference, Shape, ShapeError, collect
 from ctrlmgr.engine.patch.go_value import plain
 from ctrlmgr.schema.schema import MISSING
 
@@ -54,9 +54,7 @@ class ItemList(Shape):
         before, after = self._index(old), self._index(new)
         for element in sort_elements({**before, **after}):
             difference = self._compare_items(before.get(element, []), after.get(element, []))
-            for node, nodes in zip(difference, (added, modified, removed), strict=True):
-                if node is not None:
-                    nodes[element] = node
+            collect(element, difference, added, modified, removed)
         return (added or None, modified or None, removed or None)
 
     def _compare_items(self, old: list[Any], new: list[Any]) -> Difference:

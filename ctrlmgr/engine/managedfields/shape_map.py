@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ctrlmgr.api.remembered import Returning
 from ctrlmgr.engine.managedfields.field_set import SELF, FieldSet, as_member
-from ctrlmgr.engine.managedfields.shape import MODIFIED, SAME, Difference, Leaf, Shape
+from ctrlmgr.engine.managedfields.shape import MODIFIED, SAME, Difference, Leaf, Shape, collect
 from ctrlmgr.engine.patch.go_value import plain
 from ctrlmgr.schema.schema import MISSING
 
@@ -174,14 +174,14 @@ class Struct(_Object):
             if before is MISSING:
                 added[element] = {} if is_leaf else shape.whole(value)
             elif before is not value and before != value:
-                _collect(element, shape.compare(before, value), added, modified, removed)
+                collect(element, shape.compare(before, value), added, modified, removed)
         for name, value in old.items():
             if name not in new and (field := self._field(name)) is not None:
                 element, shape, zero, _ = field
                 if zero is MISSING:
                     removed[element] = shape.whole(value)
                 elif value != zero:
-                    _collect(element, shape.compare(value, zero), added, modified, removed)
+                    collect(element, shape.compare(value, zero), added, modified, removed)
         return (added or None, modified or None, removed or None)
 
     def owned(self, value: Any) -> FieldSet | None:
@@ -244,7 +244,7 @@ class Map(_Object):
             if name not in old:
                 added[f"f:{name}"] = values.whole(new[name])
             elif old[name] != new[name]:
-                _collect(f"f:{name}", values.compare(old[name], new[name]), added, modified, removed)
+                collect(f"f:{name}", values.compare(old[name], new[name]), added, modified, removed)
         for name, value in old.items():
             if name not in new:
                 removed[f"f:{name}"] = values.whole(value)
@@ -259,12 +259,6 @@ class Map(_Object):
         """Add what leads to something in the values; keys are not declared."""
         values = self._shape("")
         return {element: values.named(node) if node else node for element, node in fields.items()}
-
-
-def _collect(element: str, difference: Difference, added: FieldSet, modified: FieldSet, removed: FieldSet) -> None:
-    for node, nodes in zip(difference, (added, modified, removed), strict=True):
-        if node is not None:
-            nodes[element] = node
 
 
 class Untyped(Shape):

@@ -30,7 +30,7 @@ _NUMBER = r"0*(\d{1,3})"
 _dotted = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}\.{_NUMBER}", re.ASCII).fullmatch
 _number = re.compile(_NUMBER, re.ASCII).fullmatch
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
-_is_canonical_ipv4 = re.compile(rf"(?:{_OCTET}\.){{3}}{_OCTET}", re.ASCII).fullmatch
+_canonical_ipv4 = re.compile(rf"(?:{_OCTET}\.){{3}}{_OCTET}", re.ASCII).fullmatch
 _zeros_first = re.compile(r"(?<![0-9A-Fa-f])0+(?=[0-9A-Fa-f])")
 
 
@@ -72,10 +72,15 @@ def _parse_ipv4(text: str) -> IPv4Address | None:
 
 def canonical_ip(text: str) -> str | None:
     """Return the address that `text` stands for in its canonical form (RFC 5952), None if it stands for none."""
-    if _is_canonical_ipv4(text):
+    if is_canonical_ipv4(text):
         return text
     address = parse_ip(text)
     return None if address is None else str(address)
+
+
+def is_canonical_ipv4(text: str) -> bool:
+    """Whether `text` is an IPv4 address as it is to be written."""
+    return _canonical_ipv4(text) is not None
 
 
 def is_ipv6(text: str) -> bool:
@@ -126,7 +131,7 @@ def validate_ip(path: Path, value: str) -> list[FieldError]:
 
 
 def _strict_ip(path: Path, value: str) -> list[FieldError]:
-    if _is_canonical_ipv4(value):
+    if is_canonical_ipv4(value):
         return []
     if parse_ip(value) is None:
         return [invalid(path, value, NOT_AN_IP)]
@@ -164,6 +169,8 @@ def _is_link_local_multicast(address: IPAddress) -> bool:
 
 def ip_warnings(path: Path, value: str) -> list[str]:
     """Return what to warn of in a legacy field's address; nothing if it is no address at all."""
+    if is_canonical_ipv4(value):
+        return []
     address = parse_ip(value)
     if address is None:
         return []

@@ -239,7 +239,7 @@ def _replace(
 ) -> Operation[Decision]:
     plan = request.plan
     kept = keep_timestamps(old, new)
-    obj = yield from request.converting(lambda: plan.encode(kept))
+    obj = yield from request.converting(lambda: plan.made(kept))
     warnings = request.told(ctx)
     if is_released(plan.strategy.finalizers, obj, current):
         return _remove(request, ctx, obj, current)

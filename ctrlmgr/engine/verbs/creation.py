@@ -110,7 +110,7 @@ def _add(request: Request, ctx: Context, attributes: Attributes) -> Operation[De
     given = metadata.pop("resourceVersion", "").lstrip("0")
     if given.isdecimal() and not request.options.dry_run:
         raise UnknownError("resourceVersion should not be set on objects to be created")
-    obj = yield from request.converting(lambda: plan.created(fields, ctx.spec))
+    obj = yield from request.converting(lambda: plan.made(fields, ctx.spec))
     there = request.state.get(plan.storage, obj.key)
     if there is not None:
         raise already_exists(plan.resource, obj.name, terminating=there.is_terminating)

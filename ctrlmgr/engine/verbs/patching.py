@@ -61,7 +61,7 @@ class Patch:
         return len(data) + (MAX_COPIED if may_copy else 0)
 
     def apply(self, live: Unstructured, codec: ObjectCodec, schema: Schema | None) -> Patched:
-        """Return `live` (left as it is) with the patch applied and decoded as its kind.
+        """Return `live` (left as it is) with the patch applied and decoded as its kind; what was left of it is shared.
 
         `schema` is that of strategic merge patches; None for a kind that takes none.
         Raises `BadRequest` for a malformed patch, `Invalid` for one that does not apply or makes something else than
@@ -69,7 +69,7 @@ class Patch:
         """
         patched, problems = _KINDS[self._body.media_type](live, self._body.data, schema, self._directive)
         try:
-            fields, unknown = codec.read(patched)
+            fields, unknown = codec.read(patched, live)
         except BadRequest as error:
             raise _unreadable(_encode(patched).decode(), str(error)) from error
         except RecursionError as error:  # operations can nest what no document may

@@ -104,7 +104,8 @@ class Plan:
     ) -> Unstructured:
         """Return a decoded object as it is to be stored: with defaults, and saying whose its fields are.
 
-        `live` is the object before, in the served version, None if there was none; `fields` is used up.
+        `live` is the object before, in the served version, None if there was none; `fields` is used up. They may share
+        what did not change: `live` has its defaults.
         """
         if self._to_storage is None:
             self.strategy.default(fields)
@@ -141,14 +142,20 @@ class Plan:
             fields = self._to_stored(fields)
         return Object(self.storage, self._encode(fields))
 
-    def created(self, fields: Unstructured, spec: Part | None = None) -> Object:
-        """Do the same for one without a resourceVersion; its metadata need not be read again, nor its spec written."""
+    def made(self, fields: Unstructured, spec: Part | None = None) -> Object:
+        """Do the same for one that has its metadata: that need not be read again, nor its spec be written."""
         if self._to_stored is not None:
             return self.encode(fields)
-        metadata = fields["metadata"]
-        known = msgspec.convert(metadata, ObjectMeta) if all(metadata.values()) else None  # what is empty is left out
-        return Object(self.storage, self._encode(fields, spec), 0, known)
+        return Object(self.storage, self._encode(fields, spec), 0, _known(fields["metadata"]))
 
     def refuse(self, name: str, errors: list[FieldError]) -> Invalid:
         """Return the 422 for what is wrong with an object of this kind."""
         return refuse(self.kind.gvk.kind, self.resource.group, name, errors)
+
+
+def _known(metadata: Unstructured) -> ObjectMeta | None:
+    """Return metadata as it will be stored, None if some of it is empty, and maybe left out."""
+    if not all(metadata.values()):
+        return None
+    known = msgspec.convert(metadata, ObjectMeta)
+    return msgspec.structs.replace(known, resource_version="") if known.resource_version else known

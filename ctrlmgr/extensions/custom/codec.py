@@ -133,9 +133,10 @@ class CustomCodec:
         strictly = BadRequest(f"{kind} in version {quote(version)} cannot be handled as a {self.kind}: {reason}")
         return OtherVersion(message, problems, strictly)
 
-    def read(self, fields: Unstructured) -> Decoded:
+    def read(self, fields: Unstructured, known: Unstructured | None = None) -> Decoded:
         """Do the same with what is decoded already; `fields` is used up.
 
+        `known` is an object that was read before: metadata that a patch has left as it was there is not read again.
         A patch may have made anything of them: raises `BadRequest` for what cannot be an object.
         """
         if not isinstance(fields, dict):
@@ -143,7 +144,7 @@ class CustomCodec:
                 f"json: cannot unmarshal {json_kind(fields)} into Go value of type map[string]interface {{}}"
             )
         try:
-            metadata, problems = _read_metadata(fields)
+            metadata, problems = _read_metadata(fields, known)
         except ValueError as error:
             raise self.refuse(str(error)) from error
         unknown, malformed = self._schema().read(fields)
@@ -193,12 +194,14 @@ class CustomCodec:
         )
 
 
-def _read_metadata(fields: Unstructured) -> tuple[Unstructured | None, list[str]]:
+def _read_metadata(fields: Unstructured, known: Unstructured | None) -> tuple[Unstructured | None, list[str]]:
     """Return an object's metadata in Go's shape and the paths of what is unknown in it; raises ValueError."""
     if "metadata" not in fields:
         return None, []
     metadata = fields["metadata"]
     if type(metadata) is dict:
+        if known is not None and metadata is known.get("metadata"):
+            return metadata, []
         if metadata.get("managedFields") == []:  # which says "forget whose the fields are", as `[{}]` does
             metadata = {**metadata, "managedFields": [{}]}
         try:

@@ -73,6 +73,8 @@ def test_what_did_not_change_is_the_very_same(ours: frozenset[Path], theirs: fro
     assert field_set.difference(one, other) is one
     assert field_set.union(one, {}) is one
     assert field_set.union({}, one) == one
+    both = made_of(ours | theirs)
+    assert field_set.union(both, one) is both
     assert field_set.difference_with_children(one, {}) is one
 
 
@@ -206,6 +208,7 @@ def test_elements_that_are_quickly_sorted_are_sorted_as_all_others_are() -> None
         elements = sorted({_element(random, kind) for kind in kinds})
         quick += len(elements) > 1 and path_element.are_in_order(elements)
         assert sort_elements(elements) == sorted(elements, key=path_element.order)
+        assert sort_elements([*elements, "."]) == [".", *sort_elements(elements)]
     assert quick > 100
 
 

@@ -18,6 +18,11 @@ from ctrlmgr.kinds.core.pod.validation import ANNOTATIONS
 from ctrlmgr.kinds.rules import each_problem, immutable, nonnegative
 
 STATUS = Path("status")
+_GENERATION = STATUS.child("observedGeneration")
+_NOMINATED = STATUS.child("nominatedNodeName")
+_QUALITY = STATUS.child("qosClass")
+_POD_ADDRESSES = STATUS.child("podIPs")
+_HOST_ADDRESSES = STATUS.child("hostIPs")
 _CONDITIONS = Path("metadata.conditions")  # where Kubernetes says they are
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 _HEALTH = ("Healthy", "Unhealthy", "Unknown")
@@ -59,15 +64,15 @@ def validate_status_update(new: Unstructured, old: Unstructured) -> list[FieldEr
     """Check a change of a pod's status."""
     spec, status, before = new.get("spec") or {}, new.get("status") or {}, old.get("status") or {}
     errors = _validate_annotations(new, old)
-    errors += nonnegative(status.get("observedGeneration"), STATUS.child("observedGeneration"))
+    errors += nonnegative(status.get("observedGeneration"), _GENERATION)
     errors += _validate_conditions(status.get("conditions") or ())
     nominated = status.get("nominatedNodeName") or ""
     if nominated and nominated != before.get("nominatedNodeName"):
-        errors += each_problem(names.dns1123_subdomain, nominated, STATUS.child("nominatedNodeName"))
-    errors += immutable(status.get("qosClass", ""), before.get("qosClass", ""), STATUS.child("qosClass"))
+        errors += each_problem(names.dns1123_subdomain, nominated, _NOMINATED)
+    errors += immutable(status.get("qosClass", ""), before.get("qosClass", ""), _QUALITY)
     errors += _validate_transitions(spec, status, before)
     errors += _validate_claims(status.get("resourceClaimStatuses") or (), spec)
-    errors += _validate_addresses(status.get("podIPs") or (), STATUS.child("podIPs"))
+    errors += _validate_addresses(status.get("podIPs") or (), _POD_ADDRESSES)
     errors += _validate_host_addresses(status)
     for field, containers in _LISTS.items():
         for index, container in enumerate(status.get(field) or ()):
@@ -98,7 +103,8 @@ def _validate_conditions(conditions: Sequence[Mapping[str, Any]]) -> list[FieldE
         type_ = condition.get("type") or ""
         if type_ not in _SYSTEM_CONDITIONS:
             errors += each_problem(names.qualified_name, type_, _CONDITIONS.at(index).child("Type"))
-        errors += nonnegative(condition.get("observedGeneration"), _CONDITIONS.at(index).child("observedGeneration"))
+        if generation := condition.get("observedGeneration"):
+            errors += nonnegative(generation, _CONDITIONS.at(index).child("observedGeneration"))
     return errors
 
 
@@ -170,12 +176,11 @@ def _validate_host_addresses(status: Mapping[str, Any]) -> list[FieldError]:
     addresses = status.get("hostIPs") or ()
     if not addresses:
         return []
-    path = STATUS.child("hostIPs")
     errors: list[FieldError] = []
     first = addresses[0].get("ip") or ""
     if (status.get("hostIP") or "") != first:
-        errors.append(invalid(path.at(0).child("ip"), first, "must be equal to `hostIP`"))
-    return errors + _validate_addresses(addresses, path)
+        errors.append(invalid(_HOST_ADDRESSES.at(0).child("ip"), first, "must be equal to `hostIP`"))
+    return errors + _validate_addresses(addresses, _HOST_ADDRESSES)
 
 
 def _validate_user(user: Mapping[str, Any] | None, spec: Mapping[str, Any], path: Path) -> list[FieldError]:

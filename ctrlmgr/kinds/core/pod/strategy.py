@@ -17,7 +17,7 @@ from ctrlmgr.api.field import ROOT, FieldError, Path
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation.addresses import ip_warnings, is_usual
+from ctrlmgr.engine.validation.addresses import ip_warnings, is_canonical_ipv4
 from ctrlmgr.engine.validation.names import dns1123_label
 from ctrlmgr.kinds.core.pod.annotations import apply_apparmor_annotations
 from ctrlmgr.kinds.core.pod.conditions import set_condition
@@ -153,7 +153,7 @@ class PodStrategy(Strategy):
             warning
             for field in ("podIPs", "hostIPs")
             for index, address in enumerate(status.get(field) or ())
-            if not is_usual(ip := address.get("ip") or "")
+            if not is_canonical_ipv4(ip := address.get("ip") or "")
             for warning in ip_warnings(Path("status").child(field).at(index).child("ip"), ip)
         ]
 
