@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
+from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 from ctrlmgr.authentication import jwt
@@ -22,7 +23,6 @@ from ctrlmgr.authentication.keys import VerificationKey, json_web_key
 from ctrlmgr.authentication.user import CredentialsRefused, User
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.metrics import CONFIGURATION_RELOADS
 from ctrlmgr.server.authn.openid import ConfiguredTokens, IssuersTokens
 from ctrlmgr.server.authn.parts import Told
 from ctrlmgr.server.http.tls import ensure_certificates
@@ -230,7 +230,9 @@ def test_what_cannot_be_evaluated_is_refused_and_logged(tmp_path: Path, issuer: 
 
 
 def reloads(status: str) -> float:
-    return CONFIGURATION_RELOADS.labels(status)._value.get()
+    """Return how often the file was taken up, or could not be."""
+    name = "apiserver_authentication_config_controller_automatic_reloads_total"
+    return REGISTRY.get_sample_value(name, {"status": status}) or 0.0
 
 
 def test_an_expression_that_became_unusable_leaves_all_as_it_was(
