@@ -1,14 +1,15 @@
 """Tokens of other issuers (OpenID Connect): whom they stand for.
 
-Guarantees: a token counts only while it is valid, for one of the audiences that were configured, and with all the
-claims that are required; a name that cannot be read refuses it, whatever else is in it.
+Guarantees: a token counts only while it is valid, for one of the audiences that were configured, with all the claims
+that are required, and if all rules are true; a name that cannot be read refuses it, whatever else is in it.
 
 Rules: apiserver `plugin/pkg/authenticator/token/oidc/oidc.go`; OpenID Connect Core 1.0, as coreos/go-oidc reads it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from collections.abc import Mapping as Map
 from typing import Any, TypeGuard
 
 import msgspec
@@ -16,12 +17,21 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from ctrlmgr.api.go_text import quote
 from ctrlmgr.authentication.jwt import PublicKey, algorithm_of, decoded
-from ctrlmgr.authentication.jwt_configuration import TrustedIssuer
+from ctrlmgr.authentication.token_expressions import (
+    Seen,
+    check_claims,
+    check_user,
+    extra_of,
+    seen_claims,
+    text_of,
+    texts_of,
+)
+from ctrlmgr.authentication.trusted_issuer import Mapping, TrustedIssuer
 from ctrlmgr.authentication.user import CREDENTIAL_ID, CredentialsRefused, User
 
 _EARLY = 300
 """Seconds by which `nbf` may lie ahead: clocks differ."""
-_CURVES: Mapping[str, ec.EllipticCurve] = {"P-256": ec.SECP256R1(), "P-384": ec.SECP384R1(), "P-521": ec.SECP521R1()}
+_CURVES: Map[str, ec.EllipticCurve] = {"P-256": ec.SECP256R1(), "P-384": ec.SECP384R1(), "P-521": ec.SECP521R1()}
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -42,7 +52,7 @@ def read_key_set(body: bytes) -> dict[str, list[PublicKey]]:
     return found
 
 
-def _key(said: Mapping[str, Any]) -> PublicKey | None:
+def _key(said: Map[str, Any]) -> PublicKey | None:
     try:
         if said.get("kty") == "RSA":
             numbers = rsa.RSAPublicNumbers(_number(said["e"]), _number(said["n"]))
@@ -63,30 +73,68 @@ def _number(text: str) -> int:
 
 
 def token_user(payload: bytes, issuer: TrustedIssuer, now: int) -> User:
-    """Return whom verified claims stand for at a time (microseconds since 1970); raises `CredentialsRefused`."""
+    """Return whom verified claims stand for at a time (microseconds since 1970).
+
+    Raises `CredentialsRefused`, and `NoValue` where an expression cannot be evaluated.
+    """
     try:
         claims = _decode(payload)
-    except (ValueError, msgspec.MsgspecError) as error:
+        seen: Seen = seen_claims(claims) if issuer.looks_at_claims else {}
+    except (ValueError, msgspec.MsgspecError, OverflowError, RecursionError) as error:
         raise CredentialsRefused(f"oidc: parse claims: {error}") from error
     _check_validity(claims, issuer, now // 1_000_000)
-    name = _text(claims, issuer.username.claim, "username")
-    if issuer.username.claim == "email" and "email_verified" in claims:
-        verified = claims["email_verified"]
-        if not isinstance(verified, bool):
-            raise CredentialsRefused("oidc: parse 'email_verified' claim: it is not a boolean")
-        if not verified:
-            raise CredentialsRefused("oidc: email not verified")
-    if not name:
-        raise CredentialsRefused(f"oidc: parse username claims {quote(issuer.username.claim)}: it is empty")
-    groups = tuple(f"{issuer.groups.prefix}{group}" for group in _groups(claims, issuer.groups.claim))
-    uid = _text(claims, issuer.uid, "uid") if issuer.uid else ""
+    user = User(
+        _username(claims, issuer.username, seen),
+        groups=_groups(claims, issuer.groups, seen),
+        uid=_uid(claims, issuer.uid, seen),
+        extra=_credential(claims) | extra_of(issuer.extra, seen),
+    )
     _check_required(claims, issuer.required)
+    check_claims(issuer.claim_rules, seen)
+    check_user(issuer.user_rules, user)
+    return user
+
+
+def _username(claims: Map[str, Any], mapping: Mapping, seen: Seen) -> str:
+    if mapping.expression is not None:
+        name = text_of(mapping.expression, seen, "username")
+        if not name:
+            raise CredentialsRefused("oidc: empty username via CEL expression is not allowed")
+        return name
+    name = _text(claims, mapping.claim, "username")
+    if mapping.claim == "email":
+        _check_email(claims)
+    if not name:
+        raise CredentialsRefused(f"oidc: parse username claims {quote(mapping.claim)}: it is empty")
+    return f"{mapping.prefix}{name}"
+
+
+def _check_email(claims: Map[str, Any]) -> None:
+    verified = claims.get("email_verified", True)
+    if not isinstance(verified, bool):
+        raise CredentialsRefused("oidc: parse 'email_verified' claim: it is not a boolean")
+    if not verified:
+        raise CredentialsRefused("oidc: email not verified")
+
+
+def _uid(claims: Map[str, Any], mapping: Mapping, seen: Seen) -> str:
+    if mapping.expression is not None:
+        return text_of(mapping.expression, seen, "uid")
+    return _text(claims, mapping.claim, "uid") if mapping.claim else ""
+
+
+def _groups(claims: Map[str, Any], mapping: Mapping, seen: Seen) -> tuple[str, ...]:
+    if mapping.expression is not None:
+        return texts_of(mapping.expression, seen, "oidc: error evaluating group claim expression")
+    return tuple(f"{mapping.prefix}{group}" for group in _claimed_groups(claims, mapping.claim))
+
+
+def _credential(claims: Map[str, Any]) -> dict[str, tuple[str, ...]]:
     token_id = claims.get("jti")
-    extra = {CREDENTIAL_ID: (f"JTI={token_id}",)} if isinstance(token_id, str) and token_id else {}
-    return User(f"{issuer.username.prefix}{name}", uid, groups, extra)
+    return {CREDENTIAL_ID: (f"JTI={token_id}",)} if isinstance(token_id, str) and token_id else {}
 
 
-def _check_validity(claims: Mapping[str, Any], issuer: TrustedIssuer, now: int) -> None:
+def _check_validity(claims: Map[str, Any], issuer: TrustedIssuer, now: int) -> None:
     expires, begins = claims.get("exp"), claims.get("nbf")
     if not _is_number(expires) or now >= expires:
         raise CredentialsRefused("oidc: verify token: oidc: token is expired")
@@ -103,7 +151,7 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _check_required(claims: Mapping[str, Any], required: Iterable[tuple[str, str]]) -> None:
+def _check_required(claims: Map[str, Any], required: Iterable[tuple[str, str]]) -> None:
     for claim, wanted in required:
         if claim not in claims:
             raise CredentialsRefused(f"oidc: required claim {claim} not present in ID token")
@@ -113,7 +161,7 @@ def _check_required(claims: Mapping[str, Any], required: Iterable[tuple[str, str
             )
 
 
-def _text(claims: Mapping[str, Any], claim: str, what: str) -> str:
+def _text(claims: Map[str, Any], claim: str, what: str) -> str:
     if claim not in claims:
         raise CredentialsRefused(f"oidc: parse {what} claims {quote(claim)}: claim not present")
     value = claims[claim]
@@ -122,7 +170,7 @@ def _text(claims: Mapping[str, Any], claim: str, what: str) -> str:
     return value
 
 
-def _groups(claims: Mapping[str, Any], claim: str) -> Sequence[str]:
+def _claimed_groups(claims: Map[str, Any], claim: str) -> Sequence[str]:
     """Return the groups that a claim names: a list of them, or one."""
     if not claim or claim not in claims:
         return ()

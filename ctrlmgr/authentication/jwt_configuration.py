@@ -1,7 +1,6 @@
 """Reads `--authentication-config`: who signs tokens besides ourselves, what is in them, and where one may be anonymous.
 
-Guarantees: what is wrong with a file ends in one line that says where. What this server does not evaluate, expressions
-in CEL, is refused as well: a rule that is not heeded would let in whom it was to keep out.
+Guarantees: what is wrong with a file, an expression in it included, ends in one line that says where.
 
 Rules: apiserver `pkg/apis/apiserver/{types,validation/validation}.go` (AuthenticationConfiguration of
 apiserver.config.k8s.io/v1 and v1beta1).
@@ -17,17 +16,17 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ctrlmgr.authentication.certificates import read_certificates
+from ctrlmgr.authentication.jwt_rules import ClaimMappings, ClaimRule, Part, RulesReader, UserRule
+from ctrlmgr.authentication.token_expressions import TokenExpressions
+from ctrlmgr.authentication.trusted_issuer import TrustedIssuer
+from ctrlmgr.expressions.declarations import Functions
 from ctrlmgr.settings.documents import Document, read_document
 
 _VERSIONS: Final = ("apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1")
-_NO_CEL = "expressions are not evaluated by this server; name a claim"
+_MOST_ISSUERS: Final = 64
 
 
-class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The base of what the file has."""
-
-
-class _Issuer(_Part, frozen=True):
+class _Issuer(Part, frozen=True):
     url: str = ""
     discovery_url: str = msgspec.field(default="", name="discoveryURL")
     certificate_authority: str = ""
@@ -36,85 +35,25 @@ class _Issuer(_Part, frozen=True):
     egress_selector_type: str = ""
 
 
-class _Prefixed(_Part, frozen=True):
-    claim: str = ""
-    prefix: str | None = None
-    expression: str = ""
-
-
-class _Claim(_Part, frozen=True):
-    claim: str = ""
-    expression: str = ""
-
-
-class _Extra(_Part, frozen=True):
-    key: str = ""
-    value_expression: str = ""
-
-
-class _Mappings(_Part, frozen=True):
-    username: _Prefixed = _Prefixed()
-    groups: _Prefixed = _Prefixed()
-    uid: _Claim = _Claim()
-    extra: tuple[_Extra, ...] = ()
-
-
-class _ClaimRule(_Part, frozen=True):
-    claim: str = ""
-    required_value: str = ""
-    expression: str = ""
-    message: str = ""
-
-
-class _UserRule(_Part, frozen=True):
-    expression: str = ""
-    message: str = ""
-
-
-class _Authenticator(_Part, frozen=True):
+class _Authenticator(Part, frozen=True):
     issuer: _Issuer = _Issuer()
-    claim_mappings: _Mappings = _Mappings()
-    claim_validation_rules: tuple[_ClaimRule, ...] = ()
-    user_validation_rules: tuple[_UserRule, ...] = ()
+    claim_mappings: ClaimMappings = ClaimMappings()
+    claim_validation_rules: tuple[ClaimRule, ...] = ()
+    user_validation_rules: tuple[UserRule, ...] = ()
 
 
-class _Condition(_Part, frozen=True):
+class _Condition(Part, frozen=True):
     path: str = ""
 
 
-class _Anonymous(_Part, frozen=True):
+class _Anonymous(Part, frozen=True):
     enabled: bool = False
     conditions: tuple[_Condition, ...] = ()
 
 
-class _Configuration(_Part, frozen=True):
+class _Configuration(Part, frozen=True):
     jwt: tuple[_Authenticator, ...] = ()
     anonymous: _Anonymous | None = None
-
-
-class Mapping(NamedTuple):
-    """Where a part of a user comes from; an empty claim: from nowhere."""
-
-    claim: str = ""
-    prefix: str = ""
-
-
-class TrustedIssuer(NamedTuple):
-    """Who signs tokens, and what in them says whom they are for and of."""
-
-    url: str
-    discovery_url: str
-    """Where its keys are told of."""
-    authorities: str
-    """PEM; empty: those that the system trusts."""
-    audiences: tuple[str, ...]
-    username: Mapping
-    groups: Mapping
-    uid: str
-    required: tuple[tuple[str, str], ...]
-    """Claims and the values that they must have."""
-    algorithms: tuple[str, ...] = ()
-    """Those that its tokens may be signed with; none: all that are known here."""
 
 
 class Configuration(NamedTuple):
@@ -127,13 +66,20 @@ class Configuration(NamedTuple):
     """Only there, if there are any."""
 
 
-def read_configuration(file: Path, own_issuers: Collection[str]) -> Configuration:
-    """Read a file; raises `SettingsError`. No other issuer may be one of `own_issuers`."""
+def read_configuration(file: Path, own_issuers: Collection[str], functions: Functions) -> Configuration:
+    """Read a file, whose expressions may call `functions`; raises `SettingsError`.
+
+    No other issuer may be one of `own_issuers`.
+    """
     document = read_document(file)
     said = document.read("AuthenticationConfiguration", _VERSIONS, _Configuration)
+    if len(said.jwt) > _MOST_ISSUERS:
+        raise document.refuse(f"Too many: {len(said.jwt)}: must have at most {_MOST_ISSUERS} items", "jwt")
+    expressions = TokenExpressions(functions)
     issuers: list[TrustedIssuer] = []
     for index, each in enumerate(said.jwt):
-        issuer = _issuer(document, each, index, own_issuers)
+        _check_issuer(document, each.issuer, own_issuers, "jwt", index, "issuer")
+        issuer = _issuer(each, RulesReader(document, expressions, "jwt", index))
         for other in issuers:
             if issuer.url == other.url:
                 raise document.refuse("two issuers have the same URL", "jwt", index, "issuer", "url")
@@ -157,28 +103,22 @@ def _paths(document: Document, said: _Anonymous) -> tuple[str, ...]:
     return tuple(each.path for each in said.conditions)
 
 
-def _issuer(document: Document, said: _Authenticator, index: int, own: Collection[str]) -> TrustedIssuer:
-    at, issuer = ("jwt", index), said.issuer
-    _check_issuer(document, issuer, own, *at, "issuer")
-    mappings = said.claim_mappings
-    username = _mapping(document, mappings.username, *at, "claimMappings", "username")
-    if not username.claim:
-        raise document.refuse("a claim must name the user", *at, "claimMappings", "username")
-    if mappings.uid.expression:
-        raise document.refuse(_NO_CEL, *at, "claimMappings", "uid", "expression")
-    if mappings.extra:
-        raise document.refuse(_NO_CEL, *at, "claimMappings", "extra")
-    if said.user_validation_rules:
-        raise document.refuse(_NO_CEL, *at, "userValidationRules")
+def _issuer(said: _Authenticator, reader: RulesReader) -> TrustedIssuer:
+    issuer = said.issuer
+    required, claim_rules = reader.claim_rules(said.claim_validation_rules)
+    username, groups, uid, extra = reader.mappings(said.claim_mappings, claim_rules)
     return TrustedIssuer(
         issuer.url,
         issuer.discovery_url or discovery_of(issuer.url),
         issuer.certificate_authority,
         issuer.audiences,
         username,
-        _mapping(document, mappings.groups, *at, "claimMappings", "groups"),
-        mappings.uid.claim,
-        _required(document, said.claim_validation_rules, *at, "claimValidationRules"),
+        groups,
+        uid,
+        extra,
+        required,
+        claim_rules,
+        reader.user_rules(said.user_validation_rules),
     )
 
 
@@ -226,28 +166,3 @@ def url_problem(url: str) -> str | None:
 def _check_url(document: Document, url: str, *at: str | int) -> None:
     if problem := url_problem(url):
         raise document.refuse(problem, *at)
-
-
-def _mapping(document: Document, said: _Prefixed, *at: str | int) -> Mapping:
-    if said.expression:
-        raise document.refuse(_NO_CEL, *at, "expression")
-    if said.claim and said.prefix is None:
-        raise document.refuse("a claim needs a prefix; it may be empty", *at, "prefix")
-    if said.prefix and not said.claim:
-        raise document.refuse("a prefix needs a claim", *at, "prefix")
-    return Mapping(said.claim, said.prefix or "")
-
-
-def _required(document: Document, rules: Sequence[_ClaimRule], *at: str | int) -> tuple[tuple[str, str], ...]:
-    required: dict[str, str] = {}
-    for index, rule in enumerate(rules):
-        if rule.expression:
-            raise document.refuse(_NO_CEL, *at, index, "expression")
-        if not rule.claim:
-            raise document.refuse("a claim must be named", *at, index)
-        if rule.message:
-            raise document.refuse("a message goes with an expression only", *at, index, "message")
-        if rule.claim in required:
-            raise document.refuse(f"{rule.claim} is named twice", *at, index, "claim")
-        required[rule.claim] = rule.required_value
-    return tuple(required.items())

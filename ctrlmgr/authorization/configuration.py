@@ -1,7 +1,6 @@
 """Reads `--authorization-config`: who is asked whether a request may be made, several other servers among them.
 
-Guarantees: what is wrong with a file ends in one line that says where. What this server does not evaluate, conditions
-in CEL, is refused as well: another server would be asked, or not, against what the file says.
+Guarantees: what is wrong with a file, an expression in it included, ends in one line that says where.
 
 Rules: apiserver `pkg/apis/apiserver/{types,v1/defaults,validation/validation}.go` (AuthorizationConfiguration of
 apiserver.config.k8s.io/v1 and v1beta1), Kubernetes' `pkg/kubeapiserver/options/authorization.go`.
@@ -15,7 +14,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from ctrlmgr.api.go_text import quote
 from ctrlmgr.authentication.names import is_subdomain
+from ctrlmgr.authorization.authorizer import Decision, Verdict
+from ctrlmgr.authorization.conditions import ConditionCompiler
+from ctrlmgr.expressions.declarations import Functions
+from ctrlmgr.expressions.environment import Expression
 from ctrlmgr.settings.authorization import MODES
 from ctrlmgr.settings.documents import Document, read_document
 from ctrlmgr.settings.kinds import parse_duration
@@ -25,7 +29,7 @@ _VERSIONS: Final = ("apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1bet
 _REVIEWS: Final = ("v1", "v1beta1")
 _LONGEST: Final = 30.0
 """Seconds that another server may be given at most."""
-_NO_CEL: Final = "conditions are expressions, which are not evaluated by this server"
+_MOST_CONDITIONS: Final = 64
 
 
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -80,6 +84,12 @@ class Webhook(NamedTuple):
     """Seconds that it may take to answer."""
     denies_unasked: bool = False
     """Whether what it does not answer is denied, whoever else might allow it."""
+    conditions: tuple[Expression, ...] = ()
+    """What must be true of a request for the server to be asked about it."""
+
+    def unasked(self, error: str) -> Verdict:
+        """Return the verdict where the server said nothing, and why it did not."""
+        return Verdict(Decision.DENY if self.denies_unasked else Decision.NO_OPINION, "", error)
 
 
 class Asked(NamedTuple):
@@ -91,8 +101,11 @@ class Asked(NamedTuple):
     """The other server; there is one with the type Webhook, and with no other."""
 
 
-def read_configuration(file: Path) -> tuple[Asked, ...]:
-    """Read who is asked, in their order; raises `SettingsError` with the line and the reason."""
+def read_configuration(file: Path, functions: Functions) -> tuple[Asked, ...]:
+    """Read who is asked, in their order; raises `SettingsError` with the line and the reason.
+
+    Expressions may call `functions`.
+    """
     document = read_document(file)
     said = document.read("AuthorizationConfiguration", _VERSIONS, _Configuration)
     if not said.authorizers:
@@ -103,10 +116,16 @@ def read_configuration(file: Path) -> tuple[Asked, ...]:
         _check(document, each, index, types, names)
         types.add(each.type)
         names.add(each.name)
-    return tuple(
-        Asked(each.type, _webhook(document, each.webhook, each.name, index) if each.webhook is not None else None)
-        for index, each in enumerate(said.authorizers)
-    )
+    compiler = ConditionCompiler(functions)
+    return tuple(_asked(document, each, index, compiler) for index, each in enumerate(said.authorizers))
+
+
+def _asked(document: Document, said: _Authorizer, index: int, compiler: ConditionCompiler) -> Asked:
+    if said.webhook is None:
+        return Asked(said.type)
+    at = ("authorizers", index, "webhook")
+    webhook = _webhook(document, said.webhook, said.name, *at)
+    return Asked(said.type, webhook._replace(conditions=_conditions(document, said.webhook, compiler, *at)))
 
 
 def _check(document: Document, said: _Authorizer, index: int, types: Collection[str], names: Collection[str]) -> None:
@@ -126,12 +145,8 @@ def _check(document: Document, said: _Authorizer, index: int, types: Collection[
         raise document.refuse("webhook is for the type Webhook, which needs it", *at, "webhook")
 
 
-def _webhook(document: Document, said: _Webhook, name: str, index: int) -> Webhook:
-    at = ("authorizers", index, "webhook")
-    for number, condition in enumerate(said.match_conditions):
-        raise document.refuse(f"{_NO_CEL}: {condition.expression}", *at, "matchConditions", number)
-    if said.match_condition_subject_access_review_version not in ("", "v1"):
-        raise document.refuse("the version for conditions must be v1", *at, "matchConditionSubjectAccessReviewVersion")
+def _webhook(document: Document, said: _Webhook, name: str, *at: str | int) -> Webhook:
+    """Return how a server is asked, but for the conditions."""
     if said.subject_access_review_version not in _REVIEWS:
         problem = f"the version must be {' or '.join(_REVIEWS)}, not {said.subject_access_review_version!r}"
         raise document.refuse(problem, *at, "subjectAccessReviewVersion")
@@ -152,6 +167,37 @@ def _webhook(document: Document, said: _Webhook, name: str, index: int) -> Webho
         patience,
         said.failure_policy == "Deny",
     )
+
+
+def _conditions(
+    document: Document, said: _Webhook, compiler: ConditionCompiler, *at: str | int
+) -> tuple[Expression, ...]:
+    _check_conditions(document, said, *at)
+    found: dict[str, Expression] = {}
+    for index, condition in enumerate(said.match_conditions):
+        source, place = condition.expression, (*at, "matchConditions", index)
+        if not source.strip():
+            raise document.refuse("expression is required", *place)
+        if source in found:
+            raise document.refuse(f"Duplicate value: {quote(source)}", *place, "expression")
+        try:
+            found[source] = compiler.compile(source)
+        except ValueError as error:
+            raise document.refuse(str(error), *place, "expression") from error
+    return tuple(found.values())
+
+
+def _check_conditions(document: Document, said: _Webhook, *at: str | int) -> None:
+    """Raise what is wrong with conditions, but for the expressions."""
+    version, count = said.match_condition_subject_access_review_version, len(said.match_conditions)
+    if version not in ("", "v1"):
+        raise document.refuse("the version for conditions must be v1", *at, "matchConditionSubjectAccessReviewVersion")
+    if count and not version:
+        words = "matchConditionSubjectAccessReviewVersion is required if match conditions are specified"
+        raise document.refuse(words, *at, "matchConditions")
+    if count > _MOST_CONDITIONS:
+        words = f"Too many: {count}: must have at most {_MOST_CONDITIONS} items"
+        raise document.refuse(words, *at, "matchConditions")
 
 
 def _seconds(document: Document, said: str, *at: str | int) -> float:

@@ -6,7 +6,7 @@ Guarantees:
 - Nothing here knows of admission or of custom resources: an `Environment` is told what expressions may name.
 
 From text to value: `tokens`, `reading` (with `macros`), `checking` (with `types` and `declarations`), `evaluation`
-(with `costs`); the functions are in `library`.
+(with `costs`); the functions are in `library`. `configured` is for expressions in files of settings.
 """
 
 from __future__ import annotations

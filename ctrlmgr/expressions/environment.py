@@ -6,12 +6,13 @@ Guarantees: what compiles can be evaluated any number of times, by several threa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ctrlmgr.expressions.checking import check
 from ctrlmgr.expressions.costs import PER_CALL_LIMIT
 from ctrlmgr.expressions.declarations import Functions
+from ctrlmgr.expressions.escapes import unescape
 from ctrlmgr.expressions.evaluation import Compiler, Run, Step
 from ctrlmgr.expressions.library.addresses import ADDRESSES
 from ctrlmgr.expressions.library.amounts import AMOUNTS
@@ -35,13 +36,13 @@ LIBRARIES: Final = (OPERATORS, STANDARD, STRINGS, LISTS, SETS, ARITHMETIC, TEXTS
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression that was compiled."""
+    """An expression that was compiled; equal to another of the same text and type."""
 
     source: str
     type: Type
     """What it evaluates to."""
-    root: Node
-    step: Step
+    root: Node = field(compare=False)
+    step: Step = field(compare=False)
 
     def evaluate(self, variables: Mapping[str, Any], limit: int = PER_CALL_LIMIT) -> tuple[Any, int]:
         """Return the value and what it cost; raises `EvalError`, and `CostExceeded` beyond `limit`."""
@@ -61,15 +62,23 @@ class Environment:
         variables: Mapping[str, Type],
         functions: Functions,
         objects: Objects | None = None,
+        *,
+        unescapes: bool = False,
     ) -> None:
-        """Declare variables with their types, functions, and the fields of objects."""
+        """Declare variables with their types, functions, and the fields of objects.
+
+        Where it `unescapes`, expressions escape the names of fields, and objects are given with the names themselves.
+        """
         self._variables = dict(variables)
         self._functions = functions
         self._objects = objects if objects is not None else NoObjects()
+        self._unescapes = unescapes
 
     def compile(self, source: str) -> Expression:
         """Return an expression; raises `CompileError`."""
         root = read(source)
         type_ = check(source, root, self._variables, self._functions, self._objects)
         check_literals(source, root)
+        if self._unescapes:
+            unescape(root)
         return Expression(source, type_, root, Compiler(self._functions).step(root))

@@ -30,7 +30,14 @@ class CompileError(Exception):
     def __init__(self, source: str, problems: Iterable[Problem]) -> None:
         """Write the problems that were found in `source`."""
         self.problems = sorted(problems, key=lambda each: each.at)
+        self._source = source
         super().__init__("\n".join(written(source, each) for each in self.problems[:MOST_PROBLEMS]))
+
+    @property
+    def in_one_line(self) -> str:
+        """The problems with their places, without the lines that they are in."""
+        shown = (written(self._source, each).partition("\n")[0] for each in self.problems[:MOST_PROBLEMS])
+        return "; ".join(shown)
 
 
 def written(source: str, problem: Problem) -> str:

@@ -31,6 +31,8 @@ def _simple(name: str) -> Type:
     return Type(name, name)
 
 
+ANY: Final = Type("dyn", "any")
+"""What is not known before it is there, as Kubernetes calls it in maps of anything."""
 BOOL: Final = _simple("bool")
 BYTES: Final = _simple("bytes")
 DOUBLE: Final = _simple("double")
@@ -103,6 +105,22 @@ class NoObjects:
 
     def has_type(self, name: str) -> bool:
         """Know no type."""
+        return False
+
+
+class DeclaredObjects:
+    """Objects that expressions look at and cannot make."""
+
+    def __init__(self, fields: Mapping[str, Mapping[str, Type]]) -> None:
+        """Know the fields of some types, by the names of the types."""
+        self._fields = fields
+
+    def field(self, name: str, field: str) -> Type | None:
+        """Return the type of a field."""
+        return self._fields[name].get(field)
+
+    def has_type(self, name: str) -> bool:
+        """Have no type that an expression may make."""
         return False
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from ctrlmgr.authentication.certificates import read_certificates
-from ctrlmgr.authentication.jwt_configuration import Mapping, TrustedIssuer, discovery_of, url_problem
+from ctrlmgr.authentication.jwt_configuration import discovery_of, url_problem
+from ctrlmgr.authentication.trusted_issuer import Mapping, TrustedIssuer
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.authentication import OpenIdSettings
@@ -44,9 +45,8 @@ def issuer_of(settings: Settings) -> TrustedIssuer | None:
         (said.client_id,),
         Mapping(said.username_claim, _username_prefix(said)),
         Mapping(said.groups_claim, said.groups_prefix),
-        "",
-        tuple(_required(said).items()),
-        said.signing_algs,
+        required=tuple(_required(said).items()),
+        algorithms=said.signing_algs,
     )
 
 

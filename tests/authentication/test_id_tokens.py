@@ -9,14 +9,15 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from ctrlmgr.authentication.id_tokens import read_key_set, token_user
-from ctrlmgr.authentication.jwt_configuration import Mapping, TrustedIssuer
 from ctrlmgr.authentication.keys import VerificationKey, json_web_key
+from ctrlmgr.authentication.trusted_issuer import Mapping, TrustedIssuer
 from ctrlmgr.authentication.user import CREDENTIAL_ID, CredentialsRefused, User
 
 NOW = 1_767_225_600
 ISSUER = TrustedIssuer(
     *("https://issuer", "https://issuer/.well-known/openid-configuration", "", ("here", "there")),
-    *(Mapping("sub", "oidc:"), Mapping("groups", "g:"), "id", (("hd", "example.com"),)),
+    *(Mapping("sub", "oidc:"), Mapping("groups", "g:"), Mapping("id")),
+    required=(("hd", "example.com"),),
 )
 CLAIMS = {"sub": "jane", "aud": "here", "exp": NOW + 60, "hd": "example.com", "id": "7"}
 

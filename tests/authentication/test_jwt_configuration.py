@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ctrlmgr.authentication.jwt_configuration import Configuration, Mapping, read_configuration
+from ctrlmgr.authentication.jwt_configuration import Configuration, read_configuration
+from ctrlmgr.authentication.trusted_issuer import Mapping
+from ctrlmgr.engine.expressions import FUNCTIONS
 from ctrlmgr.errors import SettingsError
 
 OWN = ("https://kubernetes.default.svc",)
@@ -23,7 +25,7 @@ ISSUER = """jwt:
 def read(tmp_path: Path, text: str) -> Configuration:
     file = tmp_path / "authentication.yaml"
     file.write_text(HEAD + text, encoding="utf-8")
-    return read_configuration(file, OWN)
+    return read_configuration(file, OWN, FUNCTIONS)
 
 
 def test_an_issuer_is_read(tmp_path: Path) -> None:
@@ -31,7 +33,7 @@ def test_an_issuer_is_read(tmp_path: Path) -> None:
     rules = "  claimValidationRules:\n  - {claim: hd, requiredValue: example.com}\n"
     [issuer] = read(tmp_path, f"{ISSUER}{more}{rules}").issuers
     assert issuer.discovery_url == "https://issuer.example.com/.well-known/openid-configuration"
-    assert (issuer.username, issuer.groups, issuer.uid) == (Mapping("email", "oidc:"), Mapping("roles"), "sub")
+    assert (issuer.username, issuer.groups, issuer.uid) == (Mapping("email", "oidc:"), Mapping("roles"), Mapping("sub"))
     assert (issuer.audiences, issuer.required) == (("here",), (("hd", "example.com"),))
 
 
@@ -55,12 +57,11 @@ def test_who_may_be_anonymous_is_said_or_not(tmp_path: Path) -> None:
             7,
             "no certificates",
         ),
-        ("jwt:\n- issuer: {url: 'https://a', audiences: [a]}\n", 4, "a claim must name the user"),
-        (ISSUER.replace(", prefix: 'oidc:'", ""), 8, "a claim needs a prefix"),
-        (ISSUER.replace("claim: email, prefix: 'oidc:'", "expression: claims.sub"), 8, "not evaluated"),
-        (f"{ISSUER}  userValidationRules:\n  - {{expression: 'true'}}\n", 9, "not evaluated"),
-        (f"{ISSUER}  claimValidationRules:\n  - {{claim: a}}\n  - {{claim: a}}\n", 11, "named twice"),
+        ("jwt:\n- issuer: {url: 'https://a', audiences: [a]}\n", 4, "claim or expression is required"),
+        (ISSUER.replace(", prefix: 'oidc:'", ""), 8, "prefix is required when claim is set"),
+        (f"{ISSUER}  claimValidationRules:\n  - {{claim: a}}\n  - {{claim: a}}\n", 11, 'Duplicate value: "a"'),
         (ISSUER + ISSUER.removeprefix("jwt:\n"), 10, "same URL"),
+        ("jwt:\n" + "- {}\n" * 65, 3, "Too many: 65: must have at most 64 items"),
         (f"{ISSUER}    user: x\n", 9, "unknown field `user`"),
         ("anonymous:\n  enabled: false\n  conditions: [{path: /x}]\n", 5, "no meaning"),
         ("anonymous:\n  enabled: true\n  conditions: [{path: x}]\n", 5, "begins with '/'"),

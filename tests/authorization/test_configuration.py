@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctrlmgr.authorization.configuration import Asked, Webhook, read_configuration
+from ctrlmgr.engine.expressions import FUNCTIONS
 from ctrlmgr.errors import SettingsError
 
 HEAD = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\n"
@@ -23,7 +24,7 @@ def read(tmp_path: Path, text: str) -> tuple[Asked, ...]:
     (tmp_path / "other.kubeconfig").write_text("")
     file = tmp_path / "authorization.yaml"
     file.write_text(HEAD + text.replace("FILE", str(tmp_path / "other.kubeconfig")), encoding="utf-8")
-    return read_configuration(file)
+    return read_configuration(file, FUNCTIONS)
 
 
 def webhook(**fields: str | None) -> str:
@@ -32,6 +33,11 @@ def webhook(**fields: str | None) -> str:
     return "authorizers:\n- type: Webhook\n  name: other\n  webhook:\n" + "".join(
         f"    {name}: {value}\n" for name, value in said.items()
     )
+
+
+def conditions(said: str, version: str | None = "v1") -> str:
+    """Write a webhook with conditions, on line 12 where a version is named for them."""
+    return webhook(matchConditionSubjectAccessReviewVersion=version, matchConditions=said)
 
 
 def test_who_is_asked_is_read_in_its_order(tmp_path: Path) -> None:
@@ -52,6 +58,16 @@ def test_answers_may_not_be_believed_at_all(tmp_path: Path) -> None:
     assert asked.webhook is not None
     assert (asked.webhook.authorized_ttl, asked.webhook.unauthorized_ttl) == (600.0, 0.0)
     assert not asked.webhook.denies_unasked
+
+
+def test_conditions_are_read_and_are_the_same_if_they_say_the_same(tmp_path: Path) -> None:
+    said = conditions("[{expression: has(request.resourceAttributes)}, {expression: request.user != 'jane'}]")
+    once, again = (read(tmp_path, said)[0].webhook for _ in range(2))
+    assert once is not None
+    assert [each.source for each in once.conditions] == ["has(request.resourceAttributes)", "request.user != 'jane'"]
+    assert once == again
+    assert once != read(tmp_path, conditions("[{expression: request.user != 'jane'}]"))[0].webhook
+    assert once != read(tmp_path, conditions("[]"))[0].webhook
 
 
 def test_several_servers_may_be_asked(tmp_path: Path) -> None:
@@ -81,7 +97,21 @@ def test_several_servers_may_be_asked(tmp_path: Path) -> None:
         (webhook(subjectAccessReviewVersion="v2"), 8, "the version must be v1 or v1beta1, not 'v2'"),
         (webhook(failurePolicy="Allow"), 9, "failurePolicy must be NoOpinion or Deny, not 'Allow'"),
         (webhook(matchConditionSubjectAccessReviewVersion="v1beta1"), 11, "the version for conditions must be v1"),
-        (webhook(matchConditions="[{expression: 'true'}]"), 11, "which are not evaluated by this server: true"),
+        (
+            conditions("[{expression: 'true'}]", version=None),
+            11,
+            "SubjectAccessReviewVersion is required if match cond",
+        ),
+        (conditions("[{}]"), 12, "expression is required"),
+        (conditions("[{expression: ' '}]"), 12, "expression is required"),
+        (conditions("\n    - expression: 'true'\n    - expression: 'true'"), 14, 'Duplicate value: "true"'),
+        (
+            conditions("\n    - expression: 'true'\n    - expression: request.user"),
+            14,
+            "must evaluate to bool but got s",
+        ),
+        (conditions("[{expression: request.time == 'a'}]"), 12, "ERROR: <input>:1:8: undefined field 'time'"),
+        (conditions(f"[{', '.join(['{expression: a}'] * 65)}]"), 12, "Too many: 65: must have at most 64 items"),
         (webhook(connectionInfo="{}"), 10, "type must be KubeConfigFile, not ''"),
         (webhook(connectionInfo="{type: InClusterConfig}"), 10, "runs in no other cluster"),
         (webhook(connectionInfo="{type: KubeConfigFile, kubeConfigFile: a}"), 10, "absolute path, not 'a'"),

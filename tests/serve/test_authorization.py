@@ -28,6 +28,12 @@ class Site:
     ) -> tuple[int, Any]:
         """Return the code of the answer, and what it says."""
         token = {"admin": self.server.token, "": ""}.get(user, f"{user}-token")
+        return self.bear(token, method, path, body, media_type)
+
+    def bear(
+        self, token: str, method: str, path: str, body: Any = None, media_type: str = "application/json"
+    ) -> tuple[int, Any]:
+        """Return the code of the answer to who bears a token, and what it says."""
         headers = {"Content-Type": media_type, **({"Authorization": f"Bearer {token}"} if token else {})}
         data = json.dumps(body).encode() if body is not None else None
         request = Request(f"{self.server.url}{path}", data, headers, method=method)

@@ -25,7 +25,9 @@ RBAC = {"type": "RBAC", "name": "rbac"}
 RELOADS = "apiserver_authorization_config_controller_automatic_reloads_total"
 
 
-def webhook(folder: Path, name: str, url: str, failure_policy: str = "NoOpinion") -> dict[str, Any]:
+def webhook(
+    folder: Path, name: str, url: str, failure_policy: str = "NoOpinion", conditions: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return an authorizer that asks another server, and remembers nothing of what it says."""
     place = folder / name
     place.mkdir(exist_ok=True)
@@ -35,6 +37,8 @@ def webhook(folder: Path, name: str, url: str, failure_policy: str = "NoOpinion"
         "cacheUnauthorizedRequests": False,
         "subjectAccessReviewVersion": "v1",
         "failurePolicy": failure_policy,
+        "matchConditionSubjectAccessReviewVersion": "v1",
+        "matchConditions": [{"expression": each} for each in conditions],
         "connectionInfo": {"type": "KubeConfigFile", "kubeConfigFile": str(kubeconfig(place, url))},
     }
     return {"type": "Webhook", "name": name, "webhook": said}
@@ -57,10 +61,10 @@ class Named:
         self._written += 1
         os.utime(self.file, (self._written, self._written))
 
-    def servers(self, failure_policy: str = "NoOpinion") -> list[dict[str, Any]]:
-        """Return authorizers that ask the first server and then the second."""
+    def servers(self, failure_policy: str = "NoOpinion", conditions: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """Return authorizers that ask the first server, under conditions, and then the second."""
         return [
-            webhook(self.folder, "first", self.first.url, failure_policy),
+            webhook(self.folder, "first", self.first.url, failure_policy, conditions),
             webhook(self.folder, "second", self.second.url),
         ]
 
@@ -114,6 +118,53 @@ def test_a_file_is_followed_and_one_that_is_unusable_is_not(named: Named, site: 
     named.write([RBAC, NODE])
     wait_until(lambda: site.ask("bob", "GET", PODS)[0] == 403)
     assert reloads(site, "success") == 2
+
+
+def reviewed(server: Answering) -> list[str]:
+    """Return whose requests a server was asked about, and forget it."""
+    users = [review["spec"]["user"] for review in server.asked]
+    server.asked.clear()
+    return users
+
+
+def test_a_server_is_asked_under_conditions(named: Named, site: Site) -> None:
+    named.first.status = {"allowed": False, "denied": True, "reason": "not here"}
+    taken = reloads(site, "success")
+    condition = "request.resourceAttributes.namespace == 'default'"
+    named.write([NODE, RBAC, *named.servers("Deny", ["has(request.resourceAttributes)", condition])])
+    wait_until(lambda: reloads(site, "success") == taken + 1)
+    reviewed(named.first)
+    assert site.ask("bob", "GET", PODS)[0] == 403
+    assert reviewed(named.first) == ["bob"]
+    assert site.ask("bob", "GET", "/api/v1/namespaces/kube-system/pods")[0] == 200, "the second server allows it"
+    assert site.ask("bob", "GET", "/metrics")[0] == 200, "what is no resource does not meet the first condition"
+    assert reviewed(named.first) == []
+
+
+@pytest.mark.parametrize(("failure_policy", "code", "second"), [("Deny", 500, []), ("NoOpinion", 200, ["bob"])])
+def test_a_condition_that_cannot_tell_denies_or_is_left_to_the_others(
+    named: Named, site: Site, failure_policy: str, code: int, second: list[str]
+) -> None:
+    taken = reloads(site, "success")
+    named.write([NODE, RBAC, *named.servers(failure_policy, ["request.extra.team[0] == 'a'"])])
+    wait_until(lambda: reloads(site, "success") == taken + 1)
+    reviewed(named.first), reviewed(named.second)
+    answered, told = site.ask("bob", "GET", PODS)
+    assert answered == code
+    assert ("no such key: team" in str(told)) is (code == 500)
+    assert (reviewed(named.first), reviewed(named.second)) == ([], second)
+
+
+def test_a_condition_that_does_not_compile_leaves_all_as_it_was(named: Named, site: Site) -> None:
+    failed, taken = reloads(site, "failure"), reloads(site, "success")
+    named.write([NODE, RBAC, *named.servers("Deny", ["request.user != 'bob'"])])
+    wait_until(lambda: reloads(site, "success") == taken + 1)
+    named.write([NODE, RBAC, *named.servers("Deny", ["request.resourceAttributes.namespace"])])
+    wait_until(lambda: reloads(site, "failure") == failed + 1)
+    assert "must evaluate to bool but got string" in site.server.output
+    reviewed(named.first)
+    assert site.ask("bob", "GET", PODS)[0] == 200, "the first server is still not asked about him"
+    assert reviewed(named.first) == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from ctrlmgr.authentication.jwt_configuration import Mapping
+from ctrlmgr.authentication.trusted_issuer import Mapping
 from ctrlmgr.authentication.user import User
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.serve.openid import issuer_of

@@ -18,6 +18,14 @@ RIGHTS = "--authorization-webhook-config-file"
 KUBELETS = "--cluster-signing-kubelet-client-cert-file"
 MODE = "--authorization-mode=Webhook"
 
+ISSUER = """apiVersion: apiserver.config.k8s.io/v1
+kind: AuthenticationConfiguration
+jwt:
+- issuer: {url: https://issuer.example.com, audiences: [here]}
+  claimMappings: {username: {expression: claims.sub}}
+"""
+NO_AGE = "FILE:7: compilation failed: ERROR: <input>:1:5: undefined field 'age'"
+
 UNUSABLE = [
     ("--token-auth-file", "t,u,1\nt,u\n", "FILE:2: write token,user,uid"),
     ("--client-ca-file", "nonsense", "FILE cannot be used: line 1: there is no certificate"),
@@ -31,6 +39,7 @@ UNUSABLE = [
     ("--cluster-signing-cert-file", "nonsense", "the key file has no private key that can be read"),
     ("--authentication-config", OPEN, "FILE:2: not valid YAML"),
     ("--authentication-config", "\nkind: X\n", "FILE:2: kind must be AuthenticationConfiguration, not 'X'"),
+    ("--authentication-config", f"{ISSUER}  userValidationRules:\n  - expression: user.age\n", NO_AGE),
     (TOKENS, OPEN, "FILE:2: not valid YAML"),
     ("--oidc-ca-file", "nonsense", "FILE cannot be used: line 1: there is no certificate"),
     (TOKENS, "clusters: []\n", "FILE has no current context"),

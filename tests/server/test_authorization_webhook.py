@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from prometheus_client import REGISTRY
 
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, Requirement, path_attributes
-from ctrlmgr.authorization.authorizer import Decision, Verdict
+from ctrlmgr.authorization.authorizer import NO_OPINION, Decision, Verdict
+from ctrlmgr.authorization.conditions import ConditionCompiler
 from ctrlmgr.authorization.configuration import Webhook
+from ctrlmgr.engine.expressions import FUNCTIONS
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server.authz.webhook import WebhookAuthorizer
 from ctrlmgr.testing import FakeClock
@@ -42,6 +45,19 @@ def config(tmp_path: Path, answering: Answering) -> Path:
 @pytest.fixture
 def authorizer(config: Path, clock: FakeClock) -> WebhookAuthorizer:
     return WebhookAuthorizer(Webhook(config, "v1", authorized_ttl=300.0, unauthorized_ttl=30.0), clock=clock)
+
+
+def conditional(config: Path, clock: FakeClock, *sources: str, denies_unasked: bool = False) -> WebhookAuthorizer:
+    """Return one that asks only about requests of which all expressions are true."""
+    conditions = tuple(map(ConditionCompiler(FUNCTIONS).compile, sources))
+    webhook = Webhook(config, "v1", name="conditional", denies_unasked=denies_unasked, conditions=conditions)
+    return WebhookAuthorizer(webhook, clock=clock)
+
+
+def counted(name: str) -> float:
+    """Return what a counter of conditions is at."""
+    labels = {"type": "Webhook", "name": "conditional"}
+    return REGISTRY.get_sample_value(f"apiserver_authorization_match_condition_{name}", labels) or 0.0
 
 
 def ask(authorizer: WebhookAuthorizer, asked: Attributes = PODS) -> Verdict:
@@ -148,3 +164,48 @@ def test_it_cannot_be_asked_for_rules(authorizer: WebhookAuthorizer) -> None:
 def test_a_kubeconfig_that_cannot_be_used_is_refused(tmp_path: Path, clock: FakeClock) -> None:
     with pytest.raises(SettingsError):
         WebhookAuthorizer(Webhook(tmp_path / "none"), clock=clock)
+
+
+def test_a_request_that_meets_all_conditions_is_asked_about(
+    config: Path, clock: FakeClock, answering: Answering
+) -> None:
+    authorizer = conditional(config, clock, "request.user == 'jane'", "request.resourceAttributes.subresource == 'log'")
+    assert authorizer.authorize(JANE, PODS) is None
+    assert ask(authorizer) == Verdict(Decision.ALLOW, "she may")
+    assert authorizer.authorize(JANE, PODS) == Verdict(Decision.ALLOW, "she may"), "the answer is believed"
+    assert len(answering.asked) == 1
+
+
+@pytest.mark.parametrize("denies_unasked", [True, False])
+def test_a_request_that_does_not_is_left_to_the_others(
+    config: Path, clock: FakeClock, answering: Answering, *, denies_unasked: bool
+) -> None:
+    before, evaluated = counted("exclusions_total"), counted("evaluation_seconds_count")
+    sources = ("request.extra.none[0] == 'a'", "request.user != 'jane'")
+    authorizer = conditional(config, clock, *sources, denies_unasked=denies_unasked)
+    assert authorizer.authorize(JANE, PODS) is NO_OPINION
+    assert ask(authorizer) is NO_OPINION
+    assert answering.asked == []
+    assert counted("exclusions_total") == before + 2
+    assert counted("evaluation_seconds_count") == evaluated + 2
+
+
+@pytest.mark.parametrize(("denies_unasked", "decision"), [(True, Decision.DENY), (False, Decision.NO_OPINION)])
+def test_conditions_that_cannot_tell_do_as_no_answer_does(
+    config: Path, clock: FakeClock, answering: Answering, decision: Decision, *, denies_unasked: bool
+) -> None:
+    failures, exclusions = counted("evaluation_errors_total"), counted("exclusions_total")
+    authorizer = conditional(config, clock, "request.extra.none[0] == 'a'", "true", denies_unasked=denies_unasked)
+    problem = "expression 'request.extra.none[0] == 'a'' resulted in error: no such key: none"
+    assert authorizer.authorize(JANE, PODS) == Verdict(decision, "", f"cel evaluation error: {problem}")
+    assert answering.asked == []
+    assert (counted("evaluation_errors_total"), counted("exclusions_total")) == (failures + 1, exclusions)
+
+
+def test_conditions_see_version_one_whatever_the_server_is_asked_in(
+    config: Path, clock: FakeClock, answering: Answering
+) -> None:
+    condition = ConditionCompiler(FUNCTIONS).compile("'dev' in request.groups")
+    authorizer = WebhookAuthorizer(Webhook(config, "v1beta1", conditions=(condition,)), clock=clock)
+    assert ask(authorizer).allows
+    assert answering.asked[0]["spec"]["group"] == ["dev"]

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from ctrlmgr.expressions.escapes import escaped
 from ctrlmgr.expressions.estimating.operands import Place
 from ctrlmgr.expressions.estimating.ranges import Range
-from ctrlmgr.extensions.rules.typing import escaped, fields_of, is_embedded
+from ctrlmgr.extensions.rules.typing import fields_of, is_embedded
 from ctrlmgr.extensions.structural import INT_OR_STRING, Raw, single_items
 
 _LARGEST_REQUEST: Final = 3 * 1024 * 1024

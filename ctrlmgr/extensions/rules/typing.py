@@ -3,32 +3,23 @@
 Guarantees: a field whose name CEL cannot write is named by the rules of KEP-2876 (`x-y` is `x__dash__y`), and one
 that cannot be named at all is not there. Only what a schema declares can be seen.
 
-Source: apiserver `pkg/cel/common/{schemas,values}.go`, `pkg/cel/escaping.go`.
+Source: apiserver `pkg/cel/common/{schemas,values}.go`.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from ctrlmgr.expressions import types
+from ctrlmgr.expressions.escapes import escaped
 from ctrlmgr.expressions.times import parse_duration, parse_timestamp
 from ctrlmgr.expressions.types import Type
 from ctrlmgr.expressions.values import EvalError
 from ctrlmgr.extensions.structural import INT_OR_STRING, Raw
 
-_RESERVED: Final = frozenset(
-    (
-        "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
-        "let", "loop", "package", "namespace", "return", "var", "void", "while",
-    )
-)  # fmt: skip
-_can_be_named = re.compile(r"[a-zA-Z_.\-/][a-zA-Z0-9_.\-/]*", re.ASCII).fullmatch
-_SPECIAL = re.compile(r"__|[.\-/]")
-_ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _TEXT: Final[Raw] = {"type": "string"}
 _METADATA: Final[Raw] = {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}}
 _STRINGS: Final = {
@@ -39,13 +30,6 @@ _STRINGS: Final = {
     "datetime": types.TIMESTAMP,
 }
 _SCALARS: Final = {"boolean": types.BOOL, "number": types.DOUBLE, "integer": types.INT}
-
-
-def escaped(name: str) -> str:
-    """Return a field's name as expressions write it, "" if they cannot."""
-    if name in _RESERVED:
-        return f"__{name}__"
-    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], name) if _can_be_named(name) else ""
 
 
 def fields_of(raw: Raw, *, is_resource: bool) -> Mapping[str, Raw]:

@@ -3,6 +3,7 @@
 Guarantees:
 - An issuer is asked for its keys once, again when a token names a key that it has not told of (no more often than every
   `_BETWEEN` seconds), and never because of a token of another issuer. Its tokens wait for that, no other request does.
+- A token that an expression of the file cannot be evaluated for is refused, and that is logged.
 - A file that becomes unusable is logged, counted and ignored: what it said before stays in force.
 """
 
@@ -19,11 +20,14 @@ import structlog
 from ctrlmgr.authentication import jwt
 from ctrlmgr.authentication.followed_files import FollowedFiles
 from ctrlmgr.authentication.id_tokens import read_key_set, token_user
-from ctrlmgr.authentication.jwt_configuration import Configuration, TrustedIssuer, read_configuration
+from ctrlmgr.authentication.jwt_configuration import Configuration, read_configuration
+from ctrlmgr.authentication.trusted_issuer import TrustedIssuer
 from ctrlmgr.authentication.user import Audiences, CredentialsRefused, User
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.calls.call import Call
 from ctrlmgr.engine.calls.replies import is_success
+from ctrlmgr.engine.expressions import FUNCTIONS
+from ctrlmgr.expressions.configured import NoValue
 from ctrlmgr.metrics import CONFIGURATION_RELOADS
 from ctrlmgr.server.authn.parts import Told
 from ctrlmgr.server.authn.union import ForAllAudiences
@@ -72,7 +76,11 @@ class IssuerTokens:
         if not any(jwt.verifies(token, key) for key in candidates):
             words = "failed to verify signature: failed to verify id token signature"
             raise CredentialsRefused(f"oidc: verify token: {words}")
-        return token_user(token.payload, self.issuer, self._clock.now())
+        try:
+            return token_user(token.payload, self.issuer, self._clock.now())
+        except NoValue as error:
+            log.warning("an expression about a token cannot be evaluated", issuer=self.issuer.url, error=str(error))
+            raise CredentialsRefused(str(error)) from error
 
     async def _candidates(self, wanted: str) -> Sequence[jwt.PublicKey]:
         """Return the keys that a token may be signed with; raises `CredentialsRefused` while none are known."""
@@ -180,7 +188,7 @@ class ConfiguredTokens(IssuersTokens):
 
     def _take(self) -> bool:
         """Go by what the file says now; raises `SettingsError`."""
-        said = read_configuration(self._file, self._own_issuers)
+        said = read_configuration(self._file, self._own_issuers, FUNCTIONS)
         self.trust(said.issuers)
         self._told(said)
         return True

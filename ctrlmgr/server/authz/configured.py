@@ -19,6 +19,7 @@ from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import Authorizer, RuleListing, Verdict
 from ctrlmgr.authorization.configuration import WEBHOOK, Asked, read_configuration
+from ctrlmgr.engine.expressions import FUNCTIONS
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import AUTHORIZATION_RELOADS
 
@@ -35,7 +36,7 @@ class ConfiguredAuthorizers:
         self._followed = FollowedFiles(
             "settings of authorization", [file], lambda status: AUTHORIZATION_RELOADS.labels(status).inc()
         )
-        self.asked = read_configuration(file)
+        self.asked = read_configuration(file, FUNCTIONS)
         """Who is asked now."""
         self._now = make(self.asked)
         self._types = _decided_here(self.asked)
@@ -57,7 +58,7 @@ class ConfiguredAuthorizers:
         return self._followed.reload(self._take)
 
     def _take(self) -> bool:
-        asked = read_configuration(self._file)
+        asked = read_configuration(self._file, FUNCTIONS)
         if asked == self.asked:
             return False
         self._check(asked)

@@ -4,6 +4,7 @@ Guarantees:
 - An answer is believed for a while, as settings say, apart for what was allowed and what was not; a question that got
   no answer is asked again. Whoever sends very long questions has each of them asked anew, so that the memory is not
   filled by them.
+- Where there are conditions, it is asked about requests alone that meet them (`matching`).
 - No other request waits for an answer, and none at all for one that is known.
 - Without an answer there is no opinion, or a denial if so configured, and the error is told: it is for the request's
   sender to see that the refusal is no judgement.
@@ -26,6 +27,7 @@ from ctrlmgr.authorization.authorizer import Decision, RuleListing, Verdict
 from ctrlmgr.authorization.configuration import Webhook
 from ctrlmgr.clock import Clock
 from ctrlmgr.metrics import AUTHORIZATION_WEBHOOK
+from ctrlmgr.server.authz.matching import Matching
 from ctrlmgr.server.reviewing import NoAnswer, ReviewServer
 
 log = structlog.get_logger(__name__)
@@ -59,23 +61,26 @@ class WebhookAuthorizer:
         """Ask the server of `webhook`; raises `SettingsError`."""
         self._server = ReviewServer(webhook.config, patience=webhook.patience, clock=clock)
         self._webhook = webhook
+        self._matching = Matching(webhook, clock=clock)
         self._said: Believed[Verdict] = Believed(_REMEMBERED, clock=clock)
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
         """Return the verdict that is known, None if the other server has to be asked."""
+        if (verdict := self._matching.verdict(user, attributes)) is not None:
+            return verdict
         return self._said.get(self._question(user, attributes))
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:
         """Return the verdict that is known, or what the other server says."""
-        question, webhook = self._question(user, attributes), self._webhook
-        if (known := self._said.get(question)) is not None:
+        if (known := self.authorize(user, attributes)) is not None:
             return known
+        question, webhook = self._question(user, attributes), self._webhook
         try:
             status = _read(await self._server.ask(question)).status
         except (NoAnswer, ValueError, msgspec.MsgspecError) as error:
             AUTHORIZATION_WEBHOOK.labels(webhook.name, "error").inc()
             log.error("the authorization webhook does not answer", server=self._server.url, error=str(error))
-            return Verdict(Decision.DENY if webhook.denies_unasked else Decision.NO_OPINION, "", str(error))
+            return webhook.unasked(str(error))
         AUTHORIZATION_WEBHOOK.labels(webhook.name, "success").inc()
         verdict = _verdict(status)
         keep_for = webhook.authorized_ttl if status.allowed else webhook.unauthorized_ttl

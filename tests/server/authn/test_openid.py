@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
+from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 
 from ctrlmgr.authentication import jwt
 from ctrlmgr.authentication.jwt_configuration import Configuration
@@ -79,7 +81,8 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-def written(folder: Path, issuer: Issuer, prefix: str = "oidc:") -> Path:
+def written(folder: Path, issuer: Issuer, prefix: str = "oidc:", **more: Any) -> Path:
+    """Write a file that names an issuer; `more` is what it says of it besides, or otherwise."""
     said = {
         "apiVersion": "apiserver.config.k8s.io/v1",
         "kind": "AuthenticationConfiguration",
@@ -87,6 +90,7 @@ def written(folder: Path, issuer: Issuer, prefix: str = "oidc:") -> Path:
             {
                 "issuer": {"url": issuer.url, "audiences": ["here"], "certificateAuthority": issuer.authority},
                 "claimMappings": {"username": {"claim": "sub", "prefix": prefix}},
+                **more,
             }
         ],
     }
@@ -181,3 +185,82 @@ def test_an_issuer_that_cannot_be_asked_knows_nobody(tmp_path: Path, issuer: Iss
     assert asked(tokens, issuer.token(iss="https://127.0.0.1:1")) == ["oidc: authenticator not initialized"]
     with pytest.raises(SettingsError, match="cannot be read"):
         ConfiguredTokens(tmp_path / "none", (), ("us",), lambda said: None, clock=clock)
+
+
+MAPPINGS = {
+    "username": {"expression": "'oidc:' + claims.user.name"},
+    "groups": {"expression": "claims.roles.map(each, 'oidc:' + each)"},
+    "uid": {"expression": "claims.?uid.orValue('')"},
+    "extra": [{"key": "acme.io/team", "valueExpression": "claims.?team.orValue('')"}],
+}
+CLAIM_RULE = {"expression": "claims.exp - claims.iat <= 3600.0", "message": "it lasts too long"}
+USER_RULE = {"expression": "!('oidc:admins' in user.groups)", "message": "administrators come otherwise"}
+USER_KNOWN = User("oidc:jane", "7", ("oidc:dev",), {"acme.io/team": ("till",)})
+
+
+def by_expressions(folder: Path, issuer: Issuer, **more: Any) -> Path:
+    said = {"claimMappings": MAPPINGS, "claimValidationRules": [CLAIM_RULE], "userValidationRules": [USER_RULE]}
+    return written(folder, issuer, **{**said, **more})
+
+
+def jane(issuer: Issuer, **claims: Any) -> str:
+    """Return a token of hers."""
+    return issuer.token(**{"user": {"name": "jane"}, "roles": ["dev"], "iat": NOW, **claims})
+
+
+def test_expressions_make_users_and_rules_refuse_them(tmp_path: Path, issuer: Issuer, clock: FakeClock) -> None:
+    tokens = ConfiguredTokens(by_expressions(tmp_path, issuer), (), ("us",), lambda said: None, clock=clock)
+    good, late = jane(issuer, uid="7", team="till"), jane(issuer, iat=NOW - 3600)
+    known, long, admin = asked(tokens, good, late, jane(issuer, roles=["admins"]))
+    assert known == USER_KNOWN
+    problem = "oidc: error evaluating claim validation expression: validation expression"
+    assert long == f"{problem} '{CLAIM_RULE['expression']}' failed: it lasts too long"
+    problem = "oidc: error evaluating user info validation rule: validation expression"
+    assert admin == f"{problem} '{USER_RULE['expression']}' failed: administrators come otherwise"
+
+
+def test_what_cannot_be_evaluated_is_refused_and_logged(tmp_path: Path, issuer: Issuer, clock: FakeClock) -> None:
+    tokens = ConfiguredTokens(by_expressions(tmp_path, issuer), (), ("us",), lambda said: None, clock=clock)
+    with capture_logs() as logged:
+        found = asked(tokens, jane(issuer, user={}), jane(issuer))
+    problem = "resulted in error: no such key: name"
+    why = f"oidc: error evaluating username claim expression: expression ''oidc:' + claims.user.name' {problem}"
+    assert found == [why, User("oidc:jane", "", ("oidc:dev",))]
+    assert [(each["log_level"], each["issuer"], each["error"]) for each in logged] == [("warning", issuer.url, why)]
+
+
+def reloads(status: str) -> float:
+    """Return how often the file was taken up, or could not be."""
+    name = "apiserver_authentication_config_controller_automatic_reloads_total"
+    return REGISTRY.get_sample_value(name, {"status": status}) or 0.0
+
+
+def test_an_expression_that_became_unusable_leaves_all_as_it_was(
+    tmp_path: Path, issuer: Issuer, clock: FakeClock
+) -> None:
+    tokens = ConfiguredTokens(by_expressions(tmp_path, issuer), (), ("us",), lambda said: None, clock=clock)
+    assert asked(tokens, jane(issuer, uid="7", team="till")) == [USER_KNOWN]
+    failures = reloads("failure")
+    by_expressions(tmp_path, issuer, userValidationRules=[{"expression": "user.age > 18"}])
+    with capture_logs() as logged:
+        assert not tokens.reload()
+    assert reloads("failure") == failures + 1
+    [told] = logged
+    assert told["error"].endswith("compilation failed: ERROR: <input>:1:5: undefined field 'age'")
+    assert asked(tokens, jane(issuer, uid="7", team="till")) == [USER_KNOWN]
+
+
+def test_an_issuer_whose_expressions_stay_is_not_asked_for_its_keys_again(
+    tmp_path: Path, issuer: Issuer, clock: FakeClock
+) -> None:
+    tokens = ConfiguredTokens(by_expressions(tmp_path, issuer), (), ("us",), lambda said: None, clock=clock)
+    asked(tokens, jane(issuer))
+    issuer.asked.clear()
+    file = by_expressions(tmp_path, issuer)
+    file.write_text(file.read_text() + "\n")
+    assert tokens.reload()
+    assert asked(tokens, jane(issuer)) == [User("oidc:jane", "", ("oidc:dev",))]
+    assert issuer.asked == []
+    by_expressions(tmp_path, issuer, userValidationRules=[])
+    assert tokens.reload()
+    assert asked(tokens, jane(issuer, roles=["admins"])) == [User("oidc:jane", "", ("oidc:admins",))]

@@ -1,0 +1,227 @@
+"""Reads of `--authentication-config` what is made of the claims of a token, and what must be true of them.
+
+Rules: apiserver `pkg/apis/apiserver/validation/validation.go` (`validateClaimMappings`, `validateClaimValidationRules`,
+`validateUserValidationRules`); apimachinery `pkg/util/validation` (`IsDomainPrefixedPath`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ctrlmgr.api.go_text import quote
+from ctrlmgr.authentication.names import is_subdomain
+from ctrlmgr.authentication.token_expressions import TokenExpressions, names_claim
+from ctrlmgr.authentication.trusted_issuer import Mapping, Rule
+from ctrlmgr.expressions.environment import Expression
+from ctrlmgr.settings.documents import Document
+
+_BOTH: Final = "claim and expression can't both be set"
+_NEITHER: Final = "claim or expression is required"
+_UNVERIFIED: Final = (
+    "claims.email_verified must be used in claimMappings.username.expression or "
+    "claimMappings.extra[*].valueExpression or claimValidationRules[*].expression when claims.email is used in "
+    "claimMappings.username.expression"
+)
+_RESERVED: Final = ("k8s.io", "kubernetes.io")
+_PATH: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+
+_At = tuple[str | int, ...]
+"""Where something is in the file."""
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The base of what the file has."""
+
+
+class _Prefixed(Part, frozen=True):
+    claim: str = ""
+    prefix: str | None = None
+    expression: str = ""
+
+
+class _Claim(Part, frozen=True):
+    claim: str = ""
+    expression: str = ""
+
+
+class _Extra(Part, frozen=True):
+    key: str = ""
+    value_expression: str = ""
+
+
+class ClaimMappings(Part, frozen=True):
+    """What makes a user."""
+
+    username: _Prefixed = _Prefixed()
+    groups: _Prefixed = _Prefixed()
+    uid: _Claim = _Claim()
+    extra: tuple[_Extra, ...] = ()
+
+
+class ClaimRule(Part, frozen=True):
+    """What must be true of claims: one has a value, or an expression is true."""
+
+    claim: str = ""
+    required_value: str = ""
+    expression: str = ""
+    message: str = ""
+
+
+class UserRule(Part, frozen=True):
+    """What must be true of a user."""
+
+    expression: str = ""
+    message: str = ""
+
+
+class Mapped(NamedTuple):
+    """What the file makes of claims."""
+
+    username: Mapping
+    groups: Mapping
+    uid: Mapping
+    extra: tuple[tuple[str, Expression], ...]
+
+
+class RulesReader:
+    """Reads what concerns the tokens of one issuer, or raises `SettingsError` with the line."""
+
+    def __init__(self, document: Document, expressions: TokenExpressions, *at: str | int) -> None:
+        """Read what is at a place of the document, where the issuer is."""
+        self._document = document
+        self._expressions = expressions
+        self._at = at
+
+    def mappings(self, said: ClaimMappings, rules: Sequence[Rule]) -> Mapped:
+        """Return what makes a user; `rules` are those that claims are held against besides."""
+        at = (*self._at, "claimMappings")
+        username = self._mapping(said.username, *at, "username")
+        if username == Mapping():
+            raise self._document.refuse(_NEITHER, *at, "username")
+        mapped = Mapped(
+            username,
+            self._mapping(said.groups, *at, "groups"),
+            self._uid(said.uid, *at, "uid"),
+            self._extra(said.extra, *at, "extra"),
+        )
+        self._check_email(mapped, rules, *at, "username", "expression")
+        return mapped
+
+    def _mapping(self, said: _Prefixed, *at: str | int) -> Mapping:
+        if said.claim and said.expression:
+            raise self._document.refuse(_BOTH, *at)
+        if said.expression:
+            if said.prefix is not None:
+                raise self._document.refuse("prefix may not be specified when expression is set", *at, "prefix")
+            return Mapping(expression=self._compiled(self._expressions.of_claims, said.expression, *at, "expression"))
+        if said.claim and said.prefix is None:
+            words = "prefix is required when claim is set. It can be set to an empty string to disable prefixing"
+            raise self._document.refuse(words, *at, "prefix")
+        if said.prefix and not said.claim:
+            raise self._document.refuse("a prefix needs a claim", *at, "prefix")
+        return Mapping(said.claim, said.prefix or "")
+
+    def _uid(self, said: _Claim, *at: str | int) -> Mapping:
+        if said.claim and said.expression:
+            raise self._document.refuse(_BOTH, *at)
+        if not said.expression:
+            return Mapping(said.claim)
+        return Mapping(expression=self._compiled(self._expressions.of_claims, said.expression, *at, "expression"))
+
+    def _extra(self, said: Sequence[_Extra], *at: str | int) -> tuple[tuple[str, Expression], ...]:
+        found: dict[str, Expression] = {}
+        for index, each in enumerate(said):
+            if problem := _key_problem(each.key):
+                raise self._document.refuse(problem, *at, index, "key")
+            if each.key in found:
+                raise self._document.refuse(_twice(each.key), *at, index, "key")
+            if not each.value_expression:
+                raise self._document.refuse("valueExpression is required", *at, index)
+            found[each.key] = self._compiled(
+                self._expressions.of_claims, each.value_expression, *at, index, "valueExpression"
+            )
+        return tuple(found.items())
+
+    def _check_email(self, mapped: Mapped, rules: Sequence[Rule], *at: str | int) -> None:
+        """Raise `SettingsError` if an address names the user that nothing sees to be verified."""
+        username = mapped.username.expression
+        if username is None or not names_claim(username, "email"):
+            return
+        looked_at = (username, *(each for _, each in mapped.extra), *(rule.expression for rule in rules))
+        if not any(names_claim(each, "email_verified") for each in looked_at):
+            raise self._document.refuse(_UNVERIFIED, *at)
+
+    def claim_rules(self, said: Sequence[ClaimRule]) -> tuple[tuple[tuple[str, str], ...], tuple[Rule, ...]]:
+        """Return claims with the values that they must have, and the other rules."""
+        required: dict[str, str] = {}
+        rules: dict[str, Rule] = {}
+        for index, each in enumerate(said):
+            at = (*self._at, "claimValidationRules", index)
+            if each.claim and each.expression:
+                raise self._document.refuse(_BOTH, *at)
+            if each.claim:
+                self._check_required(each, required, at)
+                required[each.claim] = each.required_value
+                continue
+            if not each.expression:
+                raise self._document.refuse(_NEITHER, *at)
+            if each.required_value:
+                words = "requiredValue may not be specified when expression is set"
+                raise self._document.refuse(words, *at, "requiredValue")
+            self._add_rule(rules, self._expressions.rule_of_claims, each.expression, each.message, at)
+        return tuple(required.items()), tuple(rules.values())
+
+    def _check_required(self, said: ClaimRule, before: dict[str, str], at: _At) -> None:
+        if said.message:
+            raise self._document.refuse("message may not be specified when claim is set", *at, "message")
+        if said.claim in before:
+            raise self._document.refuse(_twice(said.claim), *at, "claim")
+
+    def user_rules(self, said: Sequence[UserRule]) -> tuple[Rule, ...]:
+        """Return what must be true of a user."""
+        rules: dict[str, Rule] = {}
+        for index, each in enumerate(said):
+            at = (*self._at, "userValidationRules", index)
+            if not each.expression:
+                raise self._document.refuse("expression is required", *at)
+            self._add_rule(rules, self._expressions.rule_of_user, each.expression, each.message, at)
+        return tuple(rules.values())
+
+    def _add_rule(
+        self, rules: dict[str, Rule], compile_: Callable[[str], Expression], source: str, message: str, at: _At
+    ) -> None:
+        if source in rules:
+            raise self._document.refuse(_twice(source), *at, "expression")
+        rules[source] = Rule(self._compiled(compile_, source, *at, "expression"), message)
+
+    def _compiled(self, compile_: Callable[[str], Expression], source: str, *at: str | int) -> Expression:
+        try:
+            return compile_(source)
+        except ValueError as error:
+            raise self._document.refuse(str(error), *at) from error
+
+
+def _twice(value: str) -> str:
+    return f"Duplicate value: {quote(value)}"
+
+
+def _key_problem(key: str) -> str | None:
+    """Return what is wrong with the key of an extra, None if nothing is."""
+    domain, _, path = key.partition("/")
+    if not key:
+        return "key is required"
+    if not domain or not path:
+        return 'key must be a domain-prefixed path (such as "acme.io/foo")'
+    if not is_subdomain(domain):
+        return f"the domain of a key must be a lower-case RFC 1123 subdomain, not {quote(domain)}"
+    if not re.fullmatch(_PATH, path):
+        return f"Invalid path (regex used for validation is '{_PATH}')"
+    if key != key.lower():
+        return "key must be lowercase"
+    if any(f".{domain}".endswith(f".{each}") for each in _RESERVED):
+        return "k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use"
+    return None

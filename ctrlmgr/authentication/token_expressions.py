@@ -1,0 +1,142 @@
+"""Expressions about the claims of a token, and about the user that they make.
+
+Guarantees: an expression sees what a real API server shows it: all numbers in claims are doubles, and what a user does
+not have is there and empty. What has no value, or none that can be used, refuses the token.
+
+Source: apiserver `pkg/authentication/cel/{compile,mapper}.go`, `plugin/pkg/authenticator/token/oidc/oidc.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ctrlmgr.authentication.trusted_issuer import Rule
+from ctrlmgr.authentication.user import CredentialsRefused, User
+from ctrlmgr.expressions.configured import NoValue, compiled, value_of
+from ctrlmgr.expressions.declarations import Functions
+from ctrlmgr.expressions.environment import Environment, Expression
+from ctrlmgr.expressions.nodes import Ident, Node, Select
+from ctrlmgr.expressions.reading import children
+from ctrlmgr.expressions.types import ANY, BOOL, STRING, DeclaredObjects, list_of, map_of, struct
+
+Seen = Mapping[str, Any]
+"""What an expression is evaluated with."""
+
+_USER: Final = "kubernetes.UserInfo"
+_OBJECTS: Final = DeclaredObjects(
+    {
+        _USER: {
+            "username": STRING,
+            "uid": STRING,
+            "groups": list_of(STRING),
+            "extra": map_of(STRING, list_of(STRING)),
+        }
+    }
+)
+_NOT_TEXTS: Final = "expression must return a string or a list of strings"
+
+
+class TokenExpressions:
+    """Compiles expressions about tokens."""
+
+    def __init__(self, functions: Functions) -> None:
+        """Let expressions call `functions`."""
+        self._claims = Environment({"claims": map_of(STRING, ANY)}, functions, unescapes=True)
+        self._user = Environment({"user": struct(_USER)}, functions, _OBJECTS, unescapes=True)
+
+    def of_claims(self, source: str) -> Expression:
+        """Return what makes something of claims, of a type that is known with its value; raises `ValueError`."""
+        return compiled(self._claims, source)
+
+    def rule_of_claims(self, source: str) -> Expression:
+        """Return what says whether claims will do; raises `ValueError`."""
+        return compiled(self._claims, source, BOOL)
+
+    def rule_of_user(self, source: str) -> Expression:
+        """Return what says whether a user will do; raises `ValueError`."""
+        return compiled(self._user, source, BOOL)
+
+
+def names_claim(expression: Expression, claim: str) -> bool:
+    """Whether an expression selects a claim by its name, `claims.email`; `claims['email']` goes unnoticed, as there."""
+    waiting: list[Node] = [expression.root]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Select) and node.field == claim and _is_claims(node.operand):
+            return True
+        waiting += children(node)
+    return False
+
+
+def _is_claims(node: Node) -> bool:
+    return isinstance(node, Ident) and node.name == "claims"
+
+
+def seen_claims(claims: Mapping[str, Any]) -> Seen:
+    """Return what expressions about claims see; raises `OverflowError` for a number that no double can be."""
+    return {"claims": _as_doubles(claims)}
+
+
+def _as_doubles(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _as_doubles(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_as_doubles(each) for each in value]
+    return float(value) if type(value) is int else value
+
+
+def _seen_user(user: User) -> Seen:
+    extra = {key: list(values) for key, values in user.extra.items()}
+    return {"user": {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": extra}}
+
+
+def text_of(expression: Expression, seen: Seen, what: str) -> str:
+    """Return what can be nothing but a string; raises `NoValue`, which says `what` it was to be."""
+    problem = f"oidc: error evaluating {what} claim expression"
+    value = _value(expression, seen, problem)
+    if not isinstance(value, str):
+        raise NoValue(f"{problem}: {what} claim expression must return a string")
+    return value
+
+
+def texts_of(expression: Expression, seen: Seen, problem: str) -> tuple[str, ...]:
+    """Return strings, of which there may be one or none, without those that are empty; raises `NoValue`."""
+    value = _value(expression, seen, problem)
+    texts = [value] if isinstance(value, str) else () if value is None else value
+    if not isinstance(texts, list | tuple) or not all(isinstance(each, str) for each in texts):
+        raise NoValue(f"{problem}: {_NOT_TEXTS}")
+    return tuple(each for each in texts if each)
+
+
+def _value(expression: Expression, seen: Seen, problem: str) -> Any:
+    try:
+        return value_of(expression, seen)
+    except NoValue as error:
+        raise NoValue(f"{problem}: {error}") from error
+
+
+def extra_of(mappings: Iterable[tuple[str, Expression]], seen: Seen) -> dict[str, tuple[str, ...]]:
+    """Return what expressions say of a user, without what is empty; raises `NoValue`."""
+    problem = "oidc: error evaluating extra claim expression"
+    found = {key: texts_of(expression, seen, problem) for key, expression in mappings}
+    return {key: texts for key, texts in found.items() if texts}
+
+
+def check_claims(rules: Iterable[Rule], seen: Seen) -> None:
+    """Raise `CredentialsRefused` for claims that will not do, `NoValue` where a rule cannot tell."""
+    _check(rules, seen, "oidc: error evaluating claim validation expression")
+
+
+def check_user(rules: Iterable[Rule], user: User) -> None:
+    """Raise `CredentialsRefused` for a user that will not do, `NoValue` where a rule cannot tell."""
+    _check(rules, _seen_user(user), "oidc: error evaluating user info validation rule")
+
+
+def _check(rules: Iterable[Rule], seen: Seen, problem: str) -> None:
+    """Evaluate all rules before any decides, as there."""
+    values = [(rule, _value(rule.expression, seen, problem)) for rule in rules]
+    for rule, value in values:
+        if value is not True:
+            words = f"validation expression '{rule.expression.source}' failed: {rule.message}"
+            raise CredentialsRefused(f"{problem}: {words}")

@@ -1,0 +1,121 @@
+"""Conditions in CEL under which another server is asked: what they see of a request, and whether they are met.
+
+Guarantees: an expression sees the `spec` of a SubjectAccessReview of `authorization.k8s.io/v1`, whatever version the
+server is asked in, with all fields of what is meant, also those that are empty.
+
+Source: apiserver `pkg/authorization/cel/{compile,matcher}.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes, Requirement
+from ctrlmgr.authorization.authorizer import aggregate
+from ctrlmgr.expressions.configured import NoValue, compiled, value_of
+from ctrlmgr.expressions.declarations import Functions
+from ctrlmgr.expressions.environment import Environment, Expression
+from ctrlmgr.expressions.types import BOOL, STRING, DeclaredObjects, list_of, map_of, struct
+
+_TEXTS: Final = list_of(STRING)
+_SELECTOR: Final = {"rawSelector": STRING, "requirements": list_of(struct("kubernetes.SelectorRequirement"))}
+_REQUEST: Final = "kubernetes.SubjectAccessReviewSpec"
+_OBJECTS: Final = DeclaredObjects(
+    {
+        _REQUEST: {
+            "resourceAttributes": struct("kubernetes.ResourceAttributes"),
+            "nonResourceAttributes": struct("kubernetes.NonResourceAttributes"),
+            "user": STRING,
+            "groups": _TEXTS,
+            "extra": map_of(STRING, _TEXTS),
+            "uid": STRING,
+        },
+        "kubernetes.ResourceAttributes": {
+            "namespace": STRING,
+            "verb": STRING,
+            "group": STRING,
+            "version": STRING,
+            "resource": STRING,
+            "subresource": STRING,
+            "name": STRING,
+            "fieldSelector": struct("kubernetes.FieldSelectorAttributes"),
+            "labelSelector": struct("kubernetes.LabelSelectorAttributes"),
+        },
+        "kubernetes.NonResourceAttributes": {"path": STRING, "verb": STRING},
+        "kubernetes.FieldSelectorAttributes": _SELECTOR,
+        "kubernetes.LabelSelectorAttributes": _SELECTOR,
+        "kubernetes.SelectorRequirement": {"key": STRING, "operator": STRING, "values": _TEXTS},
+    }
+)
+
+
+class ConditionCompiler:
+    """Compiles conditions."""
+
+    def __init__(self, functions: Functions) -> None:
+        """Let expressions call `functions`."""
+        self._environment = Environment({"request": struct(_REQUEST)}, functions, _OBJECTS)
+
+    def compile(self, source: str) -> Expression:
+        """Return a condition; raises `ValueError`."""
+        return compiled(self._environment, source, BOOL)
+
+
+def are_met(conditions: Iterable[Expression], user: User, attributes: Attributes) -> bool:
+    """Say whether a request meets all conditions; raises `NoValue` if one cannot tell.
+
+    One that is false decides, whatever became of the others.
+    """
+    seen = {"request": _request(user, attributes)}
+    problems: list[str] = []
+    for condition in conditions:
+        try:
+            if value_of(condition, seen) is False:
+                return False
+        except NoValue as error:
+            problems.append(f"cel evaluation error: {error}")
+    if problems:
+        raise NoValue(aggregate(problems))
+    return True
+
+
+def _request(user: User, attributes: Attributes) -> dict[str, Any]:
+    asked = _resource(attributes) if attributes.is_resource else _path(attributes)
+    return {
+        "user": user.name,
+        "groups": list(user.groups),
+        "uid": user.uid,
+        "extra": {key: list(values) for key, values in user.extra.items()},
+        **asked,
+    }
+
+
+def _path(attributes: Attributes) -> dict[str, Any]:
+    return {"nonResourceAttributes": {"verb": attributes.verb, "path": attributes.path}}
+
+
+def _resource(attributes: Attributes) -> dict[str, Any]:
+    resource: dict[str, Any] = {
+        "namespace": attributes.namespace,
+        "verb": attributes.verb,
+        "group": attributes.group,
+        "version": attributes.version,
+        "resource": attributes.resource,
+        "subresource": attributes.subresource,
+        "name": attributes.name,
+    }
+    if attributes.fields:
+        resource["fieldSelector"] = _selector(attributes.fields)
+    if attributes.labels:
+        resource["labelSelector"] = _selector(attributes.labels)
+    return {"resourceAttributes": resource}
+
+
+def _selector(requirements: Sequence[Requirement]) -> dict[str, Any]:
+    return {
+        "requirements": [
+            {"key": each.key, "operator": each.operator, "values": list(each.values)} for each in requirements
+        ]
+    }

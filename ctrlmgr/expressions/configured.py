@@ -1,0 +1,37 @@
+"""Expressions in files that settings name: compiled when the file is read, evaluated for each request.
+
+Guarantees: what is wrong with an expression is told in one line; so is why it has no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ctrlmgr.expressions.environment import Environment, Expression
+from ctrlmgr.expressions.source import CompileError
+from ctrlmgr.expressions.types import Type
+from ctrlmgr.expressions.values import CostExceeded, EvalError
+
+
+class NoValue(Exception):
+    """An expression has no value, or none that can be used; the text says which and why."""
+
+
+def compiled(environment: Environment, source: str, wanted: Type | None = None) -> Expression:
+    """Return an expression, of type `wanted` if that is given; raises `ValueError`."""
+    try:
+        expression = environment.compile(source)
+    except CompileError as error:
+        raise ValueError(f"compilation failed: {error.in_one_line}") from error
+    if wanted is not None and expression.type != wanted:
+        raise ValueError(f"must evaluate to {wanted} but got {expression.type}")
+    return expression
+
+
+def value_of(expression: Expression, variables: Mapping[str, Any]) -> Any:
+    """Return the value of an expression; raises `NoValue`."""
+    try:
+        return expression.evaluate(variables)[0]
+    except (EvalError, CostExceeded) as error:
+        raise NoValue(f"expression '{expression.source}' resulted in error: {error}") from error

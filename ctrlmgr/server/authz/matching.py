@@ -1,0 +1,70 @@
+"""Whether another server is asked about a request at all, by the conditions that a file has for it.
+
+Guarantees: a request that does not meet a condition is none of the other server's business; one of which that cannot
+be said is denied, or left to the others, as where the server does not answer. Neither waits for anything. Names, labels
+and buckets of what is counted are Kubernetes'; each evaluation counts, and what the server is to be asked about is
+matched once more before it is.
+
+Rules: apiserver `pkg/authorization/cel/{matcher,metrics}.go`, `plugin/pkg/authorizer/webhook/webhook.go`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prometheus_client import Counter, Histogram
+
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.authorizer import NO_OPINION, Verdict
+from ctrlmgr.authorization.conditions import are_met
+from ctrlmgr.authorization.configuration import WEBHOOK, Webhook
+from ctrlmgr.clock import Clock
+from ctrlmgr.expressions.configured import NoValue
+
+_LABELS: Final = ("type", "name")
+_errors = Counter(
+    "apiserver_authorization_match_condition_evaluation_errors",
+    "Requests of which the conditions of an authorization webhook could not say whether it is to be asked.",
+    _LABELS,
+)
+_exclusions = Counter(
+    "apiserver_authorization_match_condition_exclusions",
+    "Requests that an authorization webhook was not asked about because they do not meet its conditions.",
+    _LABELS,
+)
+_seconds = Histogram(
+    "apiserver_authorization_match_condition_evaluation_seconds",
+    "How long it took to evaluate the conditions of an authorization webhook.",
+    _LABELS,
+    buckets=(0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25),
+)
+
+
+class Matching:
+    """The conditions of one webhook; used by any thread."""
+
+    def __init__(self, webhook: Webhook, *, clock: Clock) -> None:
+        """Match requests with the conditions of `webhook`."""
+        self._webhook = webhook
+        self._clock = clock
+        labels = (WEBHOOK, webhook.name)
+        if webhook.conditions:
+            self._errors, self._exclusions = _errors.labels(*labels), _exclusions.labels(*labels)
+            self._seconds = _seconds.labels(*labels)
+
+    def verdict(self, user: User, attributes: Attributes) -> Verdict | None:
+        """Return the verdict without asking; None if the other server is to be asked."""
+        if not self._webhook.conditions:
+            return None
+        began = self._clock.monotonic()
+        try:
+            if are_met(self._webhook.conditions, user, attributes):
+                return None
+        except NoValue as error:
+            self._errors.inc()
+            return self._webhook.unasked(str(error))
+        finally:
+            self._seconds.observe(self._clock.monotonic() - began)
+        self._exclusions.inc()
+        return NO_OPINION

@@ -1,0 +1,86 @@
+"""Who sends a request, as expressions in a file make it of the tokens of an issuer; the file is followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctrlmgr.testing.served import ServerProcess
+from tests.framework.served import wait_until
+from tests.serve.test_authorization import Site
+from tests.server.authn.test_openid import CLAIM_RULE, USER_RULE, Issuer, by_expressions, jane
+
+LATER = 4_000_000_000
+SELF = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+RELOADS = "apiserver_authentication_config_controller_automatic_reloads_total"
+
+
+class Bearing(Site):
+    """A server whose users bear tokens of an issuer."""
+
+    def __init__(self, server: ServerProcess, folder: Path, issuer: Issuer) -> None:
+        super().__init__(server)
+        self.folder = folder
+        self.issuer = issuer
+
+    def who(self, **claims: Any) -> tuple[int, Any]:
+        """Return the code, and who the server says that the bearer of a token is."""
+        token = jane(self.issuer, **{"exp": LATER, "iat": LATER - 60, **claims})
+        code, said = self.bear(token, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", SELF)
+        return code, said["status"]["userInfo"] if code == 201 else said["message"]
+
+    def reloads(self, status: str) -> float:
+        """Return how often the file was taken up, or could not be."""
+        lines = self.ask("admin", "GET", "/metrics")[1].splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(f'{RELOADS}{{status="{status}"}}'))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bearing]:
+    folder = tmp_path_factory.mktemp("issued")
+    place = folder / "issuer"
+    place.mkdir()
+    issuer = Issuer(place)
+    with ServerProcess(folder, f"--authentication-config={by_expressions(folder, issuer)}") as server:
+        yield Bearing(server, folder, issuer)
+    issuer.stop()
+
+
+def test_a_token_names_whom_expressions_make_of_it(site: Bearing) -> None:
+    code, user = site.who(uid="7", team="till")
+    assert code == 201
+    assert user == {
+        "username": "oidc:jane",
+        "uid": "7",
+        "groups": ["oidc:dev", "system:authenticated"],
+        "extra": {"acme.io/team": ["till"]},
+    }
+
+
+@pytest.mark.parametrize("claims", [{"iat": 1}, {"roles": ["admins"]}, {"user": "jane"}, {"roles": 7}])
+def test_a_token_that_will_not_do_is_refused(site: Bearing, claims: dict[str, Any]) -> None:
+    assert site.who(**claims) == (401, "Unauthorized")
+
+
+def test_why_is_told_to_who_may_review_tokens_and_to_the_log(site: Bearing) -> None:
+    token = jane(site.issuer, exp=LATER, iat=LATER - 60, user={})
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+    code, said = site.ask("admin", "POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)
+    assert code == 201
+    assert "no such key: name" in said["status"]["error"]
+    assert "an expression about a token cannot be evaluated" in site.server.output
+
+
+def test_a_changed_rule_counts_and_one_that_does_not_compile_does_not(site: Bearing) -> None:
+    assert site.who(roles=["dev", "ops"])[0] == 201
+    rule = {"expression": "user.groups.size() < 2", "message": "too many"}
+    by_expressions(site.folder, site.issuer, userValidationRules=[USER_RULE, rule])
+    wait_until(lambda: site.reloads("success") == 1)
+    assert site.who(roles=["dev", "ops"])[0] == 401
+    by_expressions(site.folder, site.issuer, claimValidationRules=[CLAIM_RULE, {"expression": "claims.a"}])
+    wait_until(lambda: site.reloads("failure") == 1)
+    assert [site.who(roles=["dev", "ops"])[0], site.who()[0]] == [401, 201]
+    assert "must evaluate to bool but got any" in site.server.output
