@@ -21,6 +21,10 @@ _LAST = (datetime.max - _NAIVE_EPOCH) // timedelta(microseconds=1)  # noqa: DTZ9
 """What RFC 3339 can say, in microseconds since 1970."""
 _SECONDS: Final = 64
 """Seconds that are kept as they are written."""
+_latest = (0, "1970-01-01T00:00:00.")
+"""The second of which a time was written last, and how each time of it begins: most are of the same."""
+_THREE_DIGITS: Final = tuple(f"{number:03d}" for number in range(1000))
+"""To have a number formatted takes as long as all the rest of writing a time."""
 
 
 class Clock(Protocol):
@@ -66,10 +70,16 @@ class OtherTime:
 
 def format_time(microseconds: int) -> str:
     """Write a wall-clock time as Kubernetes' MicroTime: `2026-01-02T03:04:05.123456Z`."""
-    if not _FIRST <= microseconds <= _LAST:
-        microseconds = _nearest(microseconds)
-    second, rest = divmod(microseconds, 1_000_000)
-    return f"{_second(second)}.{rest:06d}Z"
+    global _latest
+    began, text = _latest
+    rest = microseconds - began
+    if not 0 <= rest < 1_000_000:
+        if not _FIRST <= microseconds <= _LAST:
+            microseconds = _nearest(microseconds)
+        second, rest = divmod(microseconds, 1_000_000)
+        text = f"{_second(second)}."
+        _latest = (microseconds - rest, text)
+    return f"{text}{_THREE_DIGITS[rest // 1000]}{_THREE_DIGITS[rest % 1000]}Z"
 
 
 def format_time_seconds(microseconds: int) -> str:

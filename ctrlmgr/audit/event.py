@@ -12,8 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from ctrlmgr.audit.policy import Stage
-from ctrlmgr.audit.record import Named, Record
-from ctrlmgr.authentication.user import User
+from ctrlmgr.audit.record import Record
 from ctrlmgr.clock import format_time
 
 _TRUNCATED: Final = {"audit.k8s.io/truncated": "true"}
@@ -21,10 +20,12 @@ _CODES = 64
 """Statuses that are kept as they are written."""
 
 _NO_ONE: Final = msgspec.Raw(b"{}")
-_NOT_NAMED: Final = Named()
+_RECEIVED: Final = Stage.REQUEST_RECEIVED  # Python 3.11 calls a function to find a member of an enumeration
 
 
 class _User(msgspec.Struct, omit_defaults=True, gc=False):
+    """What is said of a `User`, field by field."""
+
     username: str
     uid: str = ""
     groups: tuple[str, ...] = ()
@@ -87,8 +88,8 @@ def line(record: Record, stage: Stage, now: int, *, truncated: bool = False) -> 
 
     If it is `truncated` the bodies are not in it, and it says so.
     """
-    asked, head, other = record.attributes, record.head, record.impersonated
-    is_answered = stage is not Stage.REQUEST_RECEIVED
+    asked, head, user, other = record.attributes, record.head, record.user, record.impersonated
+    is_answered = stage is not _RECEIVED
     has_bodies = is_answered and not truncated
     annotations = record.annotations
     event = _Event(
@@ -99,15 +100,15 @@ def line(record: Record, stage: Stage, now: int, *, truncated: bool = False) -> 
         stage,
         head.uri,
         asked.verb,
-        _NO_ONE if record.user is None else _user(record.user),
-        None if other is None else _user(other),
+        _NO_ONE if user is None else _User(*user),
+        None if other is None else _User(*other),
         _Constraint(record.constraint) if record.constraint else None,
         head.sources,
         head.agent,
         reference(record) if asked.is_resource else None,
         _response_status(record) if is_answered else None,
-        _raw(record.request_object) if has_bodies else None,
-        _raw(record.response_object) if has_bodies else None,
+        record.request_object if has_bodies else None,
+        record.response_object if has_bodies else None,
         format_time(record.received),
         format_time(now),
         {**annotations, **_TRUNCATED} if truncated else annotations,
@@ -117,25 +118,20 @@ def line(record: Record, stage: Stage, now: int, *, truncated: bool = False) -> 
 
 def reference(record: Record) -> Reference:
     """Return which object is meant, as far as that is known."""
-    asked, told = record.attributes, record.told_object or _NOT_NAMED
+    _, _, group, version, resource, part, namespace, name, _, _, _ = record.attributes
+    told = record.told_object
+    if told is None:
+        return Reference(resource, namespace, name, "", group, version, "", part)
     return Reference(
-        asked.resource,
-        asked.namespace or told.namespace,
-        asked.name or told.name,
+        resource,
+        namespace or told.namespace,
+        name or told.name,
         told.uid,
-        asked.group,
-        asked.version,
+        group,
+        version,
         told.resource_version,
-        asked.subresource,
+        part,
     )
-
-
-def _user(user: User) -> _User:
-    return _User(user.name, user.uid, user.groups, user.extra)
-
-
-def _raw(body: bytes | None) -> msgspec.Raw | None:
-    return None if body is None else msgspec.Raw(body)
 
 
 def _response_status(record: Record) -> _Status | msgspec.Raw:

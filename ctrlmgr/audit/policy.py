@@ -13,7 +13,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -55,7 +55,7 @@ _REMEMBERED = 4096
 """Decisions that are kept."""
 
 
-class Handling(NamedTuple):
+class Handling(msgspec.Struct, frozen=True, gc=False):
     """What becomes of one request."""
 
     level: Level

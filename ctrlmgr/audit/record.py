@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from ctrlmgr.api.header_lines import HeaderLine, HeaderLines, by_name
-from ctrlmgr.audit.policy import Handling, Level
+from ctrlmgr.audit.policy import LEVELS, Handling, Level
 from ctrlmgr.audit.sources import sources
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
@@ -30,9 +30,12 @@ _UNDECIDED: Final = "internal error"
 DEPRECATED: Final = "k8s.io/deprecated"
 """The annotation of a request to a version that is going."""
 
+NAMES: Final = {level: name for name, level in LEVELS.items()}
+"""What policies and events call a level."""
+
 _AGENT = 1024
 """Characters of a User-Agent that are kept."""
-_NAMES = {Level.METADATA: "Metadata", Level.REQUEST: "Request", Level.REQUEST_RESPONSE: "RequestResponse"}
+_REQUEST, _RESPONSE = Level.REQUEST, Level.REQUEST_RESPONSE  # Python 3.11 calls a function to find each
 _IS_STATUS = b'{"kind":"Status",'
 _NO_METADATA: Mapping[str, Any] = {}
 
@@ -113,8 +116,8 @@ class Record(msgspec.Struct):
     code: int = 0
     """The status of the answer, once there is one."""
     status: Status | None = None
-    request_object: bytes | None = None
-    response_object: bytes | None = None
+    request_object: msgspec.Raw | None = None
+    response_object: msgspec.Raw | None = None
     told_object: Named | None = None
     """What the body says of which object is meant."""
     revision: int = 0
@@ -126,7 +129,7 @@ class Record(msgspec.Struct):
     @property
     def level(self) -> str:
         """How much is written down, as policies call it."""
-        return _NAMES[self.handling.level]
+        return NAMES[self.handling.level]
 
     @property
     def head(self) -> Head:
@@ -149,9 +152,11 @@ class Record(msgspec.Struct):
         verdict = self.verdict
         if verdict is None:
             return None, None
-        if verdict.error and not verdict.allows:  # of what could not be found out no more than that
+        if verdict.allows:
+            return "allow", verdict.reason
+        if verdict.error:  # of what could not be found out no more than that
             return None, _UNDECIDED
-        return "allow" if verdict.allows else "forbid", verdict.reason
+        return "forbid", verdict.reason
 
     @property
     def annotations(self) -> Mapping[str, str]:
@@ -166,12 +171,12 @@ class Record(msgspec.Struct):
     @property
     def wants_request(self) -> bool:
         """Whether the body of the request is to be kept."""
-        return self.handling.level >= Level.REQUEST
+        return self.handling.level >= _REQUEST
 
     @property
     def wants_response(self) -> bool:
         """Whether the body of the answer is to be kept."""
-        return self.handling.level >= Level.REQUEST_RESPONSE
+        return self.handling.level >= _RESPONSE
 
     def hear(self, fields: Mapping[str, Any], encode: Callable[[], bytes]) -> None:
         """Note which object a decoded body is about, if it says so; keep what it encodes to as far as it is wanted."""
@@ -193,7 +198,7 @@ class Record(msgspec.Struct):
         self.code = code
         if body.startswith(_IS_STATUS):
             self.status = _read_status(body)
-        if self.handling.level >= Level.REQUEST_RESPONSE:
+        if self.wants_response:
             self.response_object = self._kept(body)
 
     def begun(self, code: int) -> None:
@@ -203,12 +208,12 @@ class Record(msgspec.Struct):
         if started is not None:
             started(self)
 
-    def _kept(self, body: bytes) -> bytes | None:
+    def _kept(self, body: bytes) -> msgspec.Raw | None:
         """Return JSON on one line, without managed fields if the policy says so; None for what is no JSON."""
         try:
             if self.handling.without_managed_fields and b'"managedFields"' in body:
-                return _encode(_without_managed_fields(_read_anything(body)))
-            return msgspec.json.format(body, indent=-1)
+                return msgspec.Raw(_encode(_without_managed_fields(_read_anything(body))))
+            return msgspec.Raw(msgspec.json.format(body, indent=-1))
         except (ValueError, msgspec.MsgspecError):
             return None
 

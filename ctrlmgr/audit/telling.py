@@ -24,7 +24,7 @@ from ctrlmgr.clock import format_time
 from ctrlmgr.metrics import AUDIT_ERRORS
 
 
-class Telling(msgspec.Struct):
+class Telling(msgspec.Struct, gc=False):
     """An event; used on one thread."""
 
     record: Record

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ctrlmgr.authentication.user import MASTERS, User
 from ctrlmgr.authorization.attributes import Attributes
@@ -29,6 +29,9 @@ class Decision(Enum):
     """Which is a no, if none of the others allows it."""
 
 
+_ALLOW: Final = Decision.ALLOW  # Python 3.11 calls a function to find a member of an enumeration
+
+
 class Verdict(NamedTuple):
     """A decision, why, and what went wrong on the way to it."""
 
@@ -39,7 +42,7 @@ class Verdict(NamedTuple):
     @property
     def allows(self) -> bool:
         """Whether the request may be made."""
-        return self.decision is Decision.ALLOW
+        return self.decision is _ALLOW
 
 
 ALLOWED = Verdict(Decision.ALLOW)

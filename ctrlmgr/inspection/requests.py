@@ -140,7 +140,7 @@ class Store:
                 continue
             values: list[object] = []
             for row in rows[at : at + size]:
-                values += (format_time(row.received_at), row.revision, _encode(row).decode())
+                values += (format_time(row.received_at), row.revision or 0, _encode(row).decode())
             self._connection.execute(_insertion(size), values)
             at += size
 
@@ -153,7 +153,8 @@ class Store:
 
 @cache
 def _insertion(rows: int) -> str:
-    return f"INSERT INTO noted VALUES {', '.join(['(?, ?, ?)'] * rows)}"
+    """Return a statement; the sqlite3 module takes long to see that None stands for NULL."""
+    return f"INSERT INTO noted VALUES {', '.join(['(?, nullif(?, 0), ?)'] * rows)}"
 
 
 class AuditDatabase(SQLiteDatabase):

@@ -115,20 +115,20 @@ class ToStore:
 
 def _row(event: Telling) -> Row:
     record = event.record
-    asked, head, status = record.attributes, record.head, record.status
+    verb, _, group, _, resource, part, namespace, _, _, _, is_resource = record.attributes
+    head, status = record.head, record.status
     user, other, (decision, reason) = record.user, record.impersonated, record.ruling
-    is_resource = asked.is_resource
     return Row(
         head.id,
         record.received,
         (event.now - record.received) / 1_000_000,
         user.name if user is not None else None,
         other.name if other is not None else None,
-        asked.verb,
-        asked.group if is_resource else None,
-        asked.resource if is_resource else None,
-        asked.subresource,
-        asked.namespace,
+        verb,
+        group if is_resource else None,
+        resource if is_resource else None,
+        part,
+        namespace,
         record.name,
         head.uri,
         record.code,

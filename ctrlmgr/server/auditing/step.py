@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ctrlmgr.audit.policy import Level, Policy, Stage
-from ctrlmgr.audit.record import Record
+from ctrlmgr.audit.record import NAMES, Record
 from ctrlmgr.audit.telling import Telling
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
@@ -28,6 +28,9 @@ from ctrlmgr.server.http.request import Request
 _LASTING_VERBS = frozenset({"watch", "proxy"})
 _LASTING_PARTS = frozenset({"attach", "exec", "proxy", "log", "portforward"})
 _CLIENT_CLOSED = 499
+_NONE = Level.NONE
+_RECEIVED, _STARTED, _COMPLETE = Stage.REQUEST_RECEIVED, Stage.RESPONSE_STARTED, Stage.RESPONSE_COMPLETE
+"""Python 3.11 calls a function to find a member of an enumeration."""
 
 
 class Backend(Protocol):
@@ -92,7 +95,7 @@ class Auditing:
         Return whether the request may be made: not if it cannot be written down and has to be.
         """
         handling = self._policy.handling(user, attributes)
-        if handling.level is Level.NONE:
+        if handling.level is _NONE:
             return True
         lasts = attributes.verb in _LASTING_VERBS or attributes.subresource in _LASTING_PARTS
         now = self._clock.now()
@@ -101,9 +104,9 @@ class Auditing:
             return True  # its one event is told of when it has been answered
         if lasts:
             record.started = self._started
-        if Stage.REQUEST_RECEIVED in handling.omitted:
+        if _RECEIVED in handling.omitted:
             return True
-        return self._tell([Telling(record, Stage.REQUEST_RECEIVED, now)])
+        return self._tell([Telling(record, _RECEIVED, now)])
 
     async def stored(self, record: Record, stage: Stage) -> bool:
         """Have an event stored where that takes time; return whether the request may be made, as `begin` does."""
@@ -116,10 +119,7 @@ class Auditing:
     def end(self, request: Request, record: Record) -> Stage:
         """Tell of a request that has been answered, or whose client has gone away; return the stage that this is."""
         record.code = record.code or request.code or _CLIENT_CLOSED
-        if record.user is None:
-            stage = Stage.RESPONSE_STARTED
-        else:
-            stage = Stage.PANIC if record.panicked else Stage.RESPONSE_COMPLETE
+        stage = _STARTED if record.user is None else Stage.PANIC if record.panicked else _COMPLETE
         self._ended.append(Telling(record, stage, self._clock.now()))
         if not self._in_round:
             self._tell_ended()
@@ -137,9 +137,9 @@ class Auditing:
 
     def _tell_ended(self) -> None:
         ended, self._ended = self._ended, []
-        levels = [event.record.level for event in ended]
+        levels = [event.record.handling.level for event in ended]
         for level in set(levels):
-            AUDIT_LEVELS[level].inc(levels.count(level))
+            AUDIT_LEVELS[NAMES[level]].inc(levels.count(level))
         told = [event for event in ended if event.stage not in event.record.handling.omitted]
         if told:
             self._tell(told)
@@ -147,10 +147,10 @@ class Auditing:
                 register.note(told)
 
     def _started(self, record: Record) -> None:
-        if Stage.RESPONSE_STARTED not in record.handling.omitted:
-            self._tell([Telling(record, Stage.RESPONSE_STARTED, self._clock.now())])
+        if _STARTED not in record.handling.omitted:
+            self._tell([Telling(record, _STARTED, self._clock.now())])
         if self._slow:  # the head of an answer is sent at once, whatever becomes of this
-            task = asyncio.get_running_loop().create_task(self.stored(record, Stage.RESPONSE_STARTED))
+            task = asyncio.get_running_loop().create_task(self.stored(record, _STARTED))
             self._storing.add(task)
             task.add_done_callback(self._storing.discard)
 
