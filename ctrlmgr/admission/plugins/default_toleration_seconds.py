@@ -5,7 +5,8 @@ Rules come from Kubernetes' `plugin/pkg/admission/defaulttolerationseconds/admis
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar
 
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import PODS, Resource
@@ -35,10 +36,15 @@ class DefaultTolerationSeconds(Plugin):
         """Add what is missing."""
         spec = attributes.fields.setdefault("spec", {})
         given = spec.get("tolerations") or ()
-        tolerated = {each.get("key") or "" for each in given if (each.get("effect") or "NoExecute") == "NoExecute"}
+        tolerated = _tolerated(given) if given else ()
         if "" in tolerated:
             return
         missing = [each.copy() for key, each in self._added.items() if key not in tolerated]
         if missing:
             attributes.changed(self.name)
             spec["tolerations"] = [*given, *missing]
+
+
+def _tolerated(tolerations: Sequence[Mapping[str, Any]]) -> Collection[str]:
+    """Return the taints that a pod may run under, "" for all."""
+    return {each.get("key") or "" for each in tolerations if (each.get("effect") or "NoExecute") == "NoExecute"}

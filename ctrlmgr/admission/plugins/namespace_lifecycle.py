@@ -22,6 +22,7 @@ from ctrlmgr.engine.refusals import not_found, terminating
 
 IMMORTAL: Final = frozenset(("default", "kube-system", "kube-public"))
 """Namespaces that every cluster has."""
+_CREATE: Final = Verb.CREATE  # Python 3.11 calls a function to find a member of an enumeration
 _REVIEWS: Final = frozenset(
     Resource("authorization.k8s.io", each) for each in ("localsubjectaccessreviews", "subjectaccessreviews")
 )
@@ -68,7 +69,7 @@ class NamespaceLifecycle(Plugin):
         found = attributes.home
         if found is None:
             raise not_found(NAMESPACES, attributes.namespace)
-        if attributes.operation is Verb.CREATE:
+        if attributes.operation is _CREATE:
             if is_terminating(found):
                 raise terminating(attributes.resource, attributes.called(), attributes.namespace)
             attributes.within = found.revision or None  # 0: a stand-in, which no log holds

@@ -39,6 +39,7 @@ class _Rank(NamedTuple):
     preemption_policy: str
 
 
+_CREATE: Final = Verb.CREATE  # Python 3.11 calls a function to find a member of an enumeration
 _NO_CLASS: Final = _Rank("", 0, _PREEMPTION_POLICY)
 
 
@@ -68,7 +69,7 @@ class Priority(Plugin):
     def admit(self, attributes: Attributes) -> None:
         """Set a new pod's priority; a changed pod keeps what it has."""
         spec = attributes.fields.setdefault("spec", {})
-        if attributes.operation is Verb.CREATE:
+        if attributes.operation is _CREATE:
             changes = _ranked(attributes, spec, self._class_of(attributes, spec.get("priorityClassName") or ""))
         else:
             changes = _kept(spec, (attributes.old or {}).get("spec") or {})

@@ -31,10 +31,11 @@ class RuntimeClass(Plugin):
 
     def admit(self, attributes: Attributes) -> None:
         """Set what the pod's class defines."""
-        found = _class_of(attributes)
+        spec = attributes.fields.get("spec") or {}
+        found = _class_of(attributes, spec)
         if found is None:
             return
-        spec, overhead = attributes.fields["spec"], (found.get("overhead") or {}).get("podFixed")
+        overhead = (found.get("overhead") or {}).get("podFixed")
         given_spec = dict(spec)
         if found.get("overhead") is not None:
             given = spec.get("overhead")
@@ -49,8 +50,8 @@ class RuntimeClass(Plugin):
 
     def validate(self, attributes: Attributes) -> None:
         """Refuse an overhead that is not the class's."""
-        found = _class_of(attributes)
-        given = (attributes.fields.get("spec") or {}).get("overhead")
+        spec = attributes.fields.get("spec") or {}
+        found, given = _class_of(attributes, spec), spec.get("overhead")
         if found is not None and found.get("overhead") is not None:
             if not _is_same(given or {}, found["overhead"].get("podFixed")):
                 raise attributes.forbidden(_MISMATCH)
@@ -58,8 +59,8 @@ class RuntimeClass(Plugin):
             raise attributes.forbidden(_WITHOUT_CLASS)
 
 
-def _class_of(attributes: Attributes) -> Mapping[str, Any] | None:
-    name = (attributes.fields.get("spec") or {}).get("runtimeClassName")
+def _class_of(attributes: Attributes, spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    name = spec.get("runtimeClassName")
     if name is None:
         return None
     found = attributes.view.get(RUNTIME_CLASSES, Key("", name))
