@@ -160,13 +160,12 @@ class Record(msgspec.Struct):
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """What is said of it beside the fields that every event has."""
+        """What is said of it beside the fields that every event has; what was decided about it nobody else says."""
         decision, reason = self.ruling
         if reason is None:
             return self._told
-        if decision is None:
-            return {REASON: reason, **self._told}
-        return {DECISION: decision, REASON: reason, **self._told}
+        own = {REASON: reason} if decision is None else {DECISION: decision, REASON: reason}
+        return {**own, **self._told, **own} if self._told else own
 
     @property
     def wants_request(self) -> bool:

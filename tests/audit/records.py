@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ctrlmgr.api.header_lines import HeaderLines
 from ctrlmgr.audit.policy import Handling, Level, Stage
 from ctrlmgr.audit.record import Record
@@ -11,6 +13,7 @@ from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.clock import parse_time
 
 RECEIVED = "2026-01-02T03:04:05.120000Z"
+NOTHING_TOLD: Mapping[str, str] = {}
 ANN = User("ann", "7", ("dev", 'o"ps'))
 
 
@@ -30,8 +33,9 @@ def told(
     level: Level = Level.REQUEST_RESPONSE,
     stage: Stage = Stage.RESPONSE_COMPLETE,
     user: User | None = ANN,
+    annotations: Mapping[str, str] = NOTHING_TOLD,
 ) -> Telling:
-    """Return an event of a request that created a config map."""
+    """Return an event of a request that created a config map; admission has told of `annotations`."""
     about = Attributes("create", "/api/v1/namespaces/n/configmaps", "", "v1", "configmaps", "", "n", "c")
     record = Record(
         Handling(level, frozenset(), without_managed_fields=False),
@@ -39,7 +43,7 @@ def told(
         user,
         Sent(id.encode()),
         parse_time(RECEIVED),
-        {},
+        annotations,
     )
     record.asked(b'{"data":{"a":"%s"}}' % (b"x" * 1000))
     record.answered(201, b'{"data":{"a":"%s"}}' % (b"x" * 1000))

@@ -9,6 +9,7 @@ import pytest
 from ctrlmgr.audit.policy import Level, Stage
 from ctrlmgr.audit.telling import form, portions
 from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.authorizer import Decision, Verdict
 from tests.audit.records import told
 
 
@@ -40,6 +41,17 @@ def test_what_is_too_large_goes_without_its_bodies_and_says_so() -> None:
     assert "responseObject" not in said
     assert "requestObject" in json.loads(form(largest=10_000)(event) or b"")
     assert event.record.annotations == {}, "other backends are told all of it"
+
+
+def test_what_was_decided_about_a_request_nobody_else_says() -> None:
+    said = {"authorization.k8s.io/decision": "forbid", "hook.example.com/key": "value"}
+    record = told(annotations=said).record
+    record.verdict = Verdict(Decision.ALLOW, "by a rule")
+    assert list(record.annotations.items()) == [
+        ("authorization.k8s.io/decision", "allow"),
+        ("authorization.k8s.io/reason", "by a rule"),
+        ("hook.example.com/key", "value"),
+    ]
 
 
 @pytest.mark.parametrize("level", [Level.METADATA, Level.REQUEST_RESPONSE])
