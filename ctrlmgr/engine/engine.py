@@ -94,8 +94,6 @@ class Engine(WriteEngine):
         requests = [self.request(Target(kind, *obj.key), write, requester) for obj in listing.objects]
         for request in requests:
             request.is_of_collection = True
-        for request in requests:
-            request.is_of_collection = True
         for start in range(0, len(requests), _DELETED_TOGETHER):
             yield from _delete_all(requests[start : start + _DELETED_TOGETHER], options)
         return listing
