@@ -11,7 +11,7 @@ Guarantees:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -36,8 +36,8 @@ class Sight:
         """Know nothing yet."""
         self.is_sound = False
         """Whether such a pod was found to be without errors, and nothing to warn of."""
-        self.spec: bytes | None = None
-        """How its spec is stored, with `_ANY_TOKEN_VOLUME` for the name of the token's volume."""
+        self.spec: Sequence[bytes] | None = None
+        """How its spec is stored: what stands between the names of the token's volume."""
 
 
 class Seen(NamedTuple):
@@ -49,12 +49,12 @@ class Seen(NamedTuple):
 
     def text(self) -> bytes | None:
         """Return how its spec is stored, if that is known."""
-        spec, name = self.sight.spec, self.token_volume
-        return spec.replace(_ANY_TOKEN_VOLUME, name) if spec is not None and name else spec
+        spec = self.sight.spec
+        return self.token_volume.join(spec) if spec is not None else None
 
     def learn(self, text: bytes) -> None:
         """Remember how its spec is stored."""
-        self.sight.spec = text.replace(self.token_volume, _ANY_TOKEN_VOLUME) if self.token_volume else text
+        self.sight.spec = text.split(self.token_volume) if self.token_volume else (text,)
 
 
 _remembered = lru_cache(maxsize=_ENTRIES)(lambda _looks: Sight())
