@@ -5,7 +5,8 @@ Rules: apiserver `pkg/authorization/authorizer/interfaces.go`, `pkg/endpoints/ha
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from ctrlmgr.authentication.user import User
 from ctrlmgr.errors import Forbidden, StatusDetails
@@ -52,6 +53,30 @@ def length(attributes: Attributes) -> int:
 def path_attributes(verb: str, path: str) -> Attributes:
     """Return what a request for no resource is about."""
     return Attributes(verb, path, is_resource=False)
+
+
+def review_of(attributes: Attributes) -> dict[str, Any]:
+    """Return what the `spec` of a SubjectAccessReview says of a request, fields that are empty included."""
+    if not attributes.is_resource:
+        return {"nonResourceAttributes": {"path": attributes.path, "verb": attributes.verb}}
+    selectors = {"fieldSelector": attributes.fields, "labelSelector": attributes.labels}
+    resource = {
+        "namespace": attributes.namespace,
+        "verb": attributes.verb,
+        "group": attributes.group,
+        "version": attributes.version,
+        "resource": attributes.resource,
+        "subresource": attributes.subresource,
+        "name": attributes.name,
+        **{field: _selector(terms) for field, terms in selectors.items() if terms},
+    }
+    return {"resourceAttributes": resource}
+
+
+def _selector(terms: Sequence[Requirement]) -> dict[str, Any]:
+    return {
+        "requirements": [{"key": key, "operator": operator, "values": [*values]} for key, operator, values in terms]
+    }
 
 
 def refusal(user: User, attributes: Attributes, reason: str = "") -> Forbidden:

@@ -8,11 +8,11 @@ Source: apiserver `pkg/authorization/cel/{compile,matcher}.go`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 from ctrlmgr.authentication.user import User
-from ctrlmgr.authorization.attributes import Attributes, Requirement
+from ctrlmgr.authorization.attributes import Attributes, review_of
 from ctrlmgr.authorization.authorizer import aggregate
 from ctrlmgr.expressions.configured import NoValue, compiled, value_of
 from ctrlmgr.expressions.declarations import Functions
@@ -82,40 +82,10 @@ def are_met(conditions: Iterable[Expression], user: User, attributes: Attributes
 
 
 def _request(user: User, attributes: Attributes) -> dict[str, Any]:
-    asked = _resource(attributes) if attributes.is_resource else _path(attributes)
     return {
         "user": user.name,
         "groups": list(user.groups),
         "uid": user.uid,
         "extra": {key: list(values) for key, values in user.extra.items()},
-        **asked,
-    }
-
-
-def _path(attributes: Attributes) -> dict[str, Any]:
-    return {"nonResourceAttributes": {"verb": attributes.verb, "path": attributes.path}}
-
-
-def _resource(attributes: Attributes) -> dict[str, Any]:
-    resource: dict[str, Any] = {
-        "namespace": attributes.namespace,
-        "verb": attributes.verb,
-        "group": attributes.group,
-        "version": attributes.version,
-        "resource": attributes.resource,
-        "subresource": attributes.subresource,
-        "name": attributes.name,
-    }
-    if attributes.fields:
-        resource["fieldSelector"] = _selector(attributes.fields)
-    if attributes.labels:
-        resource["labelSelector"] = _selector(attributes.labels)
-    return {"resourceAttributes": resource}
-
-
-def _selector(requirements: Sequence[Requirement]) -> dict[str, Any]:
-    return {
-        "requirements": [
-            {"key": each.key, "operator": each.operator, "values": list(each.values)} for each in requirements
-        ]
+        **review_of(attributes),
     }

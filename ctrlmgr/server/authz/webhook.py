@@ -14,7 +14,6 @@ Rules: apiserver `plugin/pkg/authorizer/webhook/webhook.go`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -22,7 +21,7 @@ import structlog
 
 from ctrlmgr.api.believed import Believed
 from ctrlmgr.authentication.user import User
-from ctrlmgr.authorization.attributes import Attributes, Requirement, length
+from ctrlmgr.authorization.attributes import Attributes, length, review_of
 from ctrlmgr.authorization.authorizer import Decision, RuleListing, Verdict
 from ctrlmgr.authorization.configuration import Webhook
 from ctrlmgr.clock import Clock
@@ -99,7 +98,7 @@ class WebhookAuthorizer:
     def _question(self, user: User, attributes: Attributes) -> bytes:
         version = self._webhook.version
         spec: dict[str, Any] = {
-            **_asked(attributes),
+            **_told(review_of(attributes)),
             **({"user": user.name} if user.name else {}),
             **({_GROUPS[version]: user.groups} if user.groups else {}),
             **({"extra": user.extra} if user.extra else {}),
@@ -110,32 +109,11 @@ class WebhookAuthorizer:
         return msgspec.json.encode({**review, "status": {"allowed": False}})
 
 
-def _asked(attributes: Attributes) -> dict[str, Any]:
-    if not attributes.is_resource:
-        asked = {"path": attributes.path, "verb": attributes.verb}
-        return {"nonResourceAttributes": _told(asked)}
-    resource = {
-        "namespace": attributes.namespace,
-        "verb": attributes.verb,
-        "group": attributes.group,
-        "version": attributes.version,
-        "resource": attributes.resource,
-        "subresource": attributes.subresource,
-        "name": attributes.name,
-        "fieldSelector": _selector(attributes.fields),
-        "labelSelector": _selector(attributes.labels),
-    }
-    return {"resourceAttributes": _told(resource)}
-
-
-def _told(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value}
-
-
-def _selector(requirements: Sequence[Requirement]) -> dict[str, Any] | None:
-    if not requirements:
-        return None
-    return {"requirements": [_told(requirement._asdict()) for requirement in requirements]}
+def _told(value: Any) -> Any:
+    """Return what is sent of a value: fields that are empty are left out."""
+    if isinstance(value, dict):
+        return {name: _told(each) for name, each in value.items() if each}
+    return [_told(each) for each in value] if isinstance(value, list) else value
 
 
 def _verdict(status: _Status) -> Verdict:
