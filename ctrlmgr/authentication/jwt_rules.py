@@ -37,15 +37,13 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="came
     """The base of what the file has."""
 
 
-class _Prefixed(Part, frozen=True):
-    claim: str = ""
-    prefix: str | None = None
-    expression: str = ""
-
-
 class _Claim(Part, frozen=True):
     claim: str = ""
     expression: str = ""
+
+
+class _Prefixed(_Claim, frozen=True):
+    prefix: str | None = None
 
 
 class _Extra(Part, frozen=True):
@@ -99,33 +97,24 @@ class RulesReader:
     def mappings(self, said: ClaimMappings, rules: Sequence[Rule]) -> Mapped:
         """Return what makes a user; `rules` are those that claims are held against besides."""
         at = (*self._at, "claimMappings")
-        username = self._mapping(said.username, *at, "username")
+        username = self._prefixed(said.username, *at, "username")
         if username == Mapping():
             raise self._document.refuse(_NEITHER, *at, "username")
         mapped = Mapped(
             username,
-            self._mapping(said.groups, *at, "groups"),
-            self._uid(said.uid, *at, "uid"),
+            self._prefixed(said.groups, *at, "groups"),
+            self._mapping(said.uid, *at, "uid"),
             self._extra(said.extra, *at, "extra"),
         )
         self._check_email(mapped, rules, *at, "username", "expression")
         return mapped
 
-    def _mapping(self, said: _Prefixed, *at: str | int) -> Mapping:
-        if said.claim and said.expression:
-            raise self._document.refuse(_BOTH, *at)
-        if said.expression:
-            if said.prefix is not None:
-                raise self._document.refuse("prefix may not be specified when expression is set", *at, "prefix")
-            return Mapping(expression=self._compiled(self._expressions.of_claims, said.expression, *at, "expression"))
-        if said.claim and said.prefix is None:
-            words = "prefix is required when claim is set. It can be set to an empty string to disable prefixing"
-            raise self._document.refuse(words, *at, "prefix")
-        if said.prefix and not said.claim:
-            raise self._document.refuse("a prefix needs a claim", *at, "prefix")
-        return Mapping(said.claim, said.prefix or "")
+    def _prefixed(self, said: _Prefixed, *at: str | int) -> Mapping:
+        if problem := _prefix_problem(said):
+            raise self._document.refuse(problem, *at, "prefix")
+        return self._mapping(said, *at)._replace(prefix=said.prefix or "")
 
-    def _uid(self, said: _Claim, *at: str | int) -> Mapping:
+    def _mapping(self, said: _Claim, *at: str | int) -> Mapping:
         if said.claim and said.expression:
             raise self._document.refuse(_BOTH, *at)
         if not said.expression:
@@ -203,6 +192,17 @@ class RulesReader:
             return compile_(source)
         except ValueError as error:
             raise self._document.refuse(str(error), *at) from error
+
+
+def _prefix_problem(said: _Prefixed) -> str | None:
+    """Return what is wrong with a prefix, or with its absence; None where nothing is, or more is than that."""
+    if said.claim and said.expression:
+        return None
+    if said.expression and said.prefix is not None:
+        return "prefix may not be specified when expression is set"
+    if said.claim and said.prefix is None:
+        return "prefix is required when claim is set. It can be set to an empty string to disable prefixing"
+    return "a prefix needs a claim" if said.prefix and not (said.claim or said.expression) else None
 
 
 def _twice(value: str) -> str:

@@ -165,9 +165,7 @@ class Union:
         """Return the first opinion."""
         undecided: list[Verdict] = []
         for authorizer in self._authorizers:
-            verdict = authorizer.authorize(user, attributes)
-            if verdict is None:
-                verdict = await authorizer.ask(user, attributes)
+            verdict = await authorizer.ask(user, attributes)
             if verdict.decision is not Decision.NO_OPINION:
                 return verdict
             undecided.append(verdict)
