@@ -14,9 +14,9 @@ from typing import Any, Final
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, review_of
 from ctrlmgr.authorization.authorizer import aggregate
-from ctrlmgr.expressions.configured import NoValue, compiled, value_of
+from ctrlmgr.expressions.configured import compiled, value_of
 from ctrlmgr.expressions.declarations import Functions
-from ctrlmgr.expressions.environment import Environment, Expression
+from ctrlmgr.expressions.environment import Environment, Expression, NoValue
 from ctrlmgr.expressions.types import BOOL, STRING, DeclaredObjects, list_of, map_of, struct
 
 _TEXTS: Final = list_of(STRING)

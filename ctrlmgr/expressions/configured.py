@@ -14,10 +14,6 @@ from ctrlmgr.expressions.types import Type
 from ctrlmgr.expressions.values import CostExceeded, EvalError
 
 
-class NoValue(Exception):
-    """An expression has no value, or none that can be used; the text says which and why."""
-
-
 def compiled(environment: Environment, source: str, wanted: Type | None = None) -> Expression:
     """Return an expression, of type `wanted` if that is given; raises `ValueError`."""
     try:
@@ -34,4 +30,4 @@ def value_of(expression: Expression, variables: Mapping[str, Any]) -> Any:
     try:
         return expression.evaluate(variables)[0]
     except (EvalError, CostExceeded) as error:
-        raise NoValue(f"expression '{expression.source}' resulted in error: {error}") from error
+        raise expression.no_value(error) from error

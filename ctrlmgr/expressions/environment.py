@@ -28,10 +28,14 @@ from ctrlmgr.expressions.literals import check_literals
 from ctrlmgr.expressions.nodes import Node
 from ctrlmgr.expressions.reading import read
 from ctrlmgr.expressions.types import NoObjects, Objects, Type
-from ctrlmgr.expressions.values import EvalError
+from ctrlmgr.expressions.values import CostExceeded, EvalError
 
 LIBRARIES: Final = (OPERATORS, STANDARD, STRINGS, LISTS, SETS, ARITHMETIC, TEXTS, ADDRESSES, AMOUNTS, AUTHORIZING)
 """What every environment has; `library.formats` is brought by those who know the formats."""
+
+
+class NoValue(Exception):
+    """An expression has no value, or none that can be used; the text says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,10 @@ class Expression:
         except RecursionError as error:
             raise EvalError("expression recursion limit exceeded") from error
         return value, run.cost
+
+    def no_value(self, error: EvalError | CostExceeded) -> NoValue:
+        """Return what says in Kubernetes' words that it has no value, because of `error`."""
+        return NoValue(f"expression '{self.source}' resulted in error: {error}")
 
 
 class Environment:

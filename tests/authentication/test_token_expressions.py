@@ -12,7 +12,7 @@ from ctrlmgr.authentication.token_expressions import TokenExpressions
 from ctrlmgr.authentication.trusted_issuer import Mapping, Rule, TrustedIssuer
 from ctrlmgr.authentication.user import CREDENTIAL_ID, CredentialsRefused, User
 from ctrlmgr.engine.expressions import FUNCTIONS
-from ctrlmgr.expressions.configured import NoValue
+from ctrlmgr.expressions.environment import NoValue
 
 NOW = 1_767_225_600
 COMPILE = TokenExpressions(FUNCTIONS)

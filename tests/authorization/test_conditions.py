@@ -8,7 +8,7 @@ from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, Requirement, path_attributes
 from ctrlmgr.authorization.conditions import ConditionCompiler, are_met
 from ctrlmgr.engine.expressions import FUNCTIONS
-from ctrlmgr.expressions.configured import NoValue
+from ctrlmgr.expressions.environment import NoValue
 
 COMPILE = ConditionCompiler(FUNCTIONS).compile
 JANE = User("jane", "7", ("dev", "ops"), {"acme.io/team": ("till",)})

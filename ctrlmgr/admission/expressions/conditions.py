@@ -7,11 +7,12 @@ Source: apiserver `pkg/admission/plugin/cel/condition.go`, `pkg/admission/plugin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ctrlmgr.authorization.authorizer import aggregate
 from ctrlmgr.expressions.costs import PER_CALL_LIMIT
-from ctrlmgr.expressions.environment import Expression
+from ctrlmgr.expressions.environment import Expression, NoValue
 from ctrlmgr.expressions.values import CostExceeded, EvalError
 from ctrlmgr.kinds.admissionregistration.expressions import ExpressionRefused
 
@@ -24,10 +25,6 @@ class OutOfBudget(Exception):
     def __init__(self) -> None:
         """Say it in Kubernetes' words."""
         super().__init__(_SPENT)
-
-
-class NoValue(Exception):
-    """An expression has no value; the text says which and why."""
 
 
 class Budget:
@@ -50,7 +47,7 @@ class Budget:
         except (EvalError, CostExceeded) as error:
             if isinstance(error, CostExceeded):
                 self.spend(PER_CALL_LIMIT)
-            raise NoValue(f"expression '{expression.source}' resulted in error: {error}") from error
+            raise expression.no_value(error) from error
         self.spend(cost)
         return value
 
@@ -93,7 +90,7 @@ def met(conditions: Sequence[Condition], variables: Mapping[str, Any], budget: B
             problems = [str(error)]
             break
     if problems and not fails_open:
-        raise ConditionsFailed(together(problems))
+        raise ConditionsFailed(aggregate(problems))
     return not problems
 
 
@@ -102,9 +99,3 @@ def value_of(condition: Condition, variables: Mapping[str, Any], budget: Budget)
     if condition.expression is None:
         raise NoValue(f"compilation error: {condition.problem}")
     return budget.evaluate(condition.expression, variables)
-
-
-def together(problems: Iterable[str]) -> str:
-    """Write several problems as one, each once."""
-    distinct = list(dict.fromkeys(problems))
-    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from ctrlmgr.admission.expressions.conditions import Budget, ConditionsFailed, NoValue, OutOfBudget, met
+from ctrlmgr.admission.expressions.conditions import Budget, ConditionsFailed, OutOfBudget, met
 from ctrlmgr.admission.expressions.inputs import Input, input_of, with_namespace
 from ctrlmgr.admission.expressions.rights import answering
 from ctrlmgr.admission.plugin import Decision, Plugin, Registration
@@ -30,6 +30,7 @@ from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.refusals import forbidden
 from ctrlmgr.errors import ApiError, Forbidden, InternalError, StatusCause, StatusDetails
 from ctrlmgr.expressions.costs import MATCH_LIMIT
+from ctrlmgr.expressions.environment import NoValue
 from ctrlmgr.expressions.library.authorizing import Ask
 
 MUTATING_POLICIES: Final = Resource(GROUP, "mutatingadmissionpolicies")

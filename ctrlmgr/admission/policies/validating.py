@@ -16,7 +16,6 @@ from ctrlmgr.admission.expressions.conditions import (
     Budget,
     Condition,
     ConditionsFailed,
-    NoValue,
     OutOfBudget,
     condition_of,
     met,
@@ -26,6 +25,7 @@ from ctrlmgr.admission.policies.reading import PolicyBase, base_of
 from ctrlmgr.admission.policies.variables import Variables
 from ctrlmgr.api.object import Object
 from ctrlmgr.expressions.costs import MATCH_LIMIT, TOTAL_LIMIT
+from ctrlmgr.expressions.environment import NoValue
 from ctrlmgr.expressions.types import BOOL, NULL, STRING
 from ctrlmgr.kinds.admissionregistration.expressions import Scopes
 

@@ -27,7 +27,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.calls.call import Call
 from ctrlmgr.engine.calls.replies import is_success
 from ctrlmgr.engine.expressions import FUNCTIONS
-from ctrlmgr.expressions.configured import NoValue
+from ctrlmgr.expressions.environment import NoValue
 from ctrlmgr.metrics import CONFIGURATION_RELOADS
 from ctrlmgr.server.authn.parts import Told
 from ctrlmgr.server.authn.union import ForAllAudiences

@@ -20,7 +20,7 @@ from ctrlmgr.authorization.authorizer import NO_OPINION, Verdict
 from ctrlmgr.authorization.conditions import are_met
 from ctrlmgr.authorization.configuration import WEBHOOK, Webhook
 from ctrlmgr.clock import Clock
-from ctrlmgr.expressions.configured import NoValue
+from ctrlmgr.expressions.environment import NoValue
 
 _LABELS: Final = ("type", "name")
 _errors = Counter(
