@@ -1,4 +1,6 @@
-"""Every metric ctrlmgr exports, but for what `controllers.workloads.metrics` and `informer.quarantine` count.
+"""The metrics that ctrlmgr exports.
+
+Some are declared where they are counted: `admission.times`, `controllers.workloads.metrics`, `informer.quarantine`.
 
 Guarantees:
 - Names, labels and buckets are those of client-go (`util/workqueue/metrics.go`, `component-base` for the
@@ -16,7 +18,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 from weakref import WeakSet
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram
@@ -25,7 +27,6 @@ from prometheus_client.core import (
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
-    SummaryMetricFamily,
 )
 from prometheus_client.registry import Collector
 
@@ -174,10 +175,10 @@ def _queue_families(readings: dict[str, QueueReading]) -> Iterator[Metric]:
 
 
 def _cumulative(durations: Durations) -> list[tuple[str, float]]:
-    return _at_or_below(_QUEUE_BUCKETS, durations.counts)
+    return at_or_below(_QUEUE_BUCKETS, durations.counts)
 
 
-def _at_or_below(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
+def at_or_below(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
     """Return (upper bound, observations at or below it), as the exposition format wants them."""
     buckets: list[tuple[str, float]] = []
     below = 0
@@ -323,7 +324,7 @@ class _Requests(Collector):
             codes, counts, total = _sum(list(same))
             for code, number in sorted(codes.items()):
                 requests.add_metric([*route, str(code)], number)
-            seconds.add_metric(route, _at_or_below(_REQUEST_BUCKETS, counts), total)
+            seconds.add_metric(route, at_or_below(_REQUEST_BUCKETS, counts), total)
         return requests, seconds
 
 
@@ -387,67 +388,6 @@ POD_DELETIONS = PodDeletionMetrics(
         ["namespace", "reason"],
     ),
 )
-
-_ADMISSION_BUCKETS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)
-QUICK: Final = _ADMISSION_BUCKETS[0]
-"""Seconds within which nearly every plugin decides."""
-
-
-class AdmissionTimes:
-    """kube-apiserver's `apiserver_admission_*_duration_seconds` of one plugin or step; kept and used by one thread."""
-
-    def __init__(self, name: str, type_: str, operation: str) -> None:
-        """Take the plugin's name, "" for a whole step; the type is `admit` or `validate`."""
-        self.route = (name, type_, operation)
-        self.counts = ([0] * (len(_ADMISSION_BUCKETS) + 1), [0] * (len(_ADMISSION_BUCKETS) + 1))
-        """Observations by bucket, of what was let in and of what was refused; the last is beyond every bound."""
-        self.totals = [0.0, 0.0]
-        _admissions.watch(self)
-
-    def observe(self, seconds: float, *, rejected: bool = False) -> None:
-        """Count one decision."""
-        self.counts[rejected][bisect_left(_ADMISSION_BUCKETS, seconds)] += 1
-        self.totals[rejected] += seconds
-
-
-class _Admissions(Collector):
-    """The same, read at a scrape from what has been counted."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._times: WeakSet[AdmissionTimes] = WeakSet()  # guarded by _lock, because scrapes walk it
-
-    def watch(self, times: AdmissionTimes) -> None:
-        with self._lock:
-            self._times.add(times)
-
-    def collect(self) -> Iterable[Metric]:
-        with self._lock:
-            counted = sorted(self._times, key=lambda each: each.route)
-        labels = ["type", "operation", "rejected"]
-        prefix, told = "apiserver_admission", "Admission latency in seconds, broken out for each operation"
-        plugins = HistogramMetricFamily(
-            f"{prefix}_controller_admission_duration_seconds", told, labels=["name", *labels]
-        )
-        steps = HistogramMetricFamily(f"{prefix}_step_admission_duration_seconds", told, labels=labels)
-        summary = SummaryMetricFamily(f"{steps.name}_summary", told, labels=labels)
-        for route, same in groupby(counted, key=lambda each: each.route):
-            times = list(same)
-            name, *rest = route
-            for rejected in (False, True):
-                counts = [sum(numbers) for numbers in zip(*(each.counts[rejected] for each in times), strict=True)]
-                if not any(counts):
-                    continue
-                values = [*([name] if name else []), *rest, str(rejected).lower()]
-                family, total = plugins if name else steps, sum(each.totals[rejected] for each in times)
-                family.add_metric(values, _at_or_below(_ADMISSION_BUCKETS, counts), total)
-                if not name:
-                    summary.add_metric(values, sum(counts), total)
-        return plugins, steps, summary
-
-
-_admissions = _Admissions()
-REGISTRY.register(_admissions)
 
 AUDIT_EVENTS = Counter("apiserver_audit_event", "Audit events generated and told to the backends.")
 _audit_levels = Counter("apiserver_audit_level", "Requests by the audit level that the policy has for them.", ["level"])

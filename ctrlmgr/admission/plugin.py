@@ -8,6 +8,7 @@ commands (`engine.operations`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from ctrlmgr.api.resource import Resource
@@ -32,11 +33,18 @@ class Plugin:
     name: ClassVar[str]
     """What `--enable-admission-plugins` calls it."""
     goes_by: Registration | None = None
-    """What it does nothing without; None: it always has something to do."""
+    """What it does nothing without; None: it needs nothing to be registered."""
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Whether the plugin looks at such writes."""
         raise NotImplementedError
+
+    def needs(self, subresource: str) -> Sequence[str]:
+        """Return fields of a spec; where none of them is there, the plugin has nothing to do and is not called.
+
+        None of them: it is called for all that it handles.
+        """
+        return ()
 
     def wants_object(self, attributes: Attributes) -> bool:
         """Whether the plugin, were it called, would need the object to decide on this write.

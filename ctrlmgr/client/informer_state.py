@@ -6,7 +6,7 @@ read from the log. A write that was decided on something out of date is refused 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
@@ -26,6 +26,10 @@ class InformerState:
     def revision(self) -> Revision:
         """Everything up to here is in the caches."""
         return self.informers.revision
+
+    def changed_at(self, resources: Iterable[Resource]) -> Revision:
+        """Return `revision`: informers do not tell when they last changed."""
+        return self.revision
 
     def get(self, resource: Resource, key: Key) -> Object | None:
         """Return one object, None if there is none."""
@@ -51,6 +55,10 @@ class LogState:
     def revision(self) -> Revision:
         """The log's newest revision."""
         return self._log.head().revision
+
+    def changed_at(self, resources: Iterable[Resource]) -> Revision:
+        """Return `revision`: what is newer than that may be of any resource."""
+        return self.revision
 
     def get(self, resource: Resource, key: Key) -> Object | None:
         """Return one object, None if there is none."""

@@ -87,7 +87,7 @@ class Attributes(msgspec.Struct):
     within: Revision | None = None
     """The revision of the namespace that the write relies on; it is refused if the namespace has changed."""
     memory: dict[str, Any] = {}
-    """What plugins remember from `admit` to a second `admit` of the same attempt."""
+    """What plugins remember from `admit` to a second `admit` of the same attempt, and to `validate`."""
     asked: set[str] = set()
     """Which other processes were asked about this write, in whichever attempt: it is not decided again lightly."""
     changed_by: list[Changer] = []

@@ -13,7 +13,7 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
@@ -44,7 +44,7 @@ class State(NamedTuple):
             by_resource: dict[Resource, list[Object]] = {}
             for obj in snapshot.objects:
                 by_resource.setdefault(obj.resource, []).append(obj)
-            shelves = {resource: Shelf(objects) for resource, objects in by_resource.items()}
+            shelves = {resource: Shelf(objects, snapshot.revision) for resource, objects in by_resource.items()}
             for obj in snapshot.objects:
                 obj.forget_decoded()  # most are never asked for more than their bytes
         return cls(snapshot.revision, shelves)
@@ -180,6 +180,13 @@ class Cacher:
         """Return the objects of one namespace (None: of all), in etcd's order."""
         shelf = self._shelves.get(resource)  # admission asks for many kinds of which there is nothing
         return shelf.list(Span.of(namespace)) if shelf else []
+
+    def changed_at(self, resources: Iterable[Resource]) -> Revision:
+        """Return the revision of the last change of any of these resources, 0 if there was none."""
+        shelves = self._shelves
+        if shelves.keys().isdisjoint(resources):  # as it is with what hardly anyone registers
+            return 0
+        return max(shelf.newest for each in resources if (shelf := shelves.get(each)) is not None)
 
     def span(self, resource: Resource, span: Span) -> Sequence[Object]:
         """Return the objects whose paths are in a span, in order."""

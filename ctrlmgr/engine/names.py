@@ -15,15 +15,17 @@ _DRAWN: Final = 64
 _LONGEST_BASE: Final = 63 - _LENGTH
 _PAIRS: Final = [first + second for second in _ALPHABET for first in _ALPHABET]
 """Two characters at a time."""
+_LETTERS: Final = len(_ALPHABET)
+_SQUARE: Final = len(_PAIRS)
 
 
 def generate_name(base: str, random: Random) -> str:
     """Return `base`, cut to fit into 63 bytes, and five random characters (apiserver `storage/names`)."""
     if len(base) > _LONGEST_BASE:
         base = base.encode()[:_LONGEST_BASE].decode(errors="ignore")
-    drawn, first = divmod(random.getrandbits(_DRAWN), len(_PAIRS))
-    drawn, second = divmod(drawn, len(_PAIRS))
-    return base + _PAIRS[first] + _PAIRS[second] + _ALPHABET[drawn % len(_ALPHABET)]
+    drawn, first = divmod(random.getrandbits(_DRAWN), _SQUARE)
+    drawn, second = divmod(drawn, _SQUARE)
+    return f"{base}{_PAIRS[first]}{_PAIRS[second]}{_ALPHABET[drawn % _LETTERS]}"
 
 
 def new_uid(random: Random) -> str:

@@ -56,16 +56,16 @@ class Shelf:
 
     __slots__ = ("_changes", "_in_order", "_objects", "_revisions", "newest")
 
-    def __init__(self, objects: Iterable[Object] = ()) -> None:
-        """Hold `objects`, in any order."""
+    def __init__(self, objects: Iterable[Object] = (), newest: Revision = 0) -> None:
+        """Hold `objects`, in any order; the last of them was changed at `newest` or before."""
         self._objects: dict[Key, Object] = {obj.key: obj for obj in objects}
         pairs = [(path_of(key), obj) for key, obj in self._objects.items()]
         self._in_order = SortedObjects(sorted(pairs, key=itemgetter(0)))  # the same objects
         # Invariant: _revisions[i] == _changes[i].revision, ascending.
         self._changes: list[Change] = []
         self._revisions: list[Revision] = []
-        self.newest: Revision = 0
-        """The revision of the last change that it was told of, 0 for none."""
+        self.newest = newest
+        """The revision of the last change that it was told of, or of the snapshot that it began as; 0 for none."""
 
     def __len__(self) -> int:
         return len(self._objects)

@@ -20,7 +20,7 @@ the strategy's `name_check`, `any_finalizer` and `revalidates`), ahead of what t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
@@ -50,6 +50,12 @@ class State(View, Protocol):
     @property
     def revision(self) -> Revision:
         """Everything up to here is in it; it may hold later changes of single objects, too."""
+
+    def changed_at(self, resources: Iterable[Resource]) -> Revision:
+        """Return a revision that differs if any of these resources has changed since one asked before.
+
+        Where that is not known at once it is `revision`, and so differs more often.
+        """
 
 
 class WrittenKind(Protocol):

@@ -111,6 +111,39 @@ def test_a_plugin_is_called_where_there_is_what_it_goes_by(
     assert write.attributes.fields["notes"] == notes
 
 
+class Needing(Noting):
+    """Looks at pods of a runtime class, and at all bindings."""
+
+    def needs(self, subresource: str) -> Sequence[str]:
+        return () if subresource else ("runtimeClassName", "overhead")
+
+
+@pytest.mark.parametrize(
+    ("spec", "notes"),
+    [
+        ({}, ["a", "A"]),
+        ({"nodeName": "n"}, ["a", "A"]),
+        ({"overhead": {}}, ["n", "a", "N", "A"]),
+        ({"runtimeClassName": "r"}, ["n", "a", "N", "A"]),
+    ],
+)
+def test_a_plugin_is_called_for_specs_with_what_it_needs(spec: Mapping[str, Any], notes: list[str]) -> None:
+    write = Write("v1/pods", {"spec": spec})
+    run(Chain([Needing("n"), Noting("a")], FakeClock()), write)
+    assert write.attributes.fields["notes"] == notes
+
+
+def test_what_it_needs_may_come_from_a_plugin_before() -> None:
+    class Setting(Noting):
+        def admit(self, attributes: Attributes) -> Decision:
+            attributes.fields["spec"]["overhead"] = {}
+            return super().admit(attributes)
+
+    write = Write("v1/pods", {"spec": {}})
+    run(Chain([Setting("a"), Needing("n")], FakeClock()), write)
+    assert write.attributes.fields["notes"] == ["a", "n", "A", "N"]
+
+
 def test_decisions_are_timed() -> None:
     def counted(rejected: str) -> float:
         labels = {"name": "Noting", "type": "validate", "operation": "CREATE", "rejected": rejected}

@@ -119,6 +119,30 @@ def test_after_a_compaction_ahead_of_it_it_starts_anew() -> None:
     assert cacher.changes_after(0, PODS) is None
 
 
+def test_it_says_when_one_of_some_resources_has_changed() -> None:
+    fold = Fold()
+    both = (SERVICES, Resource("", "nothings"))
+    assert fold.cacher.changed_at(both) == 0
+    fold.put(add(thing("a")))
+    assert fold.cacher.changed_at(both) == 0
+    fold.put(add(thing("s", kind="Service")))
+    fold.put(add(thing("b")))
+    assert (fold.cacher.changed_at(both), fold.cacher.changed_at((PODS, SERVICES))) == (2, 3)
+    fold.put(remove(thing("s", kind="Service"), 2))
+    assert fold.cacher.changed_at(both) == 4
+
+
+def test_what_came_with_a_whole_state_counts_as_a_change() -> None:
+    fold = Fold(capacity=5)
+    fold.put(add(thing("a")))
+    assert fold.cacher.changed_at((SERVICES,)) == 0
+    fold.log.append([add(thing("s", kind="Service")), *(add(thing(f"b{n}")) for n in range(20))], author=AUTHOR)
+    fold.log.compact(fold.log.head().revision)
+    fold.cacher.take(fold.cacher.read_missing())
+    assert fold.cacher.list(SERVICES)
+    assert fold.cacher.changed_at((SERVICES,)) > 0
+
+
 def test_old_changes_come_from_the_log_as_the_cacher_had_them() -> None:
     fold = Fold()
     fold.put(add(thing("a")), add(thing("b")))

@@ -17,7 +17,7 @@ from ctrlmgr.admission.plugins.pod_topology_labels import PodTopologyLabels
 from ctrlmgr.admission.plugins.priority import Priority
 from ctrlmgr.api.field import FieldError, refuse
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.kind import Kind
@@ -46,6 +46,9 @@ class Objects:
         found = [obj for (each, key), obj in self._objects.items() if each == resource]
         return [obj for obj in found if namespace in (None, obj.namespace)]
 
+    def changed_at(self, resources: Iterable[Resource]) -> Revision:
+        return self.revision
+
 
 class Now:
     """A `State` that shows what a `View` does."""
@@ -54,6 +57,9 @@ class Now:
 
     def __init__(self, view: View) -> None:
         self.get, self.list = view.get, view.list
+
+    def changed_at(self, resources: Iterable[Resource]) -> Revision:
+        return self.revision
 
 
 def find_kind(path: str) -> Kind:

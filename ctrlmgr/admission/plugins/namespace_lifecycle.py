@@ -48,6 +48,10 @@ class NamespaceLifecycle(Plugin):
 
     name: ClassVar[str] = "NamespaceLifecycle"
 
+    def __init__(self) -> None:
+        """Know no namespace yet."""
+        self._open: Object | None = None  # one that is not terminating as it is
+
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Look at all but deletions, and at deletions of namespaces."""
         if resource == NAMESPACES:
@@ -70,6 +74,7 @@ class NamespaceLifecycle(Plugin):
         if found is None:
             raise not_found(NAMESPACES, attributes.namespace)
         if attributes.operation is _CREATE:
-            if is_terminating(found):
+            if found is not self._open and is_terminating(found):
                 raise terminating(attributes.resource, attributes.called(), attributes.namespace)
+            self._open = found
             attributes.within = found.revision or None  # 0: a stand-in, which no log holds

@@ -52,6 +52,8 @@ class _Known(NamedTuple):
     of: Object
     policy: Policy
     error: str
+    is_open: bool
+    """Whether it lets in every pod, and has nothing to say of any."""
 
 
 class PodSecurity(Plugin):
@@ -74,10 +76,10 @@ class PodSecurity(Plugin):
 
     def validate(self, attributes: Attributes) -> None:
         """Refuse or warn."""
-        if attributes.resource == NAMESPACES:
-            self._validate_namespace(attributes)
-        elif attributes.resource == PODS:
+        if attributes.resource == PODS:
             self._validate_pod(attributes)
+        elif attributes.resource == NAMESPACES:
+            self._validate_namespace(attributes)
         else:
             self._validate_template(attributes)
 
@@ -142,20 +144,23 @@ class PodSecurity(Plugin):
         yield from later
 
     def _validate_pod(self, attributes: Attributes) -> None:
-        policy, error = self._policy(attributes)
-        if policy is None:
+        known = self._asked_for(attributes)
+        if known is None:
             return
-        if policy.is_privileged and not error:
+        if known.is_open:
             attributes.annotations[_ENFORCED] = "privileged:latest"
             return
         old = attributes.old
         if attributes.operation is Verb.UPDATE and old is not None and not _is_significant(attributes.fields, old):
             return
-        self._evaluate(attributes, policy, error, _pod(attributes.fields), enforces=True)
+        self._evaluate(attributes, known.policy, known.error, _pod(attributes.fields), enforces=True)
 
     def _validate_template(self, attributes: Attributes) -> None:
-        policy, error = self._policy(attributes)
-        if policy is None or (policy.warn.level == policy.audit.level == PRIVILEGED and not error):
+        known = self._asked_for(attributes)
+        if known is None:
+            return
+        policy, error = known.policy, known.error
+        if policy.warn.level == policy.audit.level == PRIVILEGED and not error:
             return
         template: Any = attributes.fields
         for field in _TEMPLATES[attributes.resource]:
@@ -163,27 +168,28 @@ class PodSecurity(Plugin):
         if template is not None:
             self._evaluate(attributes, policy, error, _pod(template), enforces=False)
 
-    def _policy(self, attributes: Attributes) -> tuple[Policy | None, str]:
-        """Return what the object's namespace asks for, None if the write is exempt; and what is wrong with that."""
+    def _asked_for(self, attributes: Attributes) -> _Known | None:
+        """Return what the object's namespace asks for, None if the write is exempt."""
         if attributes.namespace in self._configuration.namespaces:
             attributes.annotations["pod-security.kubernetes.io/exempt"] = "namespace"
-            return None, ""
+            return None
         if attributes.requester.user in self._configuration.usernames:
             attributes.annotations["pod-security.kubernetes.io/exempt"] = "user"
-            return None, ""
+            return None
         namespace = attributes.home
         if namespace is None:
             if attributes.resource != PODS:
-                return None, ""
+                return None
             raise InternalError(f'Internal error occurred: failed to lookup namespace "{attributes.namespace}"')
         known = self._known.get(namespace.name)
         if known is None or known.of is not namespace:
             policy, errors = read_policy(namespace.labels, self._configuration.defaults)
-            known = _Known(namespace, policy, ", ".join(each.message for each in errors))
+            error = ", ".join(each.message for each in errors)
+            known = _Known(namespace, policy, error, policy.is_privileged and not error)
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             self._known[namespace.name] = known
-        return known.policy, known.error
+        return known
 
     def _evaluate(self, attributes: Attributes, policy: Policy, error: str, pod: Pod, *, enforces: bool) -> None:
         if pod.spec.get("runtimeClassName") in self._configuration.runtime_classes:

@@ -7,6 +7,7 @@ Rules come from Kubernetes' `plugin/pkg/admission/podtopologylabels/admission.go
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from ctrlmgr.admission.plugin import Plugin
@@ -26,6 +27,10 @@ class PodTopologyLabels(Plugin):
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Look at new pods and new bindings."""
         return resource == PODS and subresource in ("", "binding") and operation is Verb.CREATE
+
+    def needs(self, subresource: str) -> Sequence[str]:
+        """Look at new pods that are on a node already, and at all bindings."""
+        return () if subresource else ("nodeName",)
 
     def admit(self, attributes: Attributes) -> None:
         """Set the labels; those of a Binding become the pod's."""

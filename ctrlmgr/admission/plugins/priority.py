@@ -107,8 +107,7 @@ def _kept(spec: dict[str, Any], before: Mapping[str, Any]) -> bool:
 def _ranked(attributes: Attributes, spec: dict[str, Any], found: _Rank) -> bool:
     """Give a new pod what its class comes to; return whether that changes it."""
     class_name, priority, policy = found
-    given = spec.get("priorityClassName"), spec.get("priority"), spec.get("preemptionPolicy")
-    _, value, preemption = given
+    value, preemption = spec.get("priority"), spec.get("preemptionPolicy")
     computed = "must not be provided in pod spec; priority admission controller computed"
     if value is not None and value != priority:
         detail = f"the integer value of priority ({value}) {computed} {priority} from the given PriorityClass name"
@@ -116,10 +115,12 @@ def _ranked(attributes: Attributes, spec: dict[str, Any], found: _Rank) -> bool:
     if preemption is not None and preemption != policy:
         said = f"the string value of PreemptionPolicy ({preemption})"
         raise attributes.forbidden(f"{said} {computed} {policy} from the given PriorityClass name")
-    if class_name:
+    changes = value is None or preemption is None
+    if class_name and spec.get("priorityClassName") != class_name:
         spec["priorityClassName"] = class_name
+        changes = True
     spec["priority"], spec["preemptionPolicy"] = priority, policy
-    return given != (class_name or given[0], priority, policy)
+    return changes
 
 
 def _priority_class(attributes: Attributes, class_name: str) -> _Rank:

@@ -5,7 +5,7 @@ Rules come from Kubernetes' `plugin/pkg/admission/runtimeclass/admission.go` and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from ctrlmgr.admission.plugin import Plugin
@@ -28,6 +28,10 @@ class RuntimeClass(Plugin):
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Look at new pods."""
         return resource == PODS and not subresource and operation is Verb.CREATE
+
+    def needs(self, subresource: str) -> Sequence[str]:
+        """Look at pods that name a class, and at those that come with what a class says."""
+        return ("runtimeClassName", "overhead")
 
     def admit(self, attributes: Attributes) -> None:
         """Set what the pod's class defines."""

@@ -45,10 +45,23 @@ class _Named(msgspec.Struct, frozen=True, gc=False):
     name: str = ""
 
 
+class _Metadata(msgspec.Struct, frozen=True, gc=False):
+    annotations: dict[str, str] | None = None
+
+
+_NO_METADATA: Final = _Metadata()
+
+
 class _Account(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     secrets: tuple[_Named, ...] | None = None
     image_pull_secrets: tuple[_Named, ...] | None = None
     automount_service_account_token: bool | None = None
+    metadata: _Metadata = _NO_METADATA
+
+    @property
+    def enforces(self) -> bool:
+        """Whether its pods may use no Secrets but those that it names."""
+        return (self.metadata.annotations or {}).get(_ENFORCES) in _TRUE
 
 
 class _Use(NamedTuple):
@@ -82,15 +95,11 @@ class ServiceAccount(Plugin):
             self.validate(attributes)
             return None
         spec = fields.setdefault("spec", {})
-        given = spec.get("serviceAccountName")
-        name = given or _DEFAULT
-        if given != name or spec.get("serviceAccount") != name:
-            spec["serviceAccountName"] = spec["serviceAccount"] = name
-            attributes.changed(self.name)
+        name = spec.get("serviceAccountName") or _DEFAULT
         found = _find(attributes, name)
         if found is None and name == _DEFAULT:
             return self._complete_later(attributes, spec)
-        _complete(attributes, spec, found or _account(attributes, name))
+        _complete(attributes, spec, name, found or _account(attributes, name))
         return None
 
     def validate(self, attributes: Attributes) -> None:
@@ -104,8 +113,10 @@ class ServiceAccount(Plugin):
         if not name:
             pod = f"{attributes.namespace}/{attributes.called()}"
             raise attributes.forbidden(f"no service account specified for pod {pod}")
+        if attributes.memory.get(self.name) == (name, attributes.view.revision):
+            return  # `admit` has just seen the account
         account = _account(attributes, name)
-        if account.annotations.get(_ENFORCES) in _TRUE:
+        if account.view(_Account).enforces:
             _check_secrets(attributes, spec, account)
 
     def _complete_later(self, attributes: Attributes, spec: dict[str, Any]) -> Operation[None]:
@@ -116,7 +127,7 @@ class ServiceAccount(Plugin):
             seen = state.revision
             yield Await(seen + 1, _PATIENCE / _TRIES)
             idle += state.revision == seen
-        _complete(attributes, spec, _account(attributes, _DEFAULT))
+        _complete(attributes, spec, _DEFAULT, _account(attributes, _DEFAULT))
 
 
 def _find(attributes: Attributes, name: str) -> Object | None:
@@ -137,34 +148,43 @@ def _is_mirror(pod: Mapping[str, Any]) -> bool:
     return _MIRROR in ((pod.get("metadata") or {}).get("annotations") or ())
 
 
-def _complete(attributes: Attributes, spec: dict[str, Any], found: Object) -> None:
+def _complete(attributes: Attributes, spec: dict[str, Any], name: str, found: Object) -> None:
     account = found.view(_Account)
+    if not account.enforces:
+        attributes.memory[ServiceAccount.name] = (name, attributes.view.revision)
+    changes = spec.get("serviceAccountName") != name or spec.get("serviceAccount") != name
+    if changes:
+        spec["serviceAccountName"] = spec["serviceAccount"] = name
     automounts = spec.get("automountServiceAccountToken")
     if automounts is None:
         automounts = account.automount_service_account_token
-    if automounts is not False:
-        _mount(attributes, spec)
+    if automounts is not False and _mount(attributes, spec):
+        changes = True
     if not spec.get("imagePullSecrets") and account.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": each.name} for each in account.image_pull_secrets]
+        changes = True
+    if changes:
         attributes.changed(ServiceAccount.name)
 
 
-def _mount(attributes: Attributes, spec: dict[str, Any]) -> None:
-    """Mount the token in each container that mounts nothing in its place, from a volume that may be there already."""
-    volumes = spec.get("volumes")
+def _mount(attributes: Attributes, spec: dict[str, Any]) -> bool:
+    """Mount the token in each container that mounts nothing in its place, from a volume that may be there already.
+
+    Return whether that takes a change.
+    """
+    volumes, first = spec.get("volumes"), spec.get("initContainers")
     own = _token_volume(volumes) if volumes else ""
     name = own or generate_name(TOKEN_VOLUME, attributes.random)
     mounts = False
-    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+    containers = spec.get("containers") or ()
+    for container in (*first, *containers) if first else containers:
         given = container.get("volumeMounts") or ()
         if not given or all(each.get("mountPath") != MOUNT_PATH for each in given):
             container["volumeMounts"] = [*given, {"name": name, "readOnly": True, "mountPath": MOUNT_PATH}]
             mounts = True
-    if not mounts:
-        return
-    attributes.changed(ServiceAccount.name)
-    if not own:
+    if mounts and not own:
         spec["volumes"] = [*(volumes or ()), {"name": name, "projected": token_source()}]
+    return mounts
 
 
 def _token_volume(volumes: Sequence[Mapping[str, Any]]) -> str:

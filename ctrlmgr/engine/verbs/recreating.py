@@ -7,7 +7,7 @@ is marked as going and stays, and nothing is created in its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
@@ -32,6 +32,9 @@ class _Without:
     @property
     def revision(self) -> Revision:
         return self._state.revision
+
+    def changed_at(self, resources: Iterable[Resource]) -> Revision:
+        return self._state.changed_at(resources)
 
     def get(self, resource: Resource, key: Key) -> Object | None:
         return None if (resource, key) == self._gone else self._state.get(resource, key)

@@ -1,0 +1,137 @@
+"""How long admission takes, by plugin and by step: kube-apiserver's `apiserver_admission_*_duration_seconds`.
+
+Guarantees: every call of a plugin is counted with what it waited for. Of a step that lets a write in at once, as nearly
+all do, it is noted when each plugin had decided, and many are added up together.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from operator import add, sub
+from typing import Final, NamedTuple, TypeAlias
+from weakref import WeakSet
+
+from prometheus_client.core import HistogramMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.registry import Collector
+
+from ctrlmgr.metrics import REGISTRY, at_or_below
+
+_BUCKETS: Final = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)
+_QUICK: Final = _BUCKETS[0]
+_SUMMED: Final = 256
+"""Steps that are added up together: that takes a tenth of adding each up by itself."""
+
+_Series: TypeAlias = tuple[str, str, str, bool]
+"""The plugin's name ("" for a whole step), `admit` or `validate`, the operation, and whether it was refused."""
+_Observed: TypeAlias = list[float]
+"""Seconds in all, then observations by bucket; the last are beyond every bound."""
+
+
+class _Quick(NamedTuple):
+    """What was let in within `_QUICK` seconds; one value, so that a scrape never sees half of a change."""
+
+    steps: int
+    seconds: Sequence[float]
+    """What each plugin took."""
+    ended: list[Sequence[float]]
+    """When those began and ended that are not in the other two yet."""
+
+    def summed(self) -> _Quick:
+        """Return the same with all in the sums."""
+        ended = list(self.ended)
+        if not ended:
+            return self
+        moments = [sum(each) for each in zip(*ended, strict=True)]
+        took = map(sub, moments[1:], moments)
+        return _Quick(self.steps + len(ended), list(map(add, self.seconds, took)), [])
+
+
+class StepTimes:
+    """The times of one step with its plugins; used by one thread, and read by scrapes."""
+
+    def __init__(self, type_: str, operation: str, plugins: Sequence[str]) -> None:
+        """Take the plugins' names in their order; the type is `admit` or `validate`."""
+        self._type, self._operation = type_, operation
+        self._names = (*plugins, "")
+        self._quick = _Quick(0, [0.0] * len(plugins), [])
+        self._others: dict[_Series, _Observed] = {}
+        _admissions.watch(self)
+
+    def let_in(self, ends: Sequence[float]) -> None:
+        """Count a write that all plugins let in: when the step began, and when each of them had decided."""
+        if ends[-1] - ends[0] < _QUICK:
+            ended = self._quick.ended
+            ended.append(ends)
+            if len(ended) >= _SUMMED:
+                self._quick = self._quick.summed()
+        else:
+            self._observe(ends, refused_by=None)
+
+    def refused(self, ends: Sequence[float]) -> None:
+        """Count a write that the plugin refused which decided last."""
+        self._observe(ends, refused_by=len(ends) - 2)
+
+    def _observe(self, ends: Sequence[float], *, refused_by: int | None) -> None:
+        for index, seconds in enumerate(map(sub, ends[1:], ends)):
+            self._add(self._names[index], seconds, rejected=index == refused_by)
+        self._add("", ends[-1] - ends[0], rejected=refused_by is not None)
+
+    def _add(self, name: str, seconds: float, *, rejected: bool) -> None:
+        series = (name, self._type, self._operation, rejected)
+        observed = self._others.setdefault(series, [0.0] * (len(_BUCKETS) + 2))
+        observed[0] += seconds
+        observed[1 + bisect_left(_BUCKETS, seconds)] += 1
+
+    def observed(self) -> Iterator[tuple[_Series, _Observed]]:
+        """Yield what has been counted; a series may come twice."""
+        steps, seconds, _ = self._quick.summed()
+        if steps:
+            for name, total in zip(self._names, (*seconds, sum(seconds)), strict=True):
+                yield (name, self._type, self._operation, False), [total, steps, *[0] * len(_BUCKETS)]
+        yield from list(self._others.items())
+
+
+class _Admissions(Collector):
+    """The same of all steps, read at a scrape."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._times: WeakSet[StepTimes] = WeakSet()  # guarded by _lock, because scrapes walk it
+
+    def watch(self, times: StepTimes) -> None:
+        with self._lock:
+            self._times.add(times)
+
+    def collect(self) -> Iterable[Metric]:
+        labels = ["type", "operation", "rejected"]
+        prefix, told = "apiserver_admission", "Admission latency in seconds, broken out for each operation"
+        plugins = HistogramMetricFamily(
+            f"{prefix}_controller_admission_duration_seconds", told, labels=["name", *labels]
+        )
+        steps = HistogramMetricFamily(f"{prefix}_step_admission_duration_seconds", told, labels=labels)
+        summary = SummaryMetricFamily(f"{steps.name}_summary", told, labels=labels)
+        for (name, type_, operation, rejected), (total, *counts) in sorted(self._sums().items()):
+            values = [type_, operation, str(rejected).lower()]
+            buckets = at_or_below(_BUCKETS, [int(count) for count in counts])
+            if name:
+                plugins.add_metric([name, *values], buckets, total)
+            else:
+                steps.add_metric(values, buckets, total)
+                summary.add_metric(values, int(sum(counts)), total)
+        return plugins, steps, summary
+
+    def _sums(self) -> dict[_Series, _Observed]:
+        with self._lock:
+            times = list(self._times)
+        sums: dict[_Series, _Observed] = defaultdict(lambda: [0.0] * (len(_BUCKETS) + 2))
+        for each in times:
+            for series, observed in each.observed():
+                sums[series] = list(map(add, sums[series], observed))
+        return sums
+
+
+_admissions = _Admissions()
+REGISTRY.register(_admissions)
