@@ -26,7 +26,7 @@ class PodTime(NamedTuple):
     @classmethod
     def of(cls, pod: Mapping[str, Any], now: int, speed: float) -> PodTime:
         """Read it from a pod; one that has not been taken is so in this very second."""
-        start = (pod.get("status") or {}).get("startTime")
+        start = taken_at(pod)
         return cls(parse_time(start) if start else now // _SECOND * _SECOND, speed)
 
     def seconds(self, moment: int) -> float:
@@ -49,6 +49,11 @@ class PodTime(NamedTuple):
         grace = int(meta.get("deletionGracePeriodSeconds") or 0)
         asked_at = parse_time(meta["deletionTimestamp"]) - grace * _SECOND
         return End(self.seconds(asked_at), grace * self.speed)
+
+
+def taken_at(pod: Mapping[str, Any]) -> str:
+    """Return when a pod's node took it, as it is written there; nothing if it has not."""
+    return (pod.get("status") or {}).get("startTime") or ""
 
 
 def asked_of(

@@ -30,7 +30,7 @@ from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
 from ctrlmgr.controllers.pods_of_nodes import index_by_node, pods_of_node
 from ctrlmgr.controllers.simulated_nodes import DESCRIPTOR, Options
-from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, misunderstood
+from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, misunderstood, taken_at
 from ctrlmgr.controllers.simulated_nodes.renewals import Renewals
 from ctrlmgr.controllers.simulated_nodes.tidings import tidings, unknown_commands
 from ctrlmgr.errors import AlreadyExists, NotFound, SettingsError
@@ -210,7 +210,7 @@ class SimulatedNodes:
     def _live(self, pod: Object, fields: dict[str, Any], node: Object, client: EngineClient) -> Result | None:
         now = self._clock.now()
         time = PodTime.of(fields, now, self._speed)
-        is_new = not (fields.get("status") or {}).get("startTime")
+        is_new = not taken_at(fields)
         with self._giving:
             refusal = self._refusal(pod, node) if is_new else None
             place = self._place(pod, fields, node) if refusal is None else None
@@ -298,7 +298,7 @@ class SimulatedNodes:
             return None
         spec, status = fields["spec"], fields.get("status") or {}
         if spec.get("hostNetwork"):
-            if not status.get("startTime"):
+            if not taken_at(fields):
                 self._given[pod.key] = ()
             return Place(hosts, hosts)
         own = tuple(each["ip"] for each in status.get("podIPs") or ())

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import Clock, format_time
-from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of
+from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, taken_at
 from ctrlmgr.controllers.simulated_nodes.controller import is_marked
 from ctrlmgr.engine.log_options import LogOptions
 from ctrlmgr.errors import ApiError, BadRequest
@@ -82,7 +82,8 @@ class Reading:
         return run_to_read(
             fields,
             asked_of(fields, self._rules, node.annotations),
-            self._time.seconds(self._clock.now()),
+            # This second began before a node that is late takes the pod: nothing has been written in it so far.
+            self._time.seconds(self._clock.now()) if taken_at(fields) else 0.0,
             self._time.end(fields),
             self._container,
             previous=self._options.previous,

@@ -302,6 +302,18 @@ def test_logs() -> None:
         reading(scene, container="x")
 
 
+def test_a_pod_that_its_node_has_not_taken_has_no_log() -> None:
+    scene = Scene()
+    scene.stage.clock.step(0.9)  # well into a second
+    container = {"name": "c", "image": "example.com/app:1", "command": ["sh", "-c", "echo hello; sleep 100"]}
+    scene.stage.create(PLACE, {"metadata": {"name": "p"}, "spec": {"nodeName": "node-1", "containers": [container]}})
+    with pytest.raises(BadRequest, match='container "c" in pod "p" is waiting to start: ContainerCreating'):
+        reading(scene)
+    scene.stage.work()
+    scene.stage.pass_by(1)
+    assert more(scene, reading(scene)) == (b"hello\n", None)
+
+
 def test_a_log_is_followed_to_the_end_of_its_run() -> None:
     scene = Scene()
     scene.pod("p", "echo one; sleep 3; echo two; sleep 3; exit 1")
