@@ -1,10 +1,11 @@
-"""The scripts that set the tests up: packages of the distribution, and which programs chosen tests need."""
+"""The scripts that set the tests up: the Python, packages of the distribution, and which programs chosen tests need."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -39,6 +40,44 @@ def test_apts_reason_for_failing_is_shown(tmp_path: Path) -> None:
     assert f"failed:\n    {UNKNOWN}\n" in done.stderr
     assert "error: the tests need Chromium" in done.stderr
     assert not (tmp_path / "slept").exists()
+
+
+SLOW_AT_FIRST = 'if [ -e "$0.ran" ]; then echo 3500; else : >"$0.ran"; echo 9000; fi'
+
+
+@pytest.mark.parametrize(
+    ("pythons", "found"),
+    [
+        ({"python3.13": "echo 6000", "python3.11": "echo 3500"}, "python3.11"),
+        ({"python3.13": "echo 3700", "python3.11": "echo 3500"}, "python3.13"),
+        ({"python3.13": "exit 1", "python3": "echo 9000"}, "python3"),
+        ({"python3.13": '[ "$3" != venv ] || exit 1; echo 10', "python3.12": "echo 3500"}, "python3.12"),
+        ({"python3.13": "echo 6000", "python3.11": SLOW_AT_FIRST}, "python3.11"),
+        ({"python3.12": "exit 1"}, None),
+    ],
+    ids=["much quicker", "about as quick", "too old", "makes no environment", "slow at first", "none"],
+)
+def test_the_quickest_python_is_taken(tmp_path: Path, pythons: dict[str, str], found: str | None) -> None:
+    for name, lines in pythons.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{lines}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "awk").symlink_to(which("awk") or "")
+    command = ["/bin/sh", "-uc", f". scripts/environment.sh\nPATH={tmp_path}\nfind_python venv"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.returncode) == ((f"{tmp_path / found}\n", 0) if found else ("", 1))
+
+
+def test_a_python_is_timed_that_is_new_enough() -> None:
+    command = ["sh", "-euc", '. scripts/environment.sh\n"$0" -c "$rate" venv', sys.executable]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    assert 100 < int(done.stdout) < 10_000_000
+
+
+def test_another_kind_of_python_is_left_out() -> None:
+    other = "import sys; sys.implementation.name = 'other'"
+    command = ["sh", "-uc", f'. scripts/environment.sh\n"$0" -c "{other}$rate"', sys.executable]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 1)
 
 
 @pytest.mark.parametrize(
