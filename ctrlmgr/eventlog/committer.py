@@ -8,6 +8,7 @@ Guarantees:
   coming: half as many, twice as large groups cost half as many syncs to disk.
 - An append ends only after its group is durable, and in group order: observers first, then the appenders.
 - A refused append disturbs no other in its group.
+- Outcomes of reconciles go with the next append, or by themselves if none comes for `_LINGER` seconds.
 - A failing database is tried again, with backoff, for `patience` seconds; an append whose first try may have been
   committed is never written twice (it is looked up by its id).
 - The line is bounded: beyond `MAX_WAITING` appends the next one is refused with `TooManyRequests`.
@@ -38,6 +39,8 @@ GROUP_BYTES = 4 * 1024 * 1024
 _FIRST_DELAY = 0.01
 _LONGEST_DELAY = 1.0
 _IDLE = 1.0
+_LINGER = 0.05
+"""Seconds that outcomes wait for an append: a sync to disk of their own would be half of those a controller causes."""
 _CROWD = 4
 _GATHER = 0.001
 """Seconds without a newcomer after which a group sets off that is smaller than the one before.
@@ -86,6 +89,7 @@ class Committer:
         self._queued = 0  # appends and outcomes ever taken in
         self._ended = 0  # how many of them have ended; never more than _queued
         self._wake_at = 0  # the length of the line at which the thread wants to be woken; 0: it is awake
+        self._wants_outcomes = False  # whether it wants to be woken for those as well
         self._flushing = 0  # how many wait for _ended to grow
         self._last_group = 0  # how many appends the thread committed together last
         self._tidied = -1  # _ended when the writer last had its idle moment
@@ -99,13 +103,14 @@ class Committer:
         back would only keep the others waiting for a group of its own.
         """
         with self._lock:
-            in_company = self._working or self._waiting or self._outcomes or self._last_group >= _CROWD
+            in_company = self._working or self._waiting or self._last_group >= _CROWD
             if in_company or self._closing:
                 self._enqueue(pending)
                 return
             self._queued += 1
             self._working = True
-        self._work([pending], [])
+            outcomes, self._outcomes = self._outcomes, []
+        self._work([pending], outcomes)
 
     def submit(self, pending: PendingAppend) -> None:
         """Queue an append; raises `TooManyRequests` or `LogClosed`."""
@@ -144,8 +149,8 @@ class Committer:
                 raise LogClosed
             self._outcomes.append((reconcile, outcome))
             self._queued += 1
-            if self._wake_at:
-                self._wake()
+            if self._wants_outcomes:
+                self._condition.notify_all()
 
     def _enqueue(self, pending: PendingAppend) -> None:
         if self._closing:
@@ -159,7 +164,7 @@ class Committer:
 
     def _wake(self) -> None:
         """Wake the thread, which sleeps, if the line is as long as it wants it to be."""
-        if not self._working and len(self._waiting) + len(self._outcomes) >= self._wake_at:
+        if not self._working and len(self._waiting) >= self._wake_at:
             self._condition.notify_all()
 
     def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
@@ -171,6 +176,8 @@ class Committer:
         with self._lock:
             target = self._queued
             self._flushing += 1
+            if self._outcomes:
+                self._condition.notify_all()
             while self._ended < target:
                 self._condition.wait()
             self._flushing -= 1
@@ -189,7 +196,7 @@ class Committer:
     def _next(self) -> tuple[list[PendingAppend], list[Finished]] | None:
         with self._lock:
             self._gather()
-            while self._working or not (self._waiting or self._outcomes):
+            while self._working or not (self._waiting or self._linger()):
                 if self._closing and not self._working:
                     return None
                 self._sleep()
@@ -210,12 +217,21 @@ class Committer:
             self._condition.wait(_GATHER)
         self._wake_at = 0
 
+    def _linger(self) -> bool:
+        """Wait, with _lock held, for an append that outcomes can go with; return whether there are any to be taken."""
+        waited = False
+        while self._outcomes and not (waited or self._working or self._waiting or self._flushing or self._closing):
+            self._wake_at = 1
+            waited = not self._condition.wait(_LINGER)
+            self._wake_at = 0
+        return bool(self._outcomes) and not self._working
+
     def _sleep(self) -> None:
         """Wait for work, with _lock held, for a second at most; after a quiet one the writer has its idle moment."""
         ended = self._ended
-        self._wake_at = 1
+        self._wake_at, self._wants_outcomes = 1, True
         is_quiet = not self._condition.wait(_IDLE) and not self._working and ended == self._ended
-        self._wake_at = 0
+        self._wake_at, self._wants_outcomes = 0, False
         if is_quiet and self._tidied != ended:
             self._tidied = ended
             self._tidy()

@@ -266,10 +266,47 @@ def test_a_callback_that_fails_stops_no_other(line: Committer) -> None:
     assert called == [1]
 
 
-def test_outcomes_travel_with_the_next_group(line: Committer, writer: ScriptedWriter) -> None:
+def finish_and_wait(line: Committer, writer: ScriptedWriter) -> None:
+    """Have an outcome wait for an append, and see that it does not go by itself."""
+    went_alone = threading.Event()
+    writer.before = went_alone.set
     line.finish(7, Outcome(5, "ok"))
-    line.flush()
-    assert writer.outcomes == [(7, Outcome(5, "ok"))]
+    assert not went_alone.wait(0.1)
+
+
+@pytest.mark.parametrize("enqueue", [Committer.submit, Committer.commit])
+def test_outcomes_travel_with_the_next_append(
+    enqueue: Callable[[Committer, PendingAppend], None],
+    line: Committer,
+    writer: ScriptedWriter,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(committer, "_LINGER", 1000.0)
+    finish_and_wait(line, writer)
+    append = pending("a")
+    enqueue(line, append)
+    append.result(10)
+    assert (writer.outcomes, writer.groups) == ([(7, Outcome(5, "ok"))], [["a"]])
+
+
+@pytest.mark.parametrize("end", [Committer.flush, Committer.close])
+def test_outcomes_wait_for_no_append_when_somebody_waits_for_them(
+    end: Callable[[Committer], None], line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committer, "_LINGER", 1000.0)
+    finish_and_wait(line, writer)
+    end(line)
+    assert (writer.outcomes, writer.groups) == ([(7, Outcome(5, "ok"))], [[]])
+
+
+def test_outcomes_go_by_themselves_if_no_append_comes(
+    line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committer, "_LINGER", 0.01)
+    came = threading.Event()
+    writer.before = came.set
+    line.finish(7, Outcome(5, "ok"))
+    assert came.wait(10)
 
 
 def test_closing_commits_what_waits_and_refuses_the_rest(writer: ScriptedWriter) -> None:
