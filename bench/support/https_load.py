@@ -41,10 +41,12 @@ class Load(msgspec.Struct, frozen=True):
 class Measured(msgspec.Struct, frozen=True):
     """What came of it: answers, bytes of bodies, the seconds measured, latencies in milliseconds.
 
-    `ended` is when the last answer came, in seconds of the system's monotonic clock.
+    `all_answers` are those too that came while connections were made, in the warm-up and after the end. `ended` is when
+    the last answer of the seconds measured came, by the system's monotonic clock.
     """
 
     answers: int
+    all_answers: int
     bytes: int
     seconds: float
     p50: float
@@ -77,6 +79,7 @@ class _Connection(asyncio.Protocol):
         self._left: int | None = -1
         self._end = b""  # the last bytes so far of a body in chunks
         self.bytes = 0
+        self.answers = 0
         self.stopped = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -107,6 +110,7 @@ class _Connection(asyncio.Protocol):
 
     def _answered(self) -> None:
         self._left, self._end = -1, b""
+        self.answers += 1
         self._latencies.append(time.perf_counter() - self._sent)
         if self.stopped:
             self._transport.close()
@@ -178,9 +182,9 @@ async def _run(load: Load) -> Measured:
         each.stopped = True
     await asyncio.gather(*ended)
     assert taken, f"no answer in {load.seconds} seconds; {len(finished)} connections were lost"
-    return Measured(
-        len(taken), moved, took, taken[len(taken) // 2] * 1e3, taken[len(taken) * 99 // 100] * 1e3, ended_at
-    )
+    every = sum(each.answers for each in connections)
+    half, most = (taken[len(taken) * part // 100] * 1e3 for part in (50, 99))
+    return Measured(len(taken), every, moved, took, half, most, ended_at)
 
 
 def main() -> None:

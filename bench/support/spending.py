@@ -37,7 +37,7 @@ class Asking(NamedTuple):
             )
             measured = measure(load)
         time.sleep(AFTER)
-        return self.served.spent() - before, measured.answers
+        return self.served.spent() - before, measured.all_answers
 
 
 class Turns:
