@@ -389,9 +389,6 @@ POD_DELETIONS = PodDeletionMetrics(
     ),
 )
 
-AUDIT_EVENTS = Counter("apiserver_audit_event", "Audit events generated and told to the backends.")
-_audit_levels = Counter("apiserver_audit_level", "Requests by the audit level that the policy has for them.", ["level"])
-AUDIT_LEVELS = {level: _audit_levels.labels(level) for level in ("Metadata", "Request", "RequestResponse")}
 AUDIT_ERRORS = Counter("apiserver_audit_error", "Audit events that were not kept, by the backend.", ["plugin"])
 
 AUTHORIZATION_WEBHOOK = Counter(

@@ -54,7 +54,8 @@ class Batches(Generic[T]):
         self._clock = clock
         self._dropped = dropped
         self._waiting: deque[T] = deque()
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._is_stopping = False
         self._first = 0.0  # when the oldest that waits came
         self._tokens, self._filled_at = float(batching.burst), clock.monotonic()
@@ -67,7 +68,7 @@ class Batches(Generic[T]):
 
     def add(self, events: Sequence[T]) -> None:
         """Have events handed on, soon."""
-        with self._changed:
+        with self._lock:  # which is entered without a call of Python's, as the condition is not
             before = len(self._waiting)
             room = self._batching.buffer_size - before
             if len(events) > room:

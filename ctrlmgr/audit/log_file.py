@@ -60,9 +60,9 @@ class LogFile:
         limit = self._rotation.megabytes * _MEGABYTE
         if self._path is not None and limit and self._size and self._size + len(lines) > limit:
             self._rotate(self._path)
-        rest = memoryview(lines)
-        while rest:
-            rest = rest[os.write(self._descriptor, rest) :]
+        written = os.write(self._descriptor, lines)
+        while written < len(lines):
+            written += os.write(self._descriptor, memoryview(lines)[written:])
         self._size += len(lines)
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ _UNDECIDED: Final = "internal error"
 DEPRECATED: Final = "k8s.io/deprecated"
 """The annotation of a request to a version that is going."""
 
-NAMES: Final = {level: name for name, level in LEVELS.items()}
+_NAMES: Final = {level: name for name, level in LEVELS.items()}
 """What policies and events call a level."""
 
 _AGENT = 1024
@@ -94,8 +94,11 @@ _encode = msgspec.json.Encoder().encode
 _read_anything = msgspec.json.Decoder().decode
 
 
-class Record(msgspec.Struct):
-    """What is known of one request; used on one thread."""
+class Record(msgspec.Struct, gc=False):
+    """What is known of one request; used on one thread.
+
+    Who has a request that holds its record takes it away in the end: the collector does not look for the two.
+    """
 
     handling: Handling
     attributes: Attributes
@@ -129,7 +132,7 @@ class Record(msgspec.Struct):
     @property
     def level(self) -> str:
         """How much is written down, as policies call it."""
-        return NAMES[self.handling.level]
+        return _NAMES[self.handling.level]
 
     @property
     def head(self) -> Head:

@@ -13,7 +13,6 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -71,23 +70,31 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What it wrote, if that is known: deletions leave nothing behind that says so."""
 
 
-_VIEW = ", ".join(
-    name if name in ("received_at", "revision") else f"said ->> {place} AS {name}"
+_TEXT = {"received_at": "strftime('%Y-%m-%dT%H:%M:%S.', {0} / 1000000, 'unixepoch') || printf('%06dZ', {0} % 1000000)"}
+"""What a field is shown as, where it is not shown as it is kept."""
+_COLUMNS = ", ".join(
+    f"{_TEXT.get(name, '{0}').format(f'(value ->> {place})')} AS {name}"
     for place, name in enumerate(Row.__struct_fields__)
 )
-_SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS noted (received_at TEXT NOT NULL, revision INTEGER, said TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS noted_by_time ON noted (received_at);
-CREATE INDEX IF NOT EXISTS noted_by_revision ON noted (revision) WHERE revision IS NOT NULL;
-CREATE VIEW IF NOT EXISTS requests AS SELECT {_VIEW} FROM noted;
+_SCHEMA: Final = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS bundle
+    (noted_at TEXT NOT NULL, first_revision INTEGER, last_revision INTEGER, said TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS bundle_by_time ON bundle (noted_at);
+CREATE INDEX IF NOT EXISTS bundle_by_revision ON bundle (last_revision, first_revision) WHERE last_revision IS NOT NULL;
+DROP VIEW IF EXISTS requests;
+CREATE VIEW requests AS SELECT {_COLUMNS}, noted_at FROM bundle, json_each(said);
+CREATE TABLE IF NOT EXISTS noted (received_at TEXT, revision INTEGER, said TEXT);
+INSERT INTO bundle SELECT max(received_at), min(revision), max(revision), json_group_array(json(said))
+    FROM noted GROUP BY rowid / 256;
+DROP TABLE noted;
+COMMIT;
 """
-"""A request is one JSON array, beside what it is looked for by: it is written down by the busy, and asked for rarely.
-Columns of their own would take four times as long."""
+"""Requests that were noted at the same time are one row, an array of arrays beside what it is looked for by: they are
+written down by the busy, and asked for rarely. `noted` is what an earlier version kept, a row for each request."""
 
-_PORTION: Final = 256
-"""Rows that are written by one statement at most. Each has the interpreter change threads twice, which costs the
-server's own thread more than a row does."""
-_PRUNE = "DELETE FROM noted WHERE received_at < ?"
+_INSERT = "INSERT INTO bundle VALUES (?, ?, ?, ?)"
+_PRUNE = "DELETE FROM bundle WHERE noted_at < ?"
 
 
 class Store:
@@ -132,29 +139,15 @@ class Store:
         self._connection.close()
 
     def _insert(self, rows: Sequence[Row]) -> None:
-        """Insert rows in portions of 256, 128, 64 and so on: few statements have to be made ready, once each."""
-        size, at = _PORTION, 0
-        while at < len(rows):
-            if size > len(rows) - at:
-                size //= 2
-                continue
-            values: list[object] = []
-            for row in rows[at : at + size]:
-                values += (format_time(row.received_at), row.revision or 0, _encode(row).decode())
-            self._connection.execute(_insertion(size), values)
-            at += size
+        revisions = [row.revision for row in rows if row.revision is not None]
+        bounds = (min(revisions), max(revisions)) if revisions else (None, None)
+        self._connection.execute(_INSERT, (format_time(self._clock.now()), *bounds, _encode(rows).decode()))
 
     def _prune(self) -> None:
         now = self._clock.monotonic()
         if now - self._pruned_at >= _BETWEEN_PRUNINGS:
             self._pruned_at = now
             self._connection.execute(_PRUNE, (format_time(self._clock.now() - self._keep_for),))
-
-
-@cache
-def _insertion(rows: int) -> str:
-    """Return a statement; the sqlite3 module takes long to see that None stands for NULL."""
-    return f"INSERT INTO noted VALUES {', '.join(['(?, nullif(?, 0), ?)'] * rows)}"
 
 
 class AuditDatabase(SQLiteDatabase):
@@ -199,18 +192,19 @@ class Request(NamedTuple):
     agent: str
 
 
-_SELECT = """
-SELECT id, received_at, coalesce(username, ''), coalesce(acts_for, ''), verb, uri, code, source, agent FROM requests"""
-_BY_REVISION = f"{_SELECT} WHERE revision = :revision AND resource = :resource ORDER BY received_at DESC LIMIT 1"
-_BY_MOMENT = f"""{_SELECT}
- WHERE resource = :resource AND api_group = :api_group AND namespace = :namespace AND name IN (:name, '')
-   AND received_at <= :until AND received_at >= :since
+_SELECT = "SELECT id, received_at, coalesce(username, ''), coalesce(acts_for, ''), verb, uri, code, source, agent"
+_BY_REVISION = f"""{_SELECT}
+ FROM (SELECT {_COLUMNS} FROM bundle, json_each(said) WHERE last_revision >= :revision AND first_revision <= :revision)
+ WHERE revision = :revision AND resource = :resource ORDER BY received_at DESC LIMIT 1"""
+_BY_MOMENT = f"""{_SELECT} FROM requests
+ WHERE noted_at BETWEEN :since AND :noted_until AND received_at BETWEEN :since AND :until
+   AND resource = :resource AND api_group = :api_group AND namespace = :namespace AND name IN (:name, '')
    AND verb IN ('create', 'update', 'patch', 'delete', 'deletecollection') AND code < 300 AND revision IS NULL
    AND coalesce(acts_for, username) = :username
  ORDER BY name DESC, received_at DESC LIMIT 1"""
 
 _LONGEST = 60_000_000
-"""Microseconds that a request may take, from when it came to when its write was recorded."""
+"""Microseconds that a request may take until its write is recorded, and from then until it is noted."""
 
 
 def request_of(
@@ -230,6 +224,7 @@ def request_of(
             "username": username,
             "since": format_time(recorded_at - _LONGEST),
             "until": format_time(recorded_at),
+            "noted_until": format_time(recorded_at + _LONGEST),
         }
         rows = database.query(_BY_MOMENT, values).rows
     return Request(*rows[0]) if rows else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import stat
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import msgspec
 import pytest
 
 from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.clock import format_time
 from ctrlmgr.errors import QueryRefused, SettingsError
 from ctrlmgr.inspection.questions import audit_questions
 from ctrlmgr.inspection.requests import FILE, Row, Store, open_requests, request_of, requests_if_kept
@@ -94,6 +96,37 @@ def test_what_is_old_is_forgotten(kept: Path, clock: FakeClock) -> None:
     assert asked(kept, "audit") == ["new"]
 
 
+def test_the_newest_are_found_without_reading_the_rest(kept: Path) -> None:
+    question = audit_questions()["audit"]
+    with open_requests(kept) as database:
+        plan = database.query(f"EXPLAIN QUERY PLAN {question.statement}", question.bind({}, int)).rows
+    assert [step[-1] for step in plan] == [
+        "SEARCH bundle USING INDEX bundle_by_time (noted_at>?)",
+        "SCAN json_each VIRTUAL TABLE INDEX 1:",
+        "USE TEMP B-TREE FOR RIGHT PART OF ORDER BY",
+    ]
+
+
+def test_what_an_earlier_version_kept_is_taken_over(tmp_path: Path, clock: FakeClock) -> None:
+    before, now = sqlite3.connect(tmp_path / FILE), clock.now()
+    before.execute("CREATE TABLE noted (received_at TEXT NOT NULL, revision INTEGER, said TEXT NOT NULL)")
+    before.execute("CREATE VIEW requests AS SELECT said ->> 0 AS id FROM noted")
+    for number in range(600):
+        kept = row(f"r{number}", now + number, revision=number or None)
+        values = (format_time(now + number), kept.revision, msgspec.json.encode(kept).decode())
+        before.execute("INSERT INTO noted VALUES (?, ?, ?)", values)
+    before.commit()
+    before.close()
+    for _ in range(2):  # the second time there is nothing left of it
+        Store(tmp_path / FILE, 3600.0, clock=clock).close()
+    assert asked(tmp_path, "audit", limit="1000") == [f"r{number}" for number in reversed(range(600))]
+    with requests_if_kept(tmp_path) as database:
+        assert database is not None
+        written = request_of(database, 301, PODS, Key("default", "web"), "alice", now + 301)
+        assert written is not None
+        assert (written.id, written.received_at) == ("r301", format_time(now + 301))
+
+
 def test_where_none_are_kept(tmp_path: Path) -> None:
     with requests_if_kept(tmp_path) as database:
         assert database is None
@@ -103,7 +136,7 @@ def test_where_none_are_kept(tmp_path: Path) -> None:
 
 def test_a_database_that_cannot_be_written_loses_requests_only(tmp_path: Path, clock: FakeClock) -> None:
     store = Store(tmp_path / FILE, 3600.0, clock=clock)
-    store._connection.execute("DROP TABLE noted")
+    store._connection.execute("DROP TABLE bundle")
     assert not store.write([row("lost", 0)])
     store.close()
     with pytest.raises(SettingsError, match="cannot be written"):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,9 +17,10 @@ from ctrlmgr.audit.telling import Telling
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, path_attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, Decision, Verdict
-from ctrlmgr.clock import SystemClock
-from ctrlmgr.inspection.requests import FILE, Store, open_requests
+from ctrlmgr.clock import SystemClock, format_time
+from ctrlmgr.inspection.requests import FILE, Row, Store, open_requests
 from ctrlmgr.server.auditing.backends import ToStore
+from ctrlmgr.testing import FakeClock
 from tests.audit.records import RECEIVED, told
 
 USUAL: Mapping[str, Any] = {
@@ -46,13 +49,16 @@ USUAL: Mapping[str, Any] = {
 
 def kept(folder: Path, *events: Telling) -> list[dict[str, Any]]:
     """Return what is kept of requests, in the order in which they ended."""
-    register = ToStore(Store(folder / FILE, 1e9, clock=SystemClock()), clock=SystemClock())
+    clock = FakeClock()
+    register = ToStore(Store(folder / FILE, 1e9, clock=clock), clock=SystemClock())
     register.note(events)
     register.start()
     register.stop()
     with open_requests(folder) as database:
         answer = database.query("SELECT * FROM requests", {})
-    return [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+    found = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+    assert {each.pop("noted_at") for each in found} == {format_time(clock.now())}
+    return found
 
 
 def status(code: int, **fields: Any) -> bytes:
@@ -170,3 +176,40 @@ def test_what_is_kept_agrees_with_the_log(tmp_path: Path) -> None:
     assert (row["code"], row["agent"]) == (said["responseStatus"]["code"], said["userAgent"])
     assert row["source"] == said["sourceIPs"][0]
     assert row["decision"] == said["annotations"]["authorization.k8s.io/decision"]
+
+
+class Written(Store):
+    """Tells which requests were noted together."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / FILE, 1e9, clock=FakeClock())
+        self.bundles: list[list[str]] = []
+        self._came = threading.Condition()
+
+    def write(self, rows: Sequence[Row]) -> bool:
+        with self._came:
+            self.bundles.append([row.id for row in rows])
+            self._came.notify()
+        return super().write(rows)
+
+    def wait_for(self, count: int) -> None:
+        with self._came:
+            assert self._came.wait_for(lambda: len(self.bundles) >= count, 20)
+
+
+def test_what_comes_alone_is_noted_at_once_and_what_keeps_coming_once_a_second(tmp_path: Path) -> None:
+    store, clock = Written(tmp_path), FakeClock()
+    register = ToStore(store, clock=clock)
+    register.start()
+    register.note([told("alone")])
+    clock.step(0.25)
+    store.wait_for(1)
+    for name in ("first", "second"):
+        register.note([told(name)])
+        while clock.next_deadline_in() is None:
+            os.sched_yield()  # the thread has been told, and has not looked yet
+        assert clock.next_deadline_in() == (1.0 if name == "first" else 0.5)
+        clock.step(0.5)
+    store.wait_for(2)
+    register.stop()
+    assert store.bundles == [["alone"], ["first", "second"]]

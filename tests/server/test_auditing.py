@@ -18,6 +18,7 @@ from ctrlmgr.authentication.user import CredentialsRefused, User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Verdict
 from ctrlmgr.clock import SystemClock
+from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import AllowEverything
 from ctrlmgr.server.authn.parts import RequestParts
@@ -158,6 +159,20 @@ def test_a_read_has_no_objects_at_metadata(client: Client) -> None:
     event = client.event(CONFIG_MAPS)
     assert (event["level"], event["verb"]) == ("Metadata", "list")
     assert "responseObject" not in event
+
+
+def test_requests_and_events_are_counted(client: Client) -> None:
+    def counted() -> list[float]:
+        levels = ({"level": level} for level in ("Metadata", "RequestResponse"))
+        found = [REGISTRY.get_sample_value("apiserver_audit_level_total", each) for each in levels]
+        return [value or 0.0 for value in (*found, REGISTRY.get_sample_value("apiserver_audit_event_total"))]
+
+    before = counted()
+    client.ask(CONFIG_MAPS)
+    client.ask(CONFIG_MAPS)
+    client.ask(CONFIG_MAPS, "POST", {"metadata": {"name": "counted"}})
+    assert [now - then for now, then in zip(counted(), before, strict=True)] == [2, 1, 3]
+    assert REGISTRY.get_sample_value("apiserver_audit_level_total", {"level": "None"}) is None
 
 
 def test_what_the_policy_does_not_want_is_not_there(client: Client) -> None:

@@ -18,7 +18,8 @@ from ctrlmgr.metrics import AUDIT_ERRORS
 
 log = structlog.get_logger(__name__)
 
-_TO_STORE = Batching(buffer_size=20_000, max_size=1_000, max_wait=0.25)
+_TO_STORE = Batching(buffer_size=20_000, max_size=20_000, max_wait=0.25, qps=1.0)
+"""What comes alone can be asked for at once. What keeps coming is noted once a second: each time costs a row."""
 
 
 class ToFile:

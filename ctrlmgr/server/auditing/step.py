@@ -16,13 +16,13 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
+from ctrlmgr.audit.counts import COUNTS
 from ctrlmgr.audit.policy import Level, Policy, Stage
-from ctrlmgr.audit.record import NAMES, Record
+from ctrlmgr.audit.record import Record
 from ctrlmgr.audit.telling import Telling
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.clock import Clock
-from ctrlmgr.metrics import AUDIT_EVENTS, AUDIT_LEVELS
 from ctrlmgr.server.http.request import Request
 
 _LASTING_VERBS = frozenset({"watch", "proxy"})
@@ -137,10 +137,12 @@ class Auditing:
 
     def _tell_ended(self) -> None:
         ended, self._ended = self._ended, []
-        levels = [event.record.handling.level for event in ended]
-        for level in set(levels):
-            AUDIT_LEVELS[NAMES[level]].inc(levels.count(level))
-        told = [event for event in ended if event.stage not in event.record.handling.omitted]
+        told = []
+        for event in ended:
+            handling = event.record.handling
+            COUNTS.levels[handling.level] += 1
+            if event.stage not in handling.omitted:
+                told.append(event)
         if told:
             self._tell(told)
             for register in self._registers:
@@ -156,7 +158,7 @@ class Auditing:
 
     def _tell(self, events: Sequence[Telling]) -> bool:
         """Tell of events; return whether all backends have them that have to."""
-        AUDIT_EVENTS.inc(len(events))
+        COUNTS.events += len(events)
         may = True
         for backend in self.backends:
             if not backend.tell(events) and backend.is_strict:

@@ -17,6 +17,7 @@ SELECT
 FROM requests
 WHERE (:user = '' OR username = :user OR acts_for = :user) AND (:verb = '' OR verb = :verb)
     AND (:resource = '' OR resource = :resource) AND (:namespace = '' OR namespace = :namespace)
-    AND (:name = '' OR name = :name) AND (:refused <> 'yes' OR code IN (401, 403)) AND received_at >= :since
-ORDER BY received_at DESC
+    AND (:name = '' OR name = :name) AND (:refused <> 'yes' OR code IN (401, 403))
+    AND noted_at >= :since AND received_at >= :since
+ORDER BY noted_at DESC, received_at DESC
 LIMIT :limit

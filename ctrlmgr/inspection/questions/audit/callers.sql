@@ -5,6 +5,6 @@ SELECT
     sum(verb IN ('get', 'list', 'watch')) AS reads, sum(code IN (401, 403)) AS refused,
     round(avg(seconds) * 1000, 1) AS mean_ms, max(received_at) AS last
 FROM requests
-WHERE received_at >= :since
+WHERE noted_at >= :since AND received_at >= :since
 GROUP BY 1, 2
 ORDER BY requests DESC

@@ -1,0 +1,40 @@
+"""How many requests were audited: kube-apiserver's `apiserver_audit_event_total` and `apiserver_audit_level_total`.
+
+Guarantees: counting is an addition; a scrape reads what has been counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from ctrlmgr.audit.policy import LEVELS, Level
+from ctrlmgr.metrics import REGISTRY
+
+
+class _Counts(Collector):
+    """See the module's docstring; counted by one thread, the event loop's."""
+
+    def __init__(self) -> None:
+        self.events = 0
+        """Events told to the backends."""
+        self.levels = [0] * len(Level)
+        """Requests by the level that the policy has for them."""
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield both metrics."""
+        yield CounterMetricFamily("apiserver_audit_event", "Audit events told to the backends.", value=self.events)
+        levels = CounterMetricFamily(
+            "apiserver_audit_level", "Requests by the audit level that the policy has for them.", labels=["level"]
+        )
+        for name, level in LEVELS.items():
+            if level:
+                levels.add_metric([name], self.levels[level])
+        yield levels
+
+
+COUNTS: Final = _Counts()
+REGISTRY.register(COUNTS)
