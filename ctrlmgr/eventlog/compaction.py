@@ -5,46 +5,71 @@ Guarantees:
   learns it from the floor, and a crash half-way leaves nothing inconsistent. Floors only grow.
 - Each object's current state stays, and so does the newest event of the log, where the chain goes on.
 - The event behind a removed stretch keeps its parent's hash, so the chain can still be verified.
-- Events go in chunks of their own transactions, so that appenders are never held up for long.
+- Events go in chunks of their own transactions, each of some tenth of a second, so that appenders are never held up for
+  long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from sqlalchemy import Connection, Select, delete, exists, func, insert, select, update
 
 from ctrlmgr.api.resource import Resource, Revision
+from ctrlmgr.clock import Clock
 from ctrlmgr.eventlog.event import EventType, Head
 from ctrlmgr.eventlog.tables import compaction_floor, event, log_epoch, log_head, object_, reconcile, reconcile_trigger
 
-_CHUNK = 500
+_FIRST_CHUNK, _LARGEST_CHUNK = 500, 8_000
+_BRIEF, _LONG = 0.06, 0.15
+"""Seconds that a chunk is to take at least, and at most: others wait for as long, and each writes anew the pages of the
+index that it has in common with the next."""
 
 Write = Callable[[], AbstractContextManager[Connection]]
 
 
-def compact(write: Write, before: Revision, resource: Resource | None, keep: int) -> int:
+class _Chunk:
+    """How many events go at a time."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.size = _FIRST_CHUNK
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Have the next chunk be as large as fits, going by how long this one takes."""
+        began = self._clock.monotonic()
+        yield
+        took = self._clock.monotonic() - began
+        if took < _BRIEF:
+            self.size = min(self.size * 2, _LARGEST_CHUNK)
+        elif took > _LONG:
+            self.size = max(self.size // 2, _FIRST_CHUNK)
+
+
+def compact(write: Write, before: Revision, resource: Resource | None, keep: int, *, clock: Clock) -> int:
     """Remove superseded events chunk by chunk; see `EventLog.compact`. Returns how many went."""
     name = str(resource) if resource else ""
     with write() as connection:
         head = connection.execute(select(log_head.c.revision)).scalar_one()
         before = min(before, head)
         raise_floor(connection, name, before)
+    chunk = _Chunk(clock)
     removed = after = 0
     while True:
-        with write() as connection:
-            doomed = connection.execute(_superseded(after, before, name, keep).limit(_CHUNK)).scalars().all()
+        with chunk.timed(), write() as connection:
+            doomed = connection.execute(_superseded(after, before, name, keep).limit(chunk.size)).scalars().all()
             _remove(connection, doomed)
         if not doomed:
             break
         removed += len(doomed)
         after = doomed[-1]
     while True:
-        with write() as connection:
+        with chunk.timed(), write() as connection:
             head = connection.execute(select(log_head.c.revision)).scalar_one()
-            gone = connection.execute(_deletions(min(before, head - 1), name).limit(_CHUNK)).all()
+            gone = connection.execute(_deletions(min(before, head - 1), name).limit(chunk.size)).all()
             _remove(connection, [row.revision for row in gone])
             connection.execute(delete(object_).where(object_.c.id.in_([row.object_id for row in gone])))
         removed += len(gone)

@@ -26,6 +26,7 @@ from ctrlmgr.errors import BadRequest, Expired, LogClosed, LogCorrupt, LogUnavai
 from ctrlmgr.eventlog import compaction, import_rows, purging
 from ctrlmgr.eventlog.anchor import Anchor
 from ctrlmgr.eventlog.committer import Committer, GroupWriter
+from ctrlmgr.eventlog.compaction import Write
 from ctrlmgr.eventlog.event import (
     Author,
     Cause,
@@ -106,6 +107,11 @@ class SQLLog(ABC):
     @abstractmethod
     def _write(self) -> AbstractContextManager[Connection]:
         """Open a write transaction beside the committer's, for compaction and restore."""
+
+    @contextmanager
+    def _write_much(self) -> Iterator[Write]:
+        """Yield what opens one such transaction after the other."""
+        yield self._write
 
     @abstractmethod
     def _scrub(self) -> None:
@@ -440,7 +446,8 @@ class SQLLog(ABC):
 
     def compact(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
         """Forget superseded events; see the protocol."""
-        return compaction.compact(self._write, before, resource, keep)
+        with self._write_much() as write:
+            return compaction.compact(write, before, resource, keep, clock=self._clock)
 
     def compactable(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
         """Return how many events `compact` would forget now."""
@@ -459,7 +466,8 @@ class SQLLog(ABC):
 
         Raises `LogUnavailable` when the payloads are gone but the database could not be cleaned: call it again.
         """
-        done = purging.purge(self._write, self._body(event), resource, key, superseded=superseded)
+        with self._write_much() as write:
+            done = purging.purge(write, self._body(event), resource, key, superseded=superseded)
         self._scrub()
         return done
 

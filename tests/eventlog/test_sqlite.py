@@ -21,6 +21,7 @@ from ctrlmgr.errors import LogClosed, LogCorrupt, LogRolledBack, LogUnavailable,
 from ctrlmgr.eventlog import migrate_log, open_log, verify
 from ctrlmgr.eventlog.sqlite.file_lock import FileLock
 from ctrlmgr.eventlog.sqlite.log import PAGE, SQLiteEventLog
+from ctrlmgr.eventlog.sqlite.writer import CHECKPOINT
 from ctrlmgr.testing.eventlog_contract import AUTHOR, add, modify, thing
 
 
@@ -488,3 +489,16 @@ def test_killing_a_writer_loses_no_acknowledged_append(log: SQLiteEventLog, path
     assert acks.items() <= stored.items()
     assert sorted(stored.values()) == list(range(1, len(stored) + 1))
     assert verify(log).events == len(stored)
+
+
+def test_compaction_does_not_let_the_wal_grow_as_large_as_all_that_it_writes(log: SQLiteEventLog, path: Path) -> None:
+    large, versions = "x" * 40_000, 1_600
+    revision = log.append([add(thing("a", spec=large))], author=AUTHOR)[0].revision
+    for version in range(1, versions):
+        revision = log.append([modify(thing("a", spec=f"{version}{large}"), revision)], author=AUTHOR)[0].revision
+    log._sqlite_writer.idle()
+    assert log.compact(revision) == versions - 1
+    wal = path.with_name(path.name + "-wal")
+    assert CHECKPOINT // 2 < wal.stat().st_size < CHECKPOINT * 1.5
+    with log._engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA wal_autocheckpoint").scalar() == 0  # of others' it is the writer's

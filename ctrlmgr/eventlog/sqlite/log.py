@@ -16,6 +16,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import cast as cast_type
@@ -31,9 +32,10 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogClosed, LogUnavailable
 from ctrlmgr.eventlog.anchor import Anchor
+from ctrlmgr.eventlog.compaction import Write
 from ctrlmgr.eventlog.schema import require_latest
 from ctrlmgr.eventlog.sqlite.file_lock import FileLock
-from ctrlmgr.eventlog.sqlite.writer import SQLiteWriter
+from ctrlmgr.eventlog.sqlite.writer import CHECKPOINT, SQLiteWriter
 from ctrlmgr.eventlog.sqllog import SQLLog
 from ctrlmgr.eventlog.tables import event, object_
 
@@ -51,6 +53,8 @@ is written to the disk. A file that was made before keeps its own."""
 
 _CACHE_KIB = 4_096
 """Pages that each connection which reads keeps: it reads ranges, and the system has the file in memory as well."""
+_MUCH_KIB = 32_768
+"""Pages that a connection keeps which writes all over the file: those of the index come up again and again."""
 
 
 def open_engine(path: Path) -> Engine:
@@ -86,6 +90,12 @@ def open_read_only(path: Path) -> Engine:
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
 
     return engine
+
+
+def _configure(connection: Connection, *, checkpoint: int, cache: int) -> None:
+    """Have commits checkpoint a WAL of so many pages (0: never), and so many KiB of pages kept in memory."""
+    connection.exec_driver_sql(f"PRAGMA wal_autocheckpoint = {checkpoint}")
+    connection.exec_driver_sql(f"PRAGMA cache_size = -{cache}")
 
 
 def own_connection(engine: Engine) -> sqlite3.Connection:
@@ -157,16 +167,34 @@ class SQLiteEventLog(SQLLog):
 
     @contextmanager
     def _write(self) -> Iterator[Connection]:
+        with self._engine.connect() as connection, self._write_on(connection):
+            yield connection
+
+    @contextmanager
+    def _write_on(self, connection: Connection) -> Iterator[Connection]:
         if self._closed:
             raise LogClosed
         try:
-            with self._lock, self._engine.connect() as connection:
+            with self._lock:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
                 yield connection
                 connection.commit()
                 self._lock.head = connection.exec_driver_sql("SELECT revision FROM log_head").scalar_one()
         except DBAPIError as error:
             raise self._translated(error) from error
+
+    @contextmanager
+    def _write_much(self) -> Iterator[Write]:
+        """Yield what begins transactions on one connection, which keeps pages and checkpoints as the writer's does.
+
+        Without that the WAL would grow as large as all that is written, and what is read as slow as a large WAL is.
+        """
+        with self._engine.connect() as connection:
+            _configure(connection, checkpoint=CHECKPOINT // PAGE, cache=_MUCH_KIB)
+            try:
+                yield partial(self._write_on, connection)
+            finally:
+                _configure(connection, checkpoint=0, cache=_CACHE_KIB)
 
     def _scrub(self) -> None:
         """Write the file anew and empty its journal: nothing is left in free pages, nor in what pages no longer use."""

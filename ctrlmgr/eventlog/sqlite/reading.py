@@ -13,6 +13,8 @@ from pathlib import Path
 from random import Random
 from typing import NoReturn
 
+from sqlalchemy import Connection
+
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogUnavailable, SchemaOutdated
@@ -59,7 +61,7 @@ class SQLiteReading(SQLiteEventLog):
     def _scrub(self) -> NoReturn:
         raise LogUnavailable(_READ_ONLY)
 
-    def _write(self) -> NoReturn:
+    def _write_on(self, connection: Connection) -> NoReturn:
         raise LogUnavailable(_READ_ONLY)
 
     def peek(self) -> Revision:

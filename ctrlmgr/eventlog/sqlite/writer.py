@@ -24,7 +24,7 @@ from ctrlmgr.eventlog.event import Cause, Event, EventType, Proposal
 from ctrlmgr.eventlog.pending import PendingAppend
 from ctrlmgr.eventlog.sqlite.file_lock import FileLock
 
-_CHECKPOINT = 40 * 1024 * 1024
+CHECKPOINT = 40 * 1024 * 1024
 """Bytes that the WAL may have before it is checkpointed."""
 _REMEMBERED = 20_000
 """Places and causes that are remembered."""
@@ -86,7 +86,7 @@ class SQLiteWriter:
         # KiB, all of which a busy server comes to hold. With four times as much, 100,000 objects are written no faster.
         connection.execute("PRAGMA cache_size = -16384")
         connection.execute("PRAGMA temp_store = MEMORY")  # a multi-row insert journals itself: not to a file
-        pages = _CHECKPOINT // self._one("PRAGMA page_size")[0]
+        pages = CHECKPOINT // self._one("PRAGMA page_size")[0]
         connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")  # it runs inside our commits
         lock.begin(lambda: self._one("SELECT revision FROM log_head")[0])
 
