@@ -11,7 +11,7 @@ from typing import Final
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from ctrlmgr.audit.policy import LEVELS, Level
+from ctrlmgr.audit.policy import Level
 from ctrlmgr.metrics import REGISTRY
 
 
@@ -30,9 +30,9 @@ class _Counts(Collector):
         levels = CounterMetricFamily(
             "apiserver_audit_level", "Requests by the audit level that the policy has for them.", labels=["level"]
         )
-        for name, level in LEVELS.items():
+        for level in Level:
             if level:
-                levels.add_metric([name], self.levels[level])
+                levels.add_metric([level.called], self.levels[level])
         yield levels
 
 

@@ -18,6 +18,8 @@ from ctrlmgr.clock import format_time
 _TRUNCATED: Final = {"audit.k8s.io/truncated": "true"}
 _CODES = 64
 """Statuses that are kept as they are written."""
+_USERS = 256
+"""Users, too."""
 
 _NO_ONE: Final = msgspec.Raw(b"{}")
 _RECEIVED: Final = Stage.REQUEST_RECEIVED  # Python 3.11 calls a function to find a member of an enumeration
@@ -93,16 +95,15 @@ def line(record: Record, stage: Stage, now: int, *, truncated: bool = False) -> 
     asked, head, user, other = record.attributes, record.head, record.user, record.impersonated
     is_answered = stage is not _RECEIVED
     has_bodies = is_answered and not truncated
-    annotations = record.annotations
     event = _Event(
         "Event",
         "audit.k8s.io/v1",
-        record.level,
+        record.handling.level.called,
         head.id,
         _STAGES[stage],
         head.uri,
         asked.verb,
-        _NO_ONE if user is None else _User(*user),
+        _NO_ONE if user is None else _user(user.name, user.uid, user.groups) if not user.extra else _User(*user),
         None if other is None else _User(*other),
         _Constraint(record.constraint) if record.constraint else None,
         head.sources,
@@ -113,7 +114,7 @@ def line(record: Record, stage: Stage, now: int, *, truncated: bool = False) -> 
         record.response_object if has_bodies else None,
         format_time(record.received),
         format_time(now),
-        {**annotations, **_TRUNCATED} if truncated else annotations,
+        {**record.annotations, **_TRUNCATED} if truncated else record.annotations,
     )
     return _encode(event) + b"\n"
 
@@ -141,6 +142,11 @@ def _response_status(record: Record) -> _Status | msgspec.Raw:
     if found is None:
         return _code(record.code)
     return _Status(_NO_ONE, found.status, found.message, found.reason, found.details, record.code)
+
+
+@lru_cache(_USERS)
+def _user(name: str, uid: str, groups: tuple[str, ...]) -> msgspec.Raw:
+    return msgspec.Raw(_encode(_User(name, uid, groups)))
 
 
 @lru_cache(_CODES)

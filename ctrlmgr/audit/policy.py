@@ -23,12 +23,25 @@ from ctrlmgr.settings.documents import Document, read_document
 
 
 class Level(enum.IntEnum):
-    """How much is written down of a request."""
+    """How much is written down of a request, and what policies and events call that."""
 
-    NONE = 0
-    METADATA = 1
-    REQUEST = 2
-    REQUEST_RESPONSE = 3
+    called: str
+    wants_request: bool
+    """Whether the body of the request is kept."""
+    wants_response: bool
+    """Whether the body of the answer is kept."""
+
+    NONE = 0, "None"
+    METADATA = 1, "Metadata"
+    REQUEST = 2, "Request"
+    REQUEST_RESPONSE = 3, "RequestResponse"
+
+    def __new__(cls, value: int, called: str) -> Level:
+        """Make a member."""
+        level = int.__new__(cls, value)
+        level._value_, level.called = value, called
+        level.wants_request, level.wants_response = value >= 2, value >= 3
+        return level
 
 
 class Stage(enum.StrEnum):
@@ -41,13 +54,8 @@ class Stage(enum.StrEnum):
     PANIC = "Panic"
 
 
-LEVELS: Final = {
-    "None": Level.NONE,
-    "Metadata": Level.METADATA,
-    "Request": Level.REQUEST,
-    "RequestResponse": Level.REQUEST_RESPONSE,
-}
-"""Levels by the names that policies and events have for them."""
+LEVELS: Final = {level.called: level for level in Level}
+"""Levels by what they are called."""
 
 _VERSIONS = ("audit.k8s.io/v1",)
 _STAGES = frozenset(Stage)

@@ -11,12 +11,13 @@ Rules: apiserver `pkg/audit/request.go`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
 from ctrlmgr.api.header_lines import HeaderLine, HeaderLines, by_name
-from ctrlmgr.audit.policy import LEVELS, Handling, Level
+from ctrlmgr.audit.policy import Handling
 from ctrlmgr.audit.sources import sources
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
@@ -30,14 +31,13 @@ _UNDECIDED: Final = "internal error"
 DEPRECATED: Final = "k8s.io/deprecated"
 """The annotation of a request to a version that is going."""
 
-_NAMES: Final = {level: name for name, level in LEVELS.items()}
-"""What policies and events call a level."""
-
 _AGENT = 1024
 """Characters of a User-Agent that are kept."""
-_REQUEST, _RESPONSE = Level.REQUEST, Level.REQUEST_RESPONSE  # Python 3.11 calls a function to find each
+_VERDICTS = 1024
+"""Verdicts of which it is kept what is said of them: those of a client are the same again and again."""
 _IS_STATUS = b'{"kind":"Status",'
 _NO_METADATA: Mapping[str, Any] = {}
+_NOTHING: Mapping[str, str] = {}
 
 
 class Sent(Protocol):
@@ -94,6 +94,25 @@ _encode = msgspec.json.Encoder().encode
 _read_anything = msgspec.json.Decoder().decode
 
 
+class Ruling(NamedTuple):
+    """What is said of what was decided about a request."""
+
+    decision: str | None = None
+    """`allow` or `forbid`; None where that is not known."""
+    reason: str | None = None
+    annotations: Mapping[str, str] = _NOTHING
+
+
+@lru_cache(_VERDICTS)
+def _ruling(verdict: Verdict | None) -> Ruling:
+    if verdict is None:
+        return Ruling()
+    if verdict.error and not verdict.allows:  # of what could not be found out no more than that
+        return Ruling(None, _UNDECIDED, {REASON: _UNDECIDED})
+    decision = "allow" if verdict.allows else "forbid"
+    return Ruling(decision, verdict.reason, {DECISION: decision, REASON: verdict.reason})
+
+
 class Record(msgspec.Struct, gc=False):
     """What is known of one request; used on one thread.
 
@@ -130,17 +149,12 @@ class Record(msgspec.Struct, gc=False):
     _head: Head | None = None
 
     @property
-    def level(self) -> str:
-        """How much is written down, as policies call it."""
-        return _NAMES[self.handling.level]
-
-    @property
     def head(self) -> Head:
         """What it says before its body."""
         if self._head is None:
-            sent = self._sent
+            sent, peer = self._sent, self._sent.peer
             agent, forwarded, real = sent.raw_headers.read(_said)
-            came_from = sources(forwarded, real, sent.peer)
+            came_from = sources(forwarded, real, peer) if forwarded or real or not peer else (peer,)
             self._head = Head(sent.id.decode("utf-8", "replace"), sent.uri, agent, came_from)
         return self._head
 
@@ -150,35 +164,25 @@ class Record(msgspec.Struct, gc=False):
         return self.attributes.name or (self.told_object.name if self.told_object is not None else "")
 
     @property
-    def ruling(self) -> tuple[str | None, str | None]:
-        """Whether it is allowed, and why; None where that is not known."""
-        verdict = self.verdict
-        if verdict is None:
-            return None, None
-        if verdict.allows:
-            return "allow", verdict.reason
-        if verdict.error:  # of what could not be found out no more than that
-            return None, _UNDECIDED
-        return "forbid", verdict.reason
+    def ruling(self) -> Ruling:
+        """Whether it is allowed, and why."""
+        return _ruling(self.verdict)
 
     @property
     def annotations(self) -> Mapping[str, str]:
         """What is said of it beside the fields that every event has; what was decided about it nobody else says."""
-        decision, reason = self.ruling
-        if reason is None:
-            return self._told
-        own = {REASON: reason} if decision is None else {DECISION: decision, REASON: reason}
+        own = _ruling(self.verdict).annotations
         return {**own, **self._told, **own} if self._told else own
 
     @property
     def wants_request(self) -> bool:
         """Whether the body of the request is to be kept."""
-        return self.handling.level >= _REQUEST
+        return self.handling.level.wants_request
 
     @property
     def wants_response(self) -> bool:
         """Whether the body of the answer is to be kept."""
-        return self.handling.level >= _RESPONSE
+        return self.handling.level.wants_response
 
     def hear(self, fields: Mapping[str, Any], encode: Callable[[], bytes]) -> None:
         """Note which object a decoded body is about, if it says so; keep what it encodes to as far as it is wanted."""
@@ -187,7 +191,7 @@ class Record(msgspec.Struct, gc=False):
             self.told_object = Named(
                 say("namespace") or "", say("name") or "", say("uid") or "", say("resourceVersion") or ""
             )
-        if self.wants_request:
+        if self.handling.level.wants_request:
             self.asked(encode())
 
     def asked(self, body: bytes) -> None:
@@ -200,14 +204,14 @@ class Record(msgspec.Struct, gc=False):
         self.code = code
         if body.startswith(_IS_STATUS):
             self.status = _read_status(body)
-        if self.wants_response:
+        if self.handling.level.wants_response:
             self.response_object = self._kept(body)
 
     def begun(self, code: int) -> None:
         """Note that the answer begins to be sent."""
         self.code = code
-        started, self.started = self.started, None
-        if started is not None:
+        if self.started is not None:
+            started, self.started = self.started, None
             started(self)
 
     def _kept(self, body: bytes) -> msgspec.Raw | None:

@@ -11,7 +11,7 @@ Rules: apiserver `pkg/authorization/union/union.go`, `pkg/authorization/authoriz
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from enum import Enum
+from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
 from ctrlmgr.authentication.user import MASTERS, User
@@ -19,7 +19,7 @@ from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
 
 
-class Decision(Enum):
+class Decision(StrEnum):
     """What an authorizer says."""
 
     ALLOW = "allow"

@@ -5,7 +5,8 @@ One at a time works on the database: the committer's thread, or a caller that fi
 Guarantees:
 - Whatever waits when the thread comes round is one group. A lone append never waits for company; after a group of
   several, the thread lets those it has just released come back before it sets off again, as long as they keep
-  coming: half as many, twice as large groups cost half as many syncs to disk.
+  coming: half as many, twice as large groups cost half as many syncs to disk. Who missed one group is waited for
+  with the next.
 - An append ends only after its group is durable, and in group order: observers first, then the appenders.
 - A refused append disturbs no other in its group.
 - Outcomes of reconciles go with the next append, or by themselves if none comes for `_LINGER` seconds.
@@ -49,6 +50,9 @@ A server decides on its clients' writes one after the other, and takes up to hal
 twice that, most groups would be the few that were early.
 """
 
+_RETURN = 0.005
+"""Seconds that the first of them may take: a server answers all of a group before it reads what they send next."""
+
 Finished = tuple[int, Outcome]
 Answer = list[Event] | CtrlmgrError
 
@@ -91,7 +95,7 @@ class Committer:
         self._wake_at = 0  # the length of the line at which the thread wants to be woken; 0: it is awake
         self._wants_outcomes = False  # whether it wants to be woken for those as well
         self._flushing = 0  # how many wait for _ended to grow
-        self._last_group = 0  # how many appends the thread committed together last
+        self._crowd = 0  # how many appends the thread expects to commit together
         self._tidied = -1  # _ended when the writer last had its idle moment
         self._closing = False
         self._thread = threads.start("committer", self._run)
@@ -99,11 +103,11 @@ class Committer:
     def commit(self, pending: PendingAppend) -> None:
         """Commit an append right here if no thread is at work, else queue it; raises as `submit` does.
 
-        A lone caller is spared two switches between threads. In a crowd, which the last group tells, the first one
+        A lone caller is spared two switches between threads. In a crowd, which the last groups tell, the first one
         back would only keep the others waiting for a group of its own.
         """
         with self._lock:
-            in_company = self._working or self._waiting or self._last_group >= _CROWD
+            in_company = self._working or self._waiting or self._crowd >= _CROWD
             if in_company or self._closing:
                 self._enqueue(pending)
                 return
@@ -203,19 +207,28 @@ class Committer:
             self._working = True
             outcomes, self._outcomes = self._outcomes, []
             group = self._take()
-            self._last_group = len(group)
+            self._crowd = self._next_crowd(len(group))
             return group, outcomes
 
+    def _next_crowd(self, came: int) -> int:
+        """Return how many to wait for next: who is late once is not forgotten, but most of them may have left."""
+        return max(came, self._crowd - 1) if came * 2 > self._crowd else came
+
     def _gather(self) -> None:
-        """Wait, with _lock held, while the appenders of the last group are still coming back."""
-        if self._last_group < _CROWD:
+        """Wait, with _lock held, while the appenders of the last groups are still coming back."""
+        if self._crowd < _CROWD:
             return
-        seen = -1
-        self._wake_at = self._last_group
-        while seen < len(self._waiting) < self._last_group and not self._closing:
+        if not (self._waiting or self._closing):
+            self._wake_at = 1
+            self._condition.wait(_RETURN)
+        seen = 0
+        self._wake_at = self._crowd
+        while seen < len(self._waiting) < self._crowd and not self._closing:
             seen = len(self._waiting)
             self._condition.wait(_GATHER)
         self._wake_at = 0
+        if not self._waiting:
+            self._crowd = 0  # they have left
 
     def _linger(self) -> bool:
         """Wait, with _lock held, for an append that outcomes can go with; return whether there are any to be taken."""

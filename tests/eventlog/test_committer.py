@@ -146,6 +146,49 @@ def test_who_comes_back_from_a_crowd_waits_for_the_others(line: Committer, write
     assert [thread == threading.get_ident() for thread in writer.threads] == [False, False, False, True]
 
 
+def commit_together(line: Committer, writer: ScriptedWriter, number: int) -> None:
+    """Have so many appends be one group, as they are when they come while another is written."""
+    gate = Gate(writer)
+    line.submit(pending("first"))
+    assert gate.entered.wait(10)
+    crowd = [pending(f"p{i}") for i in range(number)]
+    for append in crowd:
+        line.submit(append)
+    gate.opened.set()
+    crowd[-1].result(10)
+
+
+def test_a_crowd_may_take_a_while_to_come_back(
+    line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committer, "_RETURN", 1000.0)
+    commit_together(line, writer, 5)
+    monkeypatch.setattr(committer, "_GATHER", 1000.0)
+    back = [pending(f"q{i}") for i in range(5)]
+    for append in back:
+        line.submit(append)
+    back[-1].result(10)
+    assert writer.groups[1:] == [[f"p{i}" for i in range(5)], [f"q{i}" for i in range(5)]]
+
+
+def test_who_is_late_once_is_waited_for_the_next_time(
+    line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit_together(line, writer, 7)
+    gate = Gate(writer)
+    punctual = [pending(f"q{i}") for i in range(5)]  # the other two never come
+    for append in punctual:
+        line.submit(append)
+    assert gate.entered.wait(10)
+    monkeypatch.setattr(committer, "_GATHER", 1000.0)
+    gate.opened.set()
+    again = [pending(f"r{i}") for i in range(6)]
+    for append in again:
+        line.submit(append)
+    again[-1].result(10)
+    assert [len(group) for group in writer.groups] == [1, 7, 5, 6]
+
+
 def test_a_group_is_bounded(line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committer, "GROUP_EVENTS", 4)
     gate = Gate(writer)

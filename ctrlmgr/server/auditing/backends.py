@@ -118,7 +118,7 @@ def _row(event: Telling) -> Row:
     record = event.record
     verb, _, group, _, resource, part, namespace, _, _, _, is_resource = record.attributes
     head, status = record.head, record.status
-    user, other, (decision, reason) = record.user, record.impersonated, record.ruling
+    user, other, (decision, reason, _) = record.user, record.impersonated, record.ruling
     return Row(
         head.id,
         record.received,
