@@ -37,7 +37,6 @@ from ctrlmgr.settings.audit import AuditSettings
 
 TIMES = 5
 ROUNDS = 24
-"""More would fill the range of ClusterIPs."""
 USERS = ("written", "let-off")
 WRITTEN = 5000
 """Requests of which the steps of audit are timed by themselves; fewer than wait for the database at most."""
@@ -121,7 +120,8 @@ def options(folder: Path) -> Sequence[str]:
     tokens.write_text("".join(f'{user},{user},{user},"{MASTERS}"\n' for user in USERS))
     tokens.chmod(0o600)
     log = ("--audit-log-path", str(folder / "audit.log"))
-    return ("--audit-policy-file", str(policy), *log, "--token-auth-file", str(tokens), *QUIET)
+    room = ("--service-cluster-ip-range", "10.0.0.0/12")  # a quick machine fills the usual range of ClusterIPs
+    return ("--audit-policy-file", str(policy), *log, "--token-auth-file", str(tokens), *room, *QUIET)
 
 
 def main(arguments: Sequence[str]) -> int:
