@@ -13,13 +13,14 @@ import msgspec
 
 from ctrlmgr.audit.policy import Stage
 from ctrlmgr.audit.record import Record
+from ctrlmgr.authentication.user import User
 from ctrlmgr.clock import format_time
 
 _TRUNCATED: Final = {"audit.k8s.io/truncated": "true"}
 _CODES = 64
 """Statuses that are kept as they are written."""
 _USERS = 256
-"""Users, too."""
+"""Users who are, too."""
 
 _NO_ONE: Final = msgspec.Raw(b"{}")
 _RECEIVED: Final = Stage.REQUEST_RECEIVED  # Python 3.11 calls a function to find a member of an enumeration
@@ -103,7 +104,7 @@ def line(record: Record, stage: Stage, now: int, *, truncated: bool = False) -> 
         _STAGES[stage],
         head.uri,
         asked.verb,
-        _NO_ONE if user is None else _user(user.name, user.uid, user.groups) if not user.extra else _User(*user),
+        _sender(user),
         None if other is None else _User(*other),
         _Constraint(record.constraint) if record.constraint else None,
         head.sources,
@@ -144,8 +145,14 @@ def _response_status(record: Record) -> _Status | msgspec.Raw:
     return _Status(_NO_ONE, found.status, found.message, found.reason, found.details, record.code)
 
 
+def _sender(user: User | None) -> _User | msgspec.Raw:
+    if user is None:
+        return _NO_ONE
+    return _User(*user) if user.extra else _plain(user.name, user.uid, user.groups)
+
+
 @lru_cache(_USERS)
-def _user(name: str, uid: str, groups: tuple[str, ...]) -> msgspec.Raw:
+def _plain(name: str, uid: str, groups: tuple[str, ...]) -> msgspec.Raw:
     return msgspec.Raw(_encode(_User(name, uid, groups)))
 
 

@@ -152,9 +152,9 @@ class Record(msgspec.Struct, gc=False):
     def head(self) -> Head:
         """What it says before its body."""
         if self._head is None:
-            sent, peer = self._sent, self._sent.peer
+            sent = self._sent
             agent, forwarded, real = sent.raw_headers.read(_said)
-            came_from = sources(forwarded, real, peer) if forwarded or real or not peer else (peer,)
+            came_from = sources(forwarded, real, sent.peer)
             self._head = Head(sent.id.decode("utf-8", "replace"), sent.uri, agent, came_from)
         return self._head
 
@@ -191,7 +191,7 @@ class Record(msgspec.Struct, gc=False):
             self.told_object = Named(
                 say("namespace") or "", say("name") or "", say("uid") or "", say("resourceVersion") or ""
             )
-        if self.handling.level.wants_request:
+        if self.wants_request:
             self.asked(encode())
 
     def asked(self, body: bytes) -> None:
@@ -204,7 +204,7 @@ class Record(msgspec.Struct, gc=False):
         self.code = code
         if body.startswith(_IS_STATUS):
             self.status = _read_status(body)
-        if self.handling.level.wants_response:
+        if self.wants_response:
             self.response_object = self._kept(body)
 
     def begun(self, code: int) -> None:

@@ -19,6 +19,7 @@ from ctrlmgr.api.resource import PODS
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import LogClosed, LogCorrupt, LogRolledBack, LogUnavailable, SchemaOutdated
 from ctrlmgr.eventlog import migrate_log, open_log, verify
+from ctrlmgr.eventlog.compaction import Write
 from ctrlmgr.eventlog.sqlite.file_lock import FileLock
 from ctrlmgr.eventlog.sqlite.log import PAGE, SQLiteEventLog
 from ctrlmgr.eventlog.sqlite.writer import CHECKPOINT
@@ -502,3 +503,23 @@ def test_compaction_does_not_let_the_wal_grow_as_large_as_all_that_it_writes(log
     assert CHECKPOINT // 2 < wal.stat().st_size < CHECKPOINT * 1.5
     with log._engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA wal_autocheckpoint").scalar() == 0  # of others' it is the writer's
+
+
+def test_what_fails_while_it_writes_leaves_nothing_begun(log: SQLiteEventLog, path: Path) -> None:
+    log.append([add(thing("a"))], author=AUTHOR)
+
+    def fail(write: Write) -> None:
+        with write() as connection:
+            connection.exec_driver_sql("DELETE FROM event")
+            raise ZeroDivisionError
+
+    with log._write_much() as write:
+        with pytest.raises(ZeroDivisionError):
+            fail(write)
+        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")  # which nobody keeps it from
+            assert other.execute("SELECT count(*) FROM event").fetchone() == (1,)
+            other.execute("ROLLBACK")
+    log.close()
+    with pytest.raises(LogClosed):
+        log.compact(1)

@@ -167,21 +167,8 @@ class SQLiteEventLog(SQLLog):
 
     @contextmanager
     def _write(self) -> Iterator[Connection]:
-        with self._engine.connect() as connection, self._write_on(connection):
+        with self._connected() as connection, self._write_on(connection):
             yield connection
-
-    @contextmanager
-    def _write_on(self, connection: Connection) -> Iterator[Connection]:
-        if self._closed:
-            raise LogClosed
-        try:
-            with self._lock:
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-                yield connection
-                connection.commit()
-                self._lock.head = connection.exec_driver_sql("SELECT revision FROM log_head").scalar_one()
-        except DBAPIError as error:
-            raise self._translated(error) from error
 
     @contextmanager
     def _write_much(self) -> Iterator[Write]:
@@ -189,12 +176,37 @@ class SQLiteEventLog(SQLLog):
 
         Without that the WAL would grow as large as all that is written, and what is read as slow as a large WAL is.
         """
-        with self._engine.connect() as connection:
+        with self._connected() as connection:
             _configure(connection, checkpoint=CHECKPOINT // PAGE, cache=_MUCH_KIB)
             try:
                 yield partial(self._write_on, connection)
             finally:
                 _configure(connection, checkpoint=0, cache=_CACHE_KIB)
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        if self._closed:
+            raise LogClosed
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise self._translated(error) from error
+
+    @contextmanager
+    def _write_on(self, connection: Connection) -> Iterator[Connection]:
+        """Yield a connection in a transaction that ends, one way or the other, before others have their turn."""
+        if self._closed:
+            raise LogClosed
+        with self._lock:
+            try:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                yield connection
+                connection.commit()
+            except BaseException:
+                connection.rollback()
+                raise
+            self._lock.head = connection.exec_driver_sql("SELECT revision FROM log_head").scalar_one()
 
     def _scrub(self) -> None:
         """Write the file anew and empty its journal: nothing is left in free pages, nor in what pages no longer use."""
