@@ -26,7 +26,6 @@ from ctrlmgr.errors import BadRequest, Expired, LogClosed, LogCorrupt, LogUnavai
 from ctrlmgr.eventlog import compaction, import_rows, purging
 from ctrlmgr.eventlog.anchor import Anchor
 from ctrlmgr.eventlog.committer import Committer, GroupWriter
-from ctrlmgr.eventlog.compaction import Write
 from ctrlmgr.eventlog.event import (
     Author,
     Cause,
@@ -109,7 +108,7 @@ class SQLLog(ABC):
         """Open a write transaction beside the committer's, for compaction and restore."""
 
     @contextmanager
-    def _write_much(self) -> Iterator[Write]:
+    def _write_much(self) -> Iterator[compaction.Write]:
         """Yield what opens one such transaction after the other."""
         yield self._write
 
@@ -455,10 +454,7 @@ class SQLLog(ABC):
             return compaction.count(connection, before, resource, keep)
 
     def shrink(self) -> None:
-        """Give the room of what was forgotten back to the disk: the database is written anew.
-
-        Raises `LogUnavailable` when it could not be.
-        """
+        """Give room back to the disk by writing the database anew; raises `LogUnavailable` when that could not be."""
         self._scrub()
 
     def purge(self, resource: Resource, key: Key, *, superseded: bool = False) -> purging.Purged:

@@ -92,10 +92,10 @@ def open_read_only(path: Path) -> Engine:
     return engine
 
 
-def _configure(connection: Connection, *, checkpoint: int, cache: int) -> None:
-    """Have commits checkpoint a WAL of so many pages (0: never), and so many KiB of pages kept in memory."""
-    connection.exec_driver_sql(f"PRAGMA wal_autocheckpoint = {checkpoint}")
-    connection.exec_driver_sql(f"PRAGMA cache_size = -{cache}")
+def _configure(connection: Connection, *, pages: int, kib: int) -> None:
+    """Have commits checkpoint a WAL of so many pages (0: never), and keep so many KiB of pages in memory."""
+    connection.exec_driver_sql(f"PRAGMA wal_autocheckpoint = {pages}")
+    connection.exec_driver_sql(f"PRAGMA cache_size = -{kib}")
 
 
 def own_connection(engine: Engine) -> sqlite3.Connection:
@@ -177,11 +177,11 @@ class SQLiteEventLog(SQLLog):
         Without that the WAL would grow as large as all that is written, and what is read as slow as a large WAL is.
         """
         with self._connected() as connection:
-            _configure(connection, checkpoint=CHECKPOINT // PAGE, cache=_MUCH_KIB)
+            _configure(connection, pages=CHECKPOINT // PAGE, kib=_MUCH_KIB)
             try:
                 yield partial(self._write_on, connection)
             finally:
-                _configure(connection, checkpoint=0, cache=_CACHE_KIB)
+                _configure(connection, pages=0, kib=_CACHE_KIB)
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:

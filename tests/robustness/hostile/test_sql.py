@@ -12,9 +12,9 @@ import ctrlmgr
 
 ROOT = Path(ctrlmgr.__file__).parent
 EXECUTING = {"execute", "executemany", "executescript", "exec_driver_sql", "text", "SQL"}
-OURS = {"mode", "pages", "setting", "standstill", "usual"}
-"""Names of what is no constant and yet ours: one of two isolation levels, some pragmas, a number of pages, two timeouts
-of our own."""
+OURS = {"kib", "mode", "pages", "setting", "standstill", "usual"}
+"""Names of what is no constant and yet ours: one of two isolation levels, some pragmas, numbers of pages and KiB, two
+timeouts of our own."""
 
 
 def statements(tree: ast.AST) -> Iterator[ast.expr]:
