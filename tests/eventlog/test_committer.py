@@ -128,24 +128,6 @@ def test_what_came_while_a_lone_caller_worked_is_taken_up_at_once(
     line.close()
 
 
-def test_who_comes_back_from_a_crowd_waits_for_the_others(line: Committer, writer: ScriptedWriter) -> None:
-    gate = Gate(writer)
-    line.submit(pending("first"))
-    assert gate.entered.wait(10)
-    crowd = [pending(f"p{i}") for i in range(5)]
-    for append in crowd:
-        line.submit(append)
-    gate.opened.set()
-    crowd[-1].result(10)
-    line.flush()
-    back, alone = pending("back"), pending("alone")
-    line.commit(back)
-    back.result(10)
-    line.flush()
-    line.commit(alone)
-    assert [thread == threading.get_ident() for thread in writer.threads] == [False, False, False, True]
-
-
 def commit_together(line: Committer, writer: ScriptedWriter, number: int) -> None:
     """Have so many appends be one group, as they are when they come while another is written."""
     gate = Gate(writer)
@@ -156,6 +138,17 @@ def commit_together(line: Committer, writer: ScriptedWriter, number: int) -> Non
         line.submit(append)
     gate.opened.set()
     crowd[-1].result(10)
+
+
+def test_who_comes_back_from_a_crowd_waits_for_the_others(line: Committer, writer: ScriptedWriter) -> None:
+    commit_together(line, writer, 5)
+    line.flush()
+    back, alone = pending("back"), pending("alone")
+    line.commit(back)
+    back.result(10)
+    line.flush()
+    line.commit(alone)
+    assert [thread == threading.get_ident() for thread in writer.threads] == [False, False, False, True]
 
 
 def test_a_crowd_may_take_a_while_to_come_back(

@@ -177,7 +177,8 @@ class SQLiteEventLog(SQLLog):
         Without that the WAL would grow as large as all that is written, and what is read as slow as a large WAL is.
         """
         with self._connected() as connection:
-            _configure(connection, pages=CHECKPOINT // PAGE, kib=_MUCH_KIB)
+            page = connection.exec_driver_sql("PRAGMA page_size").scalar_one()  # that of an older file may be another
+            _configure(connection, pages=CHECKPOINT // page, kib=_MUCH_KIB)
             try:
                 yield partial(self._write_on, connection)
             finally:
