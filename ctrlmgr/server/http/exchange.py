@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.server.http.bounds import Bounds
+from ctrlmgr.server.http.familiar import Head
 from ctrlmgr.server.http.framing import CONTINUE, Header, beginning, has_body, whole
-from ctrlmgr.server.http.parser import Head
 from ctrlmgr.server.http.stream import Disconnected, Framing, Stream, Wire
 
 
@@ -50,6 +50,7 @@ class Exchange:
         "is_begun",
         "is_lost",
         "keep_alive",
+        "length",
         "method",
         "path",
         "query",
@@ -65,7 +66,9 @@ class Exchange:
         self.query = head.query
         """What follows the question mark in the target; empty without one."""
         self.headers = head.headers
-        """The headers in the order in which they came, names in lower case."""
+        """The headers in the order in which they came, names in lower case, but for Content-Length."""
+        self.length = head.length
+        """The bytes of the body, as Content-Length says; None if it does not."""
         self.version = head.version
         """The version of HTTP: `1.1` or `1.0`."""
         self.keep_alive = head.keep_alive

@@ -6,30 +6,23 @@ Guarantees:
 - A head is bounded in bytes and in headers, and so is what a chunked body carries besides its content. Trailers are
   counted and dropped: none of them is ever taken for a header.
 - The work is linear in the bytes received, however small the pieces are in which they come.
-- Of the last request's header lines the parser keeps a copy, for this connection alone: a GET that comes with the same
-  lines, byte for byte, in one piece, is not parsed again. The application sees the same either way.
+- A request with the same header lines as one before it is not parsed again (`familiar`). The application sees the same
+  either way.
 """
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import httptools
 
 from ctrlmgr.api.header_lines import HeaderLines
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.server.http.bounds import Bounds
+from ctrlmgr.server.http.familiar import END, PATH, Familiar, Head
 
-_END = b"\r\n\r\n"
-_PATH = rb"(/(?!/)[\w\-.~%!$&'()*+,;=:@/]*)(?:\?([\w\-.~%!$&'()*+,;=:@/?]*))?"
-_TARGET = re.compile(_PATH, re.ASCII)
-_GET = re.compile(rb"GET " + _PATH + rb" HTTP/1\.1", re.ASCII)
-_LONGEST_REMEMBERED = 2048
-_UNUSUAL = frozenset(
-    {b"content-length", b"expect", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
-)
-"""Headers that say more of a request than who sends it and what for."""
+_TARGET = re.compile(PATH, re.ASCII)
 
 BAD_REQUEST = "400 Bad Request"
 EXPECTATION_FAILED = "417 Expectation Failed"
@@ -44,23 +37,6 @@ class Malformed(CtrlmgrError):
         """Be answered with `status`."""
         super().__init__(status)
         self.status = status
-
-
-class Head(NamedTuple):
-    """The head of a request."""
-
-    method: str
-    path: bytes
-    """The path as it was sent, escapes and all."""
-    query: bytes
-    """What follows the question mark; empty without one."""
-    headers: HeaderLines
-    """The headers in the order in which they came, names in lower case."""
-    version: str = "1.1"
-    keep_alive: bool = True
-    """Whether the client may send another request on this connection."""
-    expects_continue: bool = False
-    """Whether the client sends its body only when it is told to."""
 
 
 class Sink(Protocol):
@@ -85,11 +61,11 @@ class RequestParser:
         "_count",
         "_excess",
         "_familiar",
+        "_head",
         "_head_size",
         "_headers",
         "_held",
         "_is_new",
-        "_lines",
         "_parser",
         "_refusal",
         "_sink",
@@ -120,6 +96,7 @@ class RequestParser:
         self._refusal: Malformed | None = None
         self._url = bytearray()
         self._headers = HeaderLines()
+        self._head: Head | None = None  # the last one that was parsed
         self._count = 0
         self._is_new = False  # whether the message that is being received began with the last piece
         self._head_size = 0  # how much of a head that came in pieces has been parsed
@@ -128,8 +105,7 @@ class RequestParser:
         self._content = 0  # bytes of content in the piece that is being parsed
         self._excess = 0  # bytes of a chunked body that it would not need
         self._trailers = 0
-        self._lines: bytes | None = None  # the header lines that the last request had
-        self._familiar = HeaderLines()  # and what they say
+        self._familiar = Familiar()
         self._parser = httptools.HttpRequestParser(self)
         # Requests that come behind one that closes the connection are told of, and left to the connection to drop.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
@@ -137,7 +113,7 @@ class RequestParser:
     def feed(self, data: bytes) -> None:
         """Parse what has come; raises `Malformed`, after which nothing must be fed any more."""
         self.has_ended = False
-        if self.is_over or (self._lines is not None and self._recognise(data)):
+        if self.is_over or self._recognise(data):
             return
         if self._head_size:
             data = self._coalesced(data)
@@ -151,8 +127,8 @@ class RequestParser:
         except httptools.HttpParserError as error:
             raise self._why() from error
         self._account(data, was_in_body)
-        if self._is_new and not was_in_body and self.has_ended and _is_one_get(data):
-            self._remember(data)
+        if self._is_new and not was_in_body and self.has_ended and self._head is not None:
+            self._familiar.remember(data, self._head)
 
     def close(self) -> None:
         """Let go of what refers back to this; nothing that is fed from here on is looked at."""
@@ -189,7 +165,7 @@ class RequestParser:
         """Hand on the head."""
         if self._length() > self._bounds.head_bytes:
             raise self._refused(TOO_LARGE)
-        head = self._read()
+        head = self._head = self._read()
         self.in_head, self.in_body, self._head_size = False, True, 0
         self._sink.on_head(head)
 
@@ -216,12 +192,14 @@ class RequestParser:
         version = parser.get_http_version()
         if version not in ("1.1", "1.0"):
             raise self._refused(UNKNOWN_VERSION)
-        hosts, expectation = 0, b""
+        hosts, expectation, length = 0, b"", None
         for name, value in self._headers:
             if name == b"host":
                 hosts += 1
             elif name == b"expect":
                 expectation = value.lower()
+            elif name == b"content-length":
+                length = int(value)
         if hosts != 1 and (hosts or version == "1.1"):
             raise self._refused(BAD_REQUEST)
         if expectation not in (b"", b"100-continue"):
@@ -229,7 +207,10 @@ class RequestParser:
         path, query = self._target()
         keep_alive = version == "1.1" and parser.should_keep_alive() and not parser.should_upgrade()
         expects = bool(expectation) and version == "1.1"
-        return Head(parser.get_method().decode("ascii"), path, query, self._headers, version, keep_alive, expects)
+        headers = self._headers
+        if length is not None:
+            headers = HeaderLines(line for line in headers if line[0] != b"content-length")
+        return Head(parser.get_method().decode("ascii"), path, query, headers, version, length, keep_alive, expects)
 
     def _target(self) -> tuple[bytes, bytes]:
         """Return the path and the query of the request's target, in whichever form it was sent."""
@@ -256,9 +237,9 @@ class RequestParser:
         The parser copies a header's value whenever a piece is added to it: byte by byte that would be quadratic.
         """
         held = self._held
-        begins = max(len(held) - len(_END), 0)
+        begins = max(len(held) - len(END), 0)
         held += data
-        complete = held.find(_END, begins) >= 0 or _END in self._tail + bytes(held[: len(_END)])
+        complete = held.find(END, begins) >= 0 or END in self._tail + bytes(held[: len(END)])
         if not complete and len(held) <= min(self._head_size, self._bounds.head_bytes - self._head_size):
             return b""
         data = bytes(held)
@@ -270,7 +251,7 @@ class RequestParser:
         if self.in_head:
             # Where in the piece the head begins is known only if nothing else was in it.
             self._head_size += self._length() if was_in_body or self.has_ended else len(data)
-            self._tail = (self._tail + data)[-len(_END) + 1 :]
+            self._tail = (self._tail + data)[-len(END) + 1 :]
             if self._head_size > self._bounds.head_bytes:
                 raise Malformed(TOO_LARGE)
         elif self.in_body and was_in_body and not self._is_new:
@@ -292,31 +273,15 @@ class RequestParser:
 
     def _recognise(self, data: bytes) -> bool:
         """Hand on a request whose header lines are known; say whether it is one."""
-        line, _, lines = data.partition(b"\r\n")
-        if lines != self._lines or self.in_head or self.in_body:
+        if self.in_head or self.in_body:
             return False
-        parts = _GET.fullmatch(line)
-        if parts is None:
+        known = self._familiar.recognise(data)
+        if known is None:
             return False
-        self._sink.on_head(Head("GET", parts[1], parts[2] or b"", self._familiar))
+        head, body = known
+        self._sink.on_head(head)
+        if body:
+            self._sink.on_body(body)
         self.has_ended = True
         self._sink.on_end()
         return True
-
-    def _remember(self, data: bytes) -> None:
-        """Keep the header lines of a request that has been parsed, if they say nothing unusual."""
-        lines = data.partition(b"\r\n")[2]
-        connection = [value.lower() for name, value in self._headers if name == b"connection"]
-        if (
-            len(lines) > _LONGEST_REMEMBERED
-            or self._parser.get_http_version() != "1.1"
-            or not _UNUSUAL.isdisjoint(name for name, _ in self._headers)
-            or connection not in ([], [b"keep-alive"])
-        ):
-            self._lines = None
-        else:
-            self._lines, self._familiar = lines, self._headers
-
-
-def _is_one_get(data: bytes) -> bool:
-    return data.startswith(b"GET ") and data.find(_END) == len(data) - len(_END)

@@ -148,8 +148,7 @@ class Request:
         encoding = self.header(b"content-encoding")
         if encoding and encoding.lower() != b"identity":
             raise UnsupportedMediaType("the body of the request must not be encoded (Content-Encoding)")
-        length = self.header(b"content-length")
-        if length.isdigit() and int(length) > BODY_LIMIT:
+        if (self._exchange.length or 0) > BODY_LIMIT:
             raise _too_large()
         try:
             if self._exchange.has_come or self.seat is None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ctrlmgr.server.http.bounds import DEFAULT, Bounds
-from ctrlmgr.server.http.parser import Head, Malformed, RequestParser
+from ctrlmgr.server.http.familiar import Head
+from ctrlmgr.server.http.parser import Malformed, RequestParser
 
 GET = b"GET /version HTTP/1.1\r\nhost: x\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nhost: x\r\n"
@@ -276,9 +278,9 @@ def test_all_else_is_parsed(sent: bytes) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b"Content-Length: 0",
         b"Expect: 100-continue",
         b"Connection: close",
+        b"Content-Length:  0",
         b"X: " + b"x" * 2048,
     ],
 )
@@ -288,6 +290,65 @@ def test_lines_that_say_more_are_parsed_each_time(line: bytes) -> None:
     given = parsed(heard)
     heard.feed(sent)
     assert given == [sent]
+
+
+def write(body: bytes, method: bytes = b"POST", length: int | None = None) -> bytes:
+    """Return a request with a body, which may be said to be longer or shorter than it is."""
+    said = b"\r\nContent-Length: %d" % (len(body) if length is None else length)
+    return method + b" /a?b=c HTTP/1.1\r\nHost: x" + said + LINES.removeprefix(b"\r\nHost: x") + body
+
+
+@pytest.mark.parametrize("method", [b"POST", b"PUT", b"PATCH", b"DELETE", b"GET"])
+def test_familiar_lines_are_so_whatever_the_body_is_and_however_long(method: bytes) -> None:
+    heard = Heard().feed(write(b"one", method))
+    given = parsed(heard)
+    for body in (b"another", b"", b"{}", b"x" * 20_000, GET):
+        heard.feed(write(body, method))
+    assert given == []
+    assert heard.bodies == [b"one", b"another", b"", b"{}", b"x" * 20_000, GET]
+    assert [head.length for head in heard.heads] == [len(body) for body in heard.bodies]
+    assert [head._replace(length=3) for head in heard.heads] == [heard.heads[0]] * 6
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        write(b"abc", length=4),
+        write(b"abc", length=2) + GET,
+        write(b"abc") + GET,
+        write(b"abc", b"PUT"),
+        write(b"abc").replace(b"Length: 3", b"Length: 03\x20"),
+        write(b"abc").replace(b"Length: 3", b"Length: 3" + b"\r\nX: y"),
+        write(b"").replace(b"Content-Length: 0\r\n", b""),
+        write(b"abc").replace(b"Bearer t", b"Bearer u"),
+    ],
+)
+def test_a_body_of_another_length_or_with_other_lines_is_parsed(sent: bytes) -> None:
+    heard = Heard().feed(write(b"one"))
+    given = parsed(heard)
+    with suppress(Malformed):
+        heard.feed(sent)
+    assert given == [sent]
+
+
+@pytest.mark.parametrize("length", [b"+3", b"-3", b" 3", b"3 ", b"0x3", b"3,3", b"\xb2", b"", b"9" * 5000])
+def test_familiar_lines_do_not_make_a_length_of_what_is_none(length: bytes) -> None:
+    sent = write(b"abc").replace(b"Length: 3", b"Length: " + length)
+    familiar, other = Heard().feed(write(b"one")), Heard()
+    for heard in (familiar, other):
+        with suppress(Malformed):
+            heard.feed(sent)
+    assert familiar.bodies[1:] == other.bodies
+    assert [head.length for head in familiar.heads[1:]] == [head.length for head in other.heads]
+
+
+def test_each_method_has_its_own_familiar_lines() -> None:
+    other = LINES.replace(b"Bearer t", b"Bearer u")
+    heard = Heard().feed(write(b"one")).feed(b"GET / HTTP/1.1" + other)
+    given = parsed(heard)
+    heard.feed(write(b"two")).feed(b"GET / HTTP/1.1" + other).feed(write(b"three"))
+    assert (given, heard.ended) == ([], 5)
+    assert [dict(head.headers)[b"authorization"][-1:] for head in heard.heads] == [b"t", b"u", b"t", b"u", b"t"]
 
 
 def test_a_body_that_looks_like_a_request_teaches_nothing() -> None:

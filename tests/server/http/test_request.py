@@ -14,7 +14,7 @@ from ctrlmgr.errors import RequestEntityTooLarge, RequestTimeout, UnsupportedMed
 from ctrlmgr.server.http import request as requests
 from ctrlmgr.server.http.bounds import DEFAULT
 from ctrlmgr.server.http.exchange import Exchange
-from ctrlmgr.server.http.parser import Head
+from ctrlmgr.server.http.familiar import Head
 from ctrlmgr.server.http.request import AGENT_LENGTH, BODY_LIMIT, MOST_PARAMETERS, Request, parse_query
 from ctrlmgr.server.http.request_ids import RequestIds
 from ctrlmgr.server.http.responses import Response
@@ -54,10 +54,11 @@ def request(
     ends: bool = True,
     line: Line | None = None,
     method: str = "POST",
+    length: int | None = None,
 ) -> Request:
     """Return a request whose body comes in `parts`."""
     lines = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
-    exchange = Exchange(Head(method, b"/", b"", HeaderLines(lines)), line or Line(), DEFAULT)
+    exchange = Exchange(Head(method, b"/", b"", HeaderLines(lines), length=length), line or Line(), DEFAULT)
     for part in parts:
         exchange.receive(part)
     if ends:
@@ -75,7 +76,7 @@ def test_a_body_of_the_limit_is_read() -> None:
 
 def test_a_body_beyond_the_limit_is_refused_before_it_is_read() -> None:
     with pytest.raises(RequestEntityTooLarge, match=r"^Request entity is too large: limit is 3145728$"):
-        asyncio.run(request({"content-length": str(BODY_LIMIT + 1)}, ends=False).body())
+        asyncio.run(request(length=BODY_LIMIT + 1, ends=False).body())
 
 
 def test_a_body_that_turns_out_too_large_is_refused() -> None:
