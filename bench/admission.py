@@ -82,7 +82,7 @@ def plugins_to_none() -> Iterator[Claim]:
                     for _ in range(TURNS):
                         turns[kind, off].add(asking)
     for kind in KINDS:
-        ours, none = (turns[kind, off].least for off in ((), ALL_OFF))
+        ours, none = (turns[kind, off].undisturbed for off in ((), ALL_OFF))
         yield compared(f"creates of {kind}, default plugins to none", ours, none, 0.85)
 
 

@@ -36,7 +36,7 @@ from ctrlmgr.settings import Settings
 from ctrlmgr.settings.audit import AuditSettings
 
 TIMES = 5
-ROUNDS = 24
+ROUNDS = 40
 USERS = ("written", "let-off")
 WRITTEN = 5000
 """Requests of which the steps of audit are timed by themselves; fewer than wait for the database at most."""

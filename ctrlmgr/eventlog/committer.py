@@ -5,8 +5,7 @@ One at a time works on the database: the committer's thread, or a caller that fi
 Guarantees:
 - Whatever waits when the thread comes round is one group. A lone append never waits for company; after a group of
   several, the thread lets those it has just released come back before it sets off again, as long as they keep
-  coming: half as many, twice as large groups cost half as many syncs to disk. Who missed one group is waited for
-  with the next.
+  coming, and go with those who came meanwhile: half as many, twice as large groups cost half as many syncs to disk.
 - An append ends only after its group is durable, and in group order: observers first, then the appenders.
 - A refused append disturbs no other in its group.
 - Outcomes of reconciles go with the next append, or by themselves if none comes for `_LINGER` seconds.
@@ -83,6 +82,9 @@ class Committer:
         self._clock = clock
         self._patience = patience
         self._head = head  # the newest revision known; belongs to the worker
+        # How many appends are to be the next group, if all come back that the last one was of. Written by whoever is at
+        # work, and by the thread while nobody is.
+        self._crowd = 0
         self._observers: list[Callable[[Sequence[Event]], None]] = []
         self._lock = threading.Lock()
         self._condition = threading.Condition(self._lock)
@@ -95,7 +97,6 @@ class Committer:
         self._wake_at = 0  # the length of the line at which the thread wants to be woken; 0: it is awake
         self._wants_outcomes = False  # whether it wants to be woken for those as well
         self._flushing = 0  # how many wait for _ended to grow
-        self._crowd = 0  # how many appends the thread expects to commit together
         self._tidied = -1  # _ended when the writer last had its idle moment
         self._closing = False
         self._thread = threads.start("committer", self._run)
@@ -206,13 +207,7 @@ class Committer:
                 self._sleep()
             self._working = True
             outcomes, self._outcomes = self._outcomes, []
-            group = self._take()
-            self._crowd = self._next_crowd(len(group))
-            return group, outcomes
-
-    def _next_crowd(self, came: int) -> int:
-        """Return how many to wait for next: who is late once is not forgotten, but most of them may have left."""
-        return max(came, self._crowd - 1) if came * 2 > self._crowd else came
+            return self._take(), outcomes
 
     def _gather(self) -> None:
         """Wait, with _lock held, while the appenders of the last groups are still coming back."""
@@ -294,6 +289,7 @@ class Committer:
                 pending.fail(error)
             return
         self._publish(list(chain.from_iterable(answer for answer in answers if type(answer) is list)))
+        self._crowd = len(group) + len(self._waiting)  # before any of them can be back, and counted twice
         for pending, answer in zip(group, answers, strict=True):
             if isinstance(answer, list):
                 pending.succeed(answer)

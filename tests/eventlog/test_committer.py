@@ -164,7 +164,29 @@ def test_a_crowd_may_take_a_while_to_come_back(
     assert writer.groups[1:] == [[f"p{i}" for i in range(5)], [f"q{i}" for i in range(5)]]
 
 
-def test_who_is_late_once_is_waited_for_the_next_time(
+def test_who_missed_a_group_goes_with_those_who_come_back_from_it(
+    line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit_together(line, writer, 5)
+    gate = Gate(writer)
+    punctual = [pending(f"q{i}") for i in range(5)]
+    for append in punctual:
+        line.submit(append)
+    assert gate.entered.wait(10)
+    late = [pending(f"late{i}") for i in range(7)]
+    for append in late:
+        line.submit(append)
+    monkeypatch.setattr(committer, "_GATHER", 1000.0)  # only all being there helps
+    gate.opened.set()
+    punctual[-1].result(10)
+    again = [pending(f"r{i}") for i in range(5)]
+    for append in again:
+        line.submit(append)
+    again[-1].result(10)
+    assert [len(group) for group in writer.groups] == [1, 5, 5, 12]
+
+
+def test_who_has_left_a_crowd_is_missed_once(
     line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit_together(line, writer, 7)
@@ -175,11 +197,12 @@ def test_who_is_late_once_is_waited_for_the_next_time(
     assert gate.entered.wait(10)
     monkeypatch.setattr(committer, "_GATHER", 1000.0)
     gate.opened.set()
-    again = [pending(f"r{i}") for i in range(6)]
+    punctual[-1].result(10)
+    again = [pending(f"r{i}") for i in range(5)]
     for append in again:
         line.submit(append)
     again[-1].result(10)
-    assert [len(group) for group in writer.groups] == [1, 7, 5, 6]
+    assert [len(group) for group in writer.groups] == [1, 7, 5, 5]
 
 
 def test_a_group_is_bounded(line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch) -> None:
