@@ -128,14 +128,28 @@ def test_what_came_while_a_lone_caller_worked_is_taken_up_at_once(
     line.close()
 
 
+def submit(line: Committer, name: str, number: int) -> list[PendingAppend]:
+    """Submit so many appends called `name` and a number."""
+    appends = [pending(f"{name}{i}") for i in range(number)]
+    for append in appends:
+        line.submit(append)
+    return appends
+
+
+def hold_group(line: Committer, writer: ScriptedWriter, number: int) -> tuple[Gate, list[PendingAppend]]:
+    """Have so many appends that come back be a group, and hold it inside its commit."""
+    gate = Gate(writer)
+    group = submit(line, "q", number)
+    assert gate.entered.wait(10)
+    return gate, group
+
+
 def commit_together(line: Committer, writer: ScriptedWriter, number: int) -> None:
     """Have so many appends be one group, as they are when they come while another is written."""
     gate = Gate(writer)
     line.submit(pending("first"))
     assert gate.entered.wait(10)
-    crowd = [pending(f"p{i}") for i in range(number)]
-    for append in crowd:
-        line.submit(append)
+    crowd = submit(line, "p", number)
     gate.opened.set()
     crowd[-1].result(10)
 
@@ -157,51 +171,35 @@ def test_a_crowd_may_take_a_while_to_come_back(
     monkeypatch.setattr(committer, "_RETURN", 1000.0)
     commit_together(line, writer, 5)
     monkeypatch.setattr(committer, "_GATHER", 1000.0)
-    back = [pending(f"q{i}") for i in range(5)]
-    for append in back:
-        line.submit(append)
-    back[-1].result(10)
+    submit(line, "q", 5)[-1].result(10)
     assert writer.groups[1:] == [[f"p{i}" for i in range(5)], [f"q{i}" for i in range(5)]]
 
 
 def test_who_missed_a_group_goes_with_those_who_come_back_from_it(
     line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(committer, "_RETURN", 1000.0)
     commit_together(line, writer, 5)
-    gate = Gate(writer)
-    punctual = [pending(f"q{i}") for i in range(5)]
-    for append in punctual:
-        line.submit(append)
-    assert gate.entered.wait(10)
-    late = [pending(f"late{i}") for i in range(7)]
-    for append in late:
-        line.submit(append)
     monkeypatch.setattr(committer, "_GATHER", 1000.0)  # only all being there helps
+    gate, punctual = hold_group(line, writer, 5)
+    submit(line, "late", 7)
     gate.opened.set()
     punctual[-1].result(10)
-    again = [pending(f"r{i}") for i in range(5)]
-    for append in again:
-        line.submit(append)
-    again[-1].result(10)
+    submit(line, "r", 5)[-1].result(10)
     assert [len(group) for group in writer.groups] == [1, 5, 5, 12]
 
 
 def test_who_has_left_a_crowd_is_missed_once(
     line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(committer, "_RETURN", 1000.0)
+    monkeypatch.setattr(committer, "_GATHER", 0.2)  # however slowly five are submitted, they are one group
     commit_together(line, writer, 7)
-    gate = Gate(writer)
-    punctual = [pending(f"q{i}") for i in range(5)]  # the other two never come
-    for append in punctual:
-        line.submit(append)
-    assert gate.entered.wait(10)
+    gate, punctual = hold_group(line, writer, 5)  # the other two never come
     monkeypatch.setattr(committer, "_GATHER", 1000.0)
     gate.opened.set()
     punctual[-1].result(10)
-    again = [pending(f"r{i}") for i in range(5)]
-    for append in again:
-        line.submit(append)
-    again[-1].result(10)
+    submit(line, "r", 5)[-1].result(10)
     assert [len(group) for group in writer.groups] == [1, 7, 5, 5]
 
 

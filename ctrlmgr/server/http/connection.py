@@ -30,8 +30,8 @@ from ctrlmgr.server.http.client_certificates import presented_certificates
 from ctrlmgr.server.http.context import ServerContext
 from ctrlmgr.server.http.eager import start
 from ctrlmgr.server.http.exchange import Exchange
-from ctrlmgr.server.http.familiar import Head
 from ctrlmgr.server.http.framing import Header
+from ctrlmgr.server.http.head import Head
 from ctrlmgr.server.http.lazy_timer import LazyTimer
 from ctrlmgr.server.http.parser import Malformed, RequestParser
 

@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.server.http.bounds import Bounds
-from ctrlmgr.server.http.familiar import Head
 from ctrlmgr.server.http.framing import CONTINUE, Header, beginning, has_body, whole
+from ctrlmgr.server.http.head import Head
 from ctrlmgr.server.http.stream import Disconnected, Framing, Stream, Wire
 
 

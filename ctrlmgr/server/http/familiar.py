@@ -10,14 +10,10 @@ Guarantees:
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ctrlmgr.api.header_lines import HeaderLines
-
-END: Final = b"\r\n\r\n"
-"""What ends a head."""
-PATH: Final = rb"(/(?!/)[\w\-.~%!$&'()*+,;=:@/]*)(?:\?([\w\-.~%!$&'()*+,;=:@/?]*))?"
-"""A path and a query that are what they seem to be."""
+from ctrlmgr.server.http.head import END, PATH, Head
 
 _BEGINNING = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) " + PATH + rb" HTTP/1\.1", re.ASCII)
 _LENGTH = re.compile(rb"\r\ncontent-length: ([0-9]+)\r\n", re.IGNORECASE | re.ASCII)
@@ -27,25 +23,6 @@ _DIGITS = 12
 """Of a length: there are fewer bytes in one piece."""
 _UNUSUAL = frozenset({b"expect", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"})
 """Headers that say more of a request than who sends it, what for, and how much."""
-
-
-class Head(NamedTuple):
-    """The head of a request."""
-
-    method: str
-    path: bytes
-    """The path as it was sent, escapes and all."""
-    query: bytes
-    """What follows the question mark; empty without one."""
-    headers: HeaderLines
-    """The headers in the order in which they came, names in lower case; Content-Length is not among them."""
-    version: str = "1.1"
-    length: int | None = None
-    """The bytes of the body, as Content-Length says; None if it does not."""
-    keep_alive: bool = True
-    """Whether the client may send another request on this connection."""
-    expects_continue: bool = False
-    """Whether the client sends its body only when it is told to."""
 
 
 class _Lines(NamedTuple):

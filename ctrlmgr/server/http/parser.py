@@ -20,7 +20,8 @@ import httptools
 from ctrlmgr.api.header_lines import HeaderLines
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.server.http.bounds import Bounds
-from ctrlmgr.server.http.familiar import END, PATH, Familiar, Head
+from ctrlmgr.server.http.familiar import Familiar
+from ctrlmgr.server.http.head import END, PATH, Head
 
 _TARGET = re.compile(PATH, re.ASCII)
 

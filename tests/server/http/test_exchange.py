@@ -12,8 +12,8 @@ import pytest
 from ctrlmgr.api.header_lines import HeaderLines
 from ctrlmgr.server.http.bounds import DEFAULT, Bounds
 from ctrlmgr.server.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, TooManyBodies
-from ctrlmgr.server.http.familiar import Head
 from ctrlmgr.server.http.framing import CONTINUE, Header, chunk
+from ctrlmgr.server.http.head import Head
 from ctrlmgr.server.http.stream import Disconnected
 
 LIMIT = 100_000

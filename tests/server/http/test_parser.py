@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.server.http.bounds import DEFAULT, Bounds
-from ctrlmgr.server.http.familiar import Head
+from ctrlmgr.server.http.head import Head
 from ctrlmgr.server.http.parser import Malformed, RequestParser
 
 GET = b"GET /version HTTP/1.1\r\nhost: x\r\n\r\n"
@@ -318,7 +318,7 @@ def test_familiar_lines_are_so_whatever_the_body_is_and_however_long(method: byt
         write(b"abc") + GET,
         write(b"abc", b"PUT"),
         write(b"abc").replace(b"Length: 3", b"Length: 03\x20"),
-        write(b"abc").replace(b"Length: 3", b"Length: 3" + b"\r\nX: y"),
+        write(b"abc").replace(b"Length: 3", b"Length: 3\r\nX: y"),
         write(b"").replace(b"Content-Length: 0\r\n", b""),
         write(b"abc").replace(b"Bearer t", b"Bearer u"),
     ],

@@ -14,7 +14,7 @@ from ctrlmgr.errors import RequestEntityTooLarge, RequestTimeout, UnsupportedMed
 from ctrlmgr.server.http import request as requests
 from ctrlmgr.server.http.bounds import DEFAULT
 from ctrlmgr.server.http.exchange import Exchange
-from ctrlmgr.server.http.familiar import Head
+from ctrlmgr.server.http.head import Head
 from ctrlmgr.server.http.request import AGENT_LENGTH, BODY_LIMIT, MOST_PARAMETERS, Request, parse_query
 from ctrlmgr.server.http.request_ids import RequestIds
 from ctrlmgr.server.http.responses import Response

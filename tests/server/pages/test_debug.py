@@ -10,7 +10,7 @@ from ctrlmgr.api.header_lines import HeaderLines
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.server.http.bounds import DEFAULT
 from ctrlmgr.server.http.exchange import Exchange
-from ctrlmgr.server.http.familiar import Head
+from ctrlmgr.server.http.head import Head
 from ctrlmgr.server.http.request import Request
 from ctrlmgr.server.http.request_ids import RequestIds
 from ctrlmgr.server.pages.debug import debug_pages, profile
