@@ -2,8 +2,7 @@
 
 Creates come from another process, on another core, over keep-alive connections, and are durable (SQLite,
 synchronous=FULL). What is compared is the processor time that they take of the server (`bench.support.spending`). The
-servers of the first comparison run one after the other, several times: two at a time take the processor's caches from
-each other. The round trip that a webhook is compared with is one POST of the same size over a connection that is kept.
+round trip that a webhook is compared with is one POST of the same size over a connection that is kept.
 """
 
 from __future__ import annotations
@@ -22,13 +21,11 @@ from statistics import median
 
 from bench.report import Claim, report
 from bench.support.served import Served, free_port, running, serving
-from bench.support.spending import Asking, Turns, in_turns
+from bench.support.spending import Asking, in_turns
 from ctrlmgr.admission.registry import PLUGINS
 
 ASKED = 300
 """Single requests whose median time is taken."""
-STARTS = 6
-TURNS = 5
 NO_CONTROLLERS = ("--controllers", "namespace-controller")
 ALL_OFF = ("--disable-admission-plugins", ",".join(entry.name for entry in PLUGINS if entry.is_default))
 
@@ -71,19 +68,14 @@ def compared(what: str, spent: float, least: float, goal: float) -> Claim:
 
 def plugins_to_none() -> Iterator[Claim]:
     """Compare creates on a server with the default plugins with those on one without any."""
-    turns: dict[tuple[str, Sequence[str]], Turns] = {(kind, off): Turns() for kind in KINDS for off in ((), ALL_OFF)}
-    for number in range(STARTS):
-        for off in ((), ALL_OFF) if number % 2 else (ALL_OFF, ()):
-            with tempfile.TemporaryDirectory() as folder, serving(Path(folder), *NO_CONTROLLERS, *off) as served:
-                prepare(served, "plain")
-                for kind, (plural, body) in KINDS.items():
-                    asking = creates(served, "plain", plural, body)
-                    asking.spent()  # until it has done what it does the first time
-                    for _ in range(TURNS):
-                        turns[kind, off].add(asking)
-    for kind in KINDS:
-        ours, none = (turns[kind, off].undisturbed for off in ((), ALL_OFF))
-        yield compared(f"creates of {kind}, default plugins to none", ours, none, 0.85)
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+        with_all, without = Path(one), Path(other)
+        with serving(with_all, *NO_CONTROLLERS) as ours, serving(without, *NO_CONTROLLERS, *ALL_OFF) as none:
+            for each in (ours, none):
+                prepare(each, "plain")
+            for kind, (plural, body) in KINDS.items():
+                guarded, open_ = (creates(each, "plain", plural, body) for each in (ours, none))
+                yield compared(f"creates of {kind}, default plugins to none", *in_turns(guarded, open_), 0.85)
 
 
 def quota_to_none(served: Served) -> Iterator[Claim]:

@@ -1,9 +1,10 @@
 """The audit log: what it costs a create to be written down, and a read to be let off.
 
-One server is given the same requests by two users in short turns: one whom the policy has written down, and one whom it
-lets off. What is compared is the processor time of the server's process for each request (`bench.support.spending`):
-two processes of the same program differ by more than audit takes. Requests are written down at level Metadata, into the
-log file and into the database that `ctrlmgr sql audit` asks.
+A server is given the same requests by two users in short turns: one whom the policy has written down, and one whom it
+lets off; and then another server. What is compared is the processor time of the server's process for each request
+(`bench.support.spending`): two processes of the same program differ by more than audit takes. Requests are written
+down at level Metadata, into the log file and into the database that `ctrlmgr sql audit` asks. What is put into that
+database a second later counts for whoever's turn it is then.
 
 What audit does for a request is timed by itself as well, in this process and with its threads, and added to what the
 create takes without; and so is the look at the policy that lets a read off.
@@ -16,12 +17,13 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from time import process_time
 from typing import cast
 
 from bench.api import SERVICE
 from bench.report import Claim, report
-from bench.support.served import Served, serving
+from bench.support.served import serving
 from bench.support.spending import Asking, in_turns
 from ctrlmgr.api.header_lines import HeaderLines
 from ctrlmgr.audit.record import Record
@@ -36,7 +38,7 @@ from ctrlmgr.settings import Settings
 from ctrlmgr.settings.audit import AuditSettings
 
 TIMES = 5
-ROUNDS = 40
+SERVERS, TURNS = 8, 40
 USERS = ("written", "let-off")
 WRITTEN = 5000
 """Requests of which the steps of audit are timed by themselves; fewer than wait for the database at most."""
@@ -57,11 +59,32 @@ SERVICES = "/api/v1/namespaces/default/services"
 READ = "/api/v1/namespaces/default/configmaps/read"
 
 
-def compared(served: Served, method: str, path: str, body: str, expect: int) -> tuple[float, float]:
-    """Return what a request costs (microseconds of processor time) that is written down, and one that is let off."""
-    asked = (served._replace(token=user) for user in USERS)
-    written, let_off = (Asking(each, each.request(method, path, body), expect) for each in asked)
-    return in_turns(written, let_off, ROUNDS)
+def creates(number: int) -> tuple[float, float]:
+    """Return what a create costs (microseconds of processor time) that is written down, and one that is let off.
+
+    The `number` of the server that is asked says which of the two comes first.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with serving(folder, *options(folder)) as served:
+            asked = [served._replace(token=user) for user in USERS]
+            written, let_off = (
+                Asking(each, each.request("POST", SERVICES, json.dumps(SERVICE)), 201) for each in asked
+            )
+            if number % 2:
+                return in_turns(written, let_off, TURNS)
+            others, ours = in_turns(let_off, written, TURNS)
+            return ours, others
+
+
+def create_to_let_off() -> Claim:
+    """Compare creates that are written down with those that are let off, on one server after the other.
+
+    Where a server's objects come to lie in memory makes a hundredth or two of a difference, the same for as long as it
+    runs: the mean of several servers is compared.
+    """
+    written, let_off = (fmean(each) for each in zip(*(creates(number) for number in range(SERVERS)), strict=True))
+    return Claim("create of a Service, audited at Metadata", written, let_off, 1.05, "us", at_most=True)
 
 
 class Asked:
@@ -126,19 +149,19 @@ def options(folder: Path) -> Sequence[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the benchmark."""
+    create = create_to_let_off()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with serving(folder, *options(folder)) as served:
             body = json.dumps({"metadata": {"name": "read"}, "data": {"a": "b"}}).encode()
             served.open("POST", "/api/v1/namespaces/default/configmaps", body)
-            creates = compared(served, "POST", SERVICES, json.dumps(SERVICE), 201)
             seconds, answers = Asking(served, served.request("GET", READ)).spent()
         alone = min(written_down(folder) for _ in range(TIMES))
         look = min(let_off(folder) for _ in range(TIMES))
     read = 1e6 * seconds / answers
     claims = [
-        Claim("create, and what writing it down takes", creates[1] + alone, creates[1], 1.05, "us", at_most=True),
-        Claim("create of a Service, audited at Metadata", *creates, 1.05, "us", at_most=True),
+        Claim("create, and what writing it down takes", create.limit + alone, create.limit, 1.05, "us", at_most=True),
+        create,
         Claim("GET, and the look at a policy that lets it off", read + look, read, 1.03, "us", at_most=True),
     ]
     return report(claims, arguments)

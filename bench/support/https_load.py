@@ -66,10 +66,11 @@ def measure(load: Load) -> Measured:
     return msgspec.json.decode(done.stdout, type=Measured)
 
 
-class _Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """One closed loop: sends the next request when the answer to the last has come in full."""
 
     def __init__(self, load: Load, requests: Iterator[bytes], latencies: list[float], done: asyncio.Future[None]):
+        """Send `requests`; note how long each takes, and in `done` when the connection ends or what went wrong."""
         self._requests = requests
         self._latencies = latencies
         self._done = done
@@ -83,10 +84,12 @@ class _Connection(asyncio.Protocol):
         self.stopped = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
         self._transport = cast(asyncio.Transport, transport)
-        self._send()
+        self.send()
 
     def data_received(self, data: bytes) -> None:
+        """Take a part of an answer."""
         if self._left is not None and self._left < 0:
             data = self._head + data
             end = data.find(b"\r\n\r\n")
@@ -115,17 +118,23 @@ class _Connection(asyncio.Protocol):
         if self.stopped:
             self._transport.close()
         else:
-            self._send()
+            self.send()
 
     def connection_lost(self, error: Exception | None) -> None:
+        """Note the end."""
         if not self._done.done():
             self._done.set_result(None)
 
-    def _send(self) -> None:
+    def send(self) -> None:
+        """Send the next request; close if there is none."""
         request = next(self._requests, None)
         if request is None:
             self._transport.close()
-            return
+        else:
+            self.write(request)
+
+    def write(self, request: bytes) -> None:
+        """Send a request."""
         self._sent = time.perf_counter()
         self._transport.write(request)
 
@@ -141,7 +150,8 @@ def _length(head: bytes) -> int | None:
     return int(head[at + 18 :].partition(b"\r\n")[0]) if at >= 0 else None
 
 
-def _requests(load: Load) -> Iterator[bytes]:
+def requests_of(load: Load) -> Iterator[bytes]:
+    """Yield what a load sends, one after the other."""
     number = 0
     stamp = f"{time.time_ns():018x}"
     while True:
@@ -157,11 +167,11 @@ async def _run(load: Load) -> Measured:
     loop = asyncio.get_running_loop()
     latencies: list[float] = []
     ended = [loop.create_future() for _ in range(load.connections)]
-    requests = _requests(load)
+    requests = requests_of(load)
     connections = []
     for done in ended:
         _, connection = await loop.create_connection(
-            lambda done=done: _Connection(load, requests, latencies, done),  # type: ignore[misc]  # binds the variable
+            lambda done=done: Connection(load, requests, latencies, done),  # type: ignore[misc]  # binds the variable
             load.host,
             load.port,
             ssl=context,

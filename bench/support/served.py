@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from bench.support.https_load import NUMBER_WIDTH
+from bench.support.processor import spent
 
 
 class Served(NamedTuple):
@@ -51,8 +52,7 @@ class Served(NamedTuple):
 
     def spent(self) -> float:
         """Return the seconds of processor time that the server's process has used (Linux)."""
-        tasks = Path(f"/proc/{self.process}/task").iterdir()
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+        return spent(self.process)
 
     def resident(self) -> int:
         """Return the resident bytes of the server's process (Linux)."""

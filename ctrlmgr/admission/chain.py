@@ -30,7 +30,7 @@ class _Link(NamedTuple):
     """One hook of one plugin."""
 
     decide: Callable[[Attributes], Decision]
-    needs: Sequence[str]
+    needs: frozenset[str]
     """Fields of a spec, of which one must be there; none: it is always called."""
     plugin: Plugin
 
@@ -148,7 +148,7 @@ class Chain:
         decided = ends.append
         try:
             for decide, needs, _ in step.links:
-                if needs and not _has_any(attributes, needs):
+                if needs and needs.isdisjoint(attributes.fields.get("spec") or ()):
                     decided(ends[-1])
                     continue
                 waiting = decide(attributes)
@@ -175,12 +175,4 @@ class Chain:
 
 
 def _link(plugin: Plugin, decide: Callable[[Attributes], Decision], subresource: str) -> _Link:
-    return _Link(decide, plugin.needs(subresource), plugin)
-
-
-def _has_any(attributes: Attributes, needs: Sequence[str]) -> bool:
-    spec = attributes.fields.get("spec") or ()
-    for each in needs:  # noqa: SIM110  # a generator takes three times as long
-        if each in spec:
-            return True
-    return False
+    return _Link(decide, frozenset(plugin.needs(subresource)), plugin)

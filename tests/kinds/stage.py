@@ -39,6 +39,11 @@ class Objects:
     def __init__(self, objects: Iterable[Object] = ()) -> None:
         self._objects = {(obj.resource, obj.key): obj for obj in objects}
 
+    def put(self, *objects: Object) -> None:
+        """Become one of these objects alone, at the next revision."""
+        self._objects = {(obj.resource, obj.key): obj for obj in objects}
+        self.revision += 1
+
     def get(self, resource: Resource, key: Key) -> Object | None:
         return self._objects.get((resource, key))
 

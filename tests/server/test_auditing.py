@@ -7,7 +7,8 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -21,7 +22,8 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import AllowEverything
-from ctrlmgr.server.authn.parts import RequestParts
+from ctrlmgr.server.authn.parts import RequestParts, Told
+from ctrlmgr.server.http.request import Request
 from tests.server.site import CONFIG_MAPS, TIMEOUT, Site, make, running
 
 POLICY = """
@@ -113,6 +115,20 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     auditing = Auditing(read_policy(file), [kept], [kept], clock=SystemClock())
     with running(make(access=Door(), auditing=auditing)) as site:
         yield Client(site, kept)
+
+
+def test_who_asks_the_same_as_others_before_is_written_down_as_the_policy_says_of_them(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    rules = [{"level": "None", "users": ["bob"]}, {"level": "None", "verbs": ["list"]}, {"level": "Metadata"}]
+    file.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}))
+    auditing = Auditing(read_policy(file), [], clock=SystemClock())
+    read, listed = (Attributes(verb, CONFIG_MAPS, "", "v1", "configmaps", "", "default") for verb in ("get", "list"))
+    written = []
+    for user, about in ((User("ann"), read), (User("bob"), read), (User("ann"), read), (User("ann"), listed)):
+        request = SimpleNamespace(audit=None, told=Told())
+        assert auditing.begin(cast(Request, request), about, user)
+        written.append(request.audit is not None)
+    assert written == [True, False, True, False]
 
 
 def test_a_write_is_written_down_with_its_objects(client: Client) -> None:

@@ -23,10 +23,10 @@ class DefaultTolerationSeconds(Plugin):
 
     def __init__(self, not_ready: int = 300, unreachable: int = 300) -> None:
         """Tolerate a node that is not ready, and one that cannot be reached, for so many seconds."""
-        self._added = {
-            key: {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
+        self._added: Sequence[Mapping[str, Any]] = [
+            {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
             for key, seconds in ((NOT_READY, not_ready), (UNREACHABLE, unreachable))
-        }
+        ]
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Look at new and changed pods."""
@@ -35,14 +35,13 @@ class DefaultTolerationSeconds(Plugin):
     def admit(self, attributes: Attributes) -> None:
         """Add what is missing."""
         spec = attributes.fields.setdefault("spec", {})
-        given = spec.get("tolerations") or ()
-        tolerated = _tolerated(given) if given else ()
-        if "" in tolerated:
-            return
-        missing = [each.copy() for key, each in self._added.items() if key not in tolerated]
+        given, missing = spec.get("tolerations") or (), self._added
+        if given:
+            tolerated = _tolerated(given)
+            missing = [] if "" in tolerated else [each for each in missing if each["key"] not in tolerated]
         if missing:
             attributes.changed(self.name)
-            spec["tolerations"] = [*given, *missing]
+            spec["tolerations"] = [*given, *map(dict, missing)]
 
 
 def _tolerated(tolerations: Sequence[Mapping[str, Any]]) -> Collection[str]:

@@ -12,8 +12,9 @@ import msgspec
 
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import PODS, Key, Resource
+from ctrlmgr.api.resource import PODS, Key, Resource, Revision
 from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.strategy import State
 
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "priorityclasses")
 
@@ -43,6 +44,16 @@ _CREATE: Final = Verb.CREATE  # Python 3.11 calls a function to find a member of
 _NO_CLASS: Final = _Rank("", 0, _PREEMPTION_POLICY)
 
 
+class _Default(NamedTuple):
+    """What a pod is worth that names no class, as of a view's revision."""
+
+    view: State | None
+    revision: Revision
+    classes: Sequence[Object]
+    """All there are."""
+    rank: _Rank
+
+
 class Priority(Plugin):
     """Turns names of PriorityClasses into priorities."""
 
@@ -50,8 +61,7 @@ class Priority(Plugin):
 
     def __init__(self) -> None:
         """Know no classes yet."""
-        self._seen: Sequence[Object] = ()
-        self._default = _NO_CLASS
+        self._default = _Default(None, 0, (), _NO_CLASS)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Look at pods and at priority classes."""
@@ -80,10 +90,13 @@ class Priority(Plugin):
         """Return the class that a pod is in, the default one if it names none."""
         if name:
             return _priority_class(attributes, name)
-        classes = attributes.view.list(PRIORITY_CLASSES)
-        if classes != self._seen:
-            self._seen, self._default = classes, _default_class(classes)
-        return self._default
+        view, known = attributes.view, self._default
+        revision = view.revision
+        if view is not known.view or revision != known.revision:
+            classes = view.list(PRIORITY_CLASSES)
+            rank = known.rank if classes == known.classes else _default_class(classes)
+            self._default = known = _Default(view, revision, classes, rank)
+        return known.rank
 
     def validate(self, attributes: Attributes) -> None:
         """Refuse a second default class."""

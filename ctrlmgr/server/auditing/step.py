@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ctrlmgr.audit.counts import COUNTS
-from ctrlmgr.audit.policy import Level, Policy, Stage
+from ctrlmgr.audit.policy import NOT_AUDITED, Handling, Level, Policy, Stage
 from ctrlmgr.audit.record import Record
 from ctrlmgr.audit.telling import Telling
 from ctrlmgr.authentication.user import User
@@ -62,6 +62,16 @@ class Register(Protocol):
         """Take the last events of requests that have been answered."""
 
 
+class _Asked(NamedTuple):
+    """What a request was about, and what becomes of such a one: the next is about the same, more often than not."""
+
+    attributes: Attributes | None
+    user: User | None
+    handling: Handling
+    lasts: bool
+    """Whether it takes long until it has been answered."""
+
+
 class Auditing:
     """See the module's docstring; used on the event loop only."""
 
@@ -86,6 +96,7 @@ class Auditing:
         self.backends = backends
         self._registers = registers
         self._clock = clock
+        self._asked = _Asked(None, None, NOT_AUDITED, lasts=False)
         self._in_round = False
         self._ended: list[Telling] = []  # the last events of requests of this round
 
@@ -94,19 +105,25 @@ class Auditing:
 
         Return whether the request may be made: not if it cannot be written down and has to be.
         """
-        handling = self._policy.handling(user, attributes)
+        asked = self._asked
+        if asked.attributes is not attributes or asked.user != user:
+            self._asked = asked = self._look_up(user, attributes)
+        handling = asked.handling
         if handling.level is _NONE:
             return True
-        lasts = attributes.verb in _LASTING_VERBS or attributes.subresource in _LASTING_PARTS
         now = self._clock.now()
         request.audit = record = Record(handling, attributes, user, request, now, request.told.annotations)
         if user is None:
             return True  # its one event is told of when it has been answered
-        if lasts:
+        if asked.lasts:
             record.started = self._started
         if _RECEIVED in handling.omitted:
             return True
         return self._tell([Telling(record, _RECEIVED, now)])
+
+    def _look_up(self, user: User | None, attributes: Attributes) -> _Asked:
+        lasts = attributes.verb in _LASTING_VERBS or attributes.subresource in _LASTING_PARTS
+        return _Asked(attributes, user, self._policy.handling(user, attributes), lasts)
 
     async def stored(self, record: Record, stage: Stage) -> bool:
         """Have an event stored where that takes time; return whether the request may be made, as `begin` does."""

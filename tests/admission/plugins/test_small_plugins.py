@@ -13,8 +13,10 @@ from ctrlmgr.admission.plugins.priority import Priority
 from ctrlmgr.admission.plugins.runtime_class import RuntimeClass
 from ctrlmgr.admission.plugins.storage_object_in_use_protection import StorageObjectInUseProtection
 from ctrlmgr.admission.plugins.taint_nodes_by_condition import NOT_READY, TaintNodesByCondition
+from ctrlmgr.api.object import Object
 from ctrlmgr.errors import Forbidden, NamespaceTerminating, NotFound, StatusDetails
 from tests.admission.stage import Write
+from tests.kinds.stage import Objects
 
 
 def namespace(name: str = "default", phase: str = "Active") -> dict[str, Any]:
@@ -93,6 +95,19 @@ def test_there_is_one_default_priority_class() -> None:
         Write(path, priority_class("b", value=2, globalDefault=True), None, there).admit(Priority())
     assert "PriorityClass a is already marked as default. Only one default can exist" in str(refused.value)
     Write(path, there, there, there).admit(Priority())
+
+
+def test_the_default_class_is_looked_for_again_when_classes_come_and_go() -> None:
+    plugin, cluster = Priority(), Objects()
+    low = Object.from_dict(priority_class("low", value=1, globalDefault=True))
+    high = Object.from_dict(priority_class("high", value=9, globalDefault=True))
+    given = []
+    for classes in ([], [high], [high, low], [low], []):
+        cluster.put(*classes)
+        write = Write("v1/pods", {"spec": {}})
+        write.attributes.view = cluster
+        given.append(write.admit(plugin)["spec"]["priority"])
+    assert given == [0, 9, 1, 1, 0]
 
 
 def test_a_pod_gets_the_priority_of_its_class() -> None:

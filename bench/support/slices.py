@@ -1,0 +1,170 @@
+"""Two kinds of requests in turns of a moment each: what either takes of its server's processor, turn by turn.
+
+`python -m bench.support.slices` reads a `Contest` as JSON from its standard input and prints what came of it, a list of
+`Slice`. All connections stay open: those of one side wait while the other side's are at work. What a server still does
+when the last answer of a turn has come is counted with it, if it is done within `_SETTLING`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import uvloop
+
+from bench.support.https_load import Connection, Load, requests_of
+from bench.support.processor import spent
+
+_SETTLING = 0.01
+"""Seconds."""
+
+
+class Side(msgspec.Struct, frozen=True):
+    """One kind of requests."""
+
+    load: Load
+    """What to send, for how many seconds at a time."""
+    process: int
+    """Of the server."""
+
+
+class Contest(msgspec.Struct, frozen=True):
+    """Two sides, and how many turns each has after the first, which is not counted."""
+
+    one: Side
+    other: Side
+    turns: int
+
+
+class Slice(msgspec.Struct, frozen=True):
+    """One turn of both: microseconds of processor time that a request took."""
+
+    one: float
+    other: float
+
+
+def slices(contest: Contest) -> Sequence[Slice]:
+    """Run them in a process of its own; raises CalledProcessError when an answer is not as expected."""
+    command = [sys.executable, "-m", "bench.support.slices"]
+    done = subprocess.run(command, input=msgspec.json.encode(contest), stdout=subprocess.PIPE, check=True)
+    return msgspec.json.decode(done.stdout, type=list[Slice])
+
+
+class _Gate:
+    """Lets requests through while it is open; who comes while it is shut waits."""
+
+    def __init__(self, requests: Iterator[bytes]) -> None:
+        self._requests = requests
+        self._waiting: list[_Gated] = []
+        self._is_open = False
+        self._connections = 0
+        self.all_wait = asyncio.Event()
+        """Set while all connections wait: what they sent has been answered."""
+
+    def join(self) -> None:
+        """Count a connection."""
+        self._connections += 1
+
+    def next(self, connection: _Gated) -> bytes | None:
+        """Return the next request for a connection, None if it has to wait."""
+        if self._is_open:
+            return next(self._requests)
+        self._waiting.append(connection)
+        if len(self._waiting) == self._connections:
+            self.all_wait.set()
+        return None
+
+    def open(self) -> None:
+        """Let those through who wait."""
+        self._is_open = True
+        self.all_wait.clear()
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            each.send()
+
+    def shut(self) -> None:
+        """Let nobody through."""
+        self._is_open = False
+
+
+class _Gated(Connection):
+    """A connection that asks a gate before each request."""
+
+    def __init__(self, load: Load, gate: _Gate, lost: asyncio.Future[None]) -> None:
+        super().__init__(load, iter(()), [], lost)
+        self._gate = gate
+        gate.join()
+
+    def send(self) -> None:
+        """Send the next request, if the gate is open."""
+        request = self._gate.next(self)
+        if request is not None:
+            self.write(request)
+
+
+class _Player:
+    """One side at work."""
+
+    def __init__(self, side: Side) -> None:
+        self._side = side
+        self._gate = _Gate(requests_of(side.load))
+        self._lost = asyncio.get_running_loop().create_future()  # fails with what was not expected
+        self._connections: list[_Gated] = []
+
+    async def connect(self) -> None:
+        load = self._side.load
+        context = ssl.create_default_context(cafile=load.authority)
+        for _ in range(load.connections):
+            _, connection = await asyncio.get_running_loop().create_connection(
+                lambda: _Gated(load, self._gate, self._lost), load.host, load.port, ssl=context
+            )
+            self._connections.append(connection)
+
+    async def play(self) -> float:
+        """Take a turn; return the microseconds of the server's processor that a request took."""
+        answers, before = self._answers(), spent(self._side.process)
+        self._gate.open()
+        await asyncio.wait([self._lost], timeout=self._side.load.seconds)
+        self._gate.shut()
+        ended = asyncio.ensure_future(self._gate.all_wait.wait())
+        await asyncio.wait([self._lost, ended], return_when=asyncio.FIRST_COMPLETED)
+        if self._lost.done():
+            self._lost.result()
+            raise ConnectionError("the server has closed a connection")
+        await asyncio.sleep(_SETTLING)
+        return 1e6 * (spent(self._side.process) - before) / (self._answers() - answers)
+
+    def _answers(self) -> int:
+        return sum(each.answers for each in self._connections)
+
+
+async def _run(contest: Contest) -> list[Slice]:
+    one, other = _Player(contest.one), _Player(contest.other)
+    for each in (one, other):
+        await each.connect()
+        await each.play()
+    taken = []
+    for number in range(contest.turns):
+        if number % 2:
+            mine = await one.play()
+            taken.append(Slice(mine, await other.play()))
+        else:
+            theirs = await other.play()
+            taken.append(Slice(await one.play(), theirs))
+    return taken
+
+
+def main() -> None:
+    """Run the contest on standard input."""
+    contest = msgspec.json.decode(sys.stdin.buffer.read(), type=Contest)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        taken = runner.run(_run(contest))
+    sys.stdout.buffer.write(msgspec.json.encode(taken))
+
+
+if __name__ == "__main__":
+    main()
