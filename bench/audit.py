@@ -23,7 +23,7 @@ from typing import cast
 
 from bench.api import SERVICE
 from bench.report import Claim, report
-from bench.support.served import serving
+from bench.support.served import ROOM, serving
 from bench.support.spending import Asking, in_turns
 from ctrlmgr.api.header_lines import HeaderLines
 from ctrlmgr.audit.record import Record
@@ -143,8 +143,7 @@ def options(folder: Path) -> Sequence[str]:
     tokens.write_text("".join(f'{user},{user},{user},"{MASTERS}"\n' for user in USERS))
     tokens.chmod(0o600)
     log = ("--audit-log-path", str(folder / "audit.log"))
-    room = ("--service-cluster-ip-range", "10.0.0.0/12")  # a quick machine fills the usual range of ClusterIPs
-    return ("--audit-policy-file", str(policy), *log, "--token-auth-file", str(tokens), *room, *QUIET)
+    return ("--audit-policy-file", str(policy), *log, "--token-auth-file", str(tokens), *ROOM, *QUIET)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -59,6 +59,8 @@ class Served(NamedTuple):
         return int(Path(f"/proc/{self.process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+ROOM = ("--service-cluster-ip-range", "10.0.0.0/12")
+"""For a server in which many Services are created: a quick machine fills the usual range of ClusterIPs."""
 SERVER_CORE, CLIENT_CORE = 0, 1
 """Each has a core of its own, or they would share one now and then, and the ratio of two rates would be anything."""
 

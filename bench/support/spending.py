@@ -21,7 +21,7 @@ SECONDS = 0.6
 AFTER = 0.3
 """Seconds after which what a turn has left to be done is done."""
 SLICE = 0.15
-TURNS = 200
+TURNS = 100
 
 
 class Asking(NamedTuple):

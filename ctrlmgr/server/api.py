@@ -105,8 +105,9 @@ class Call:
         return parse_list(query, self.endpoint.kind)
 
     async def body(self, media_type: str) -> Body:
-        """Read the body."""
-        return self.heard(Body(media_type, await self.request.body()))
+        """Read the body; the audit log will hear of it, if it wants to."""
+        record = self.request.audit
+        return Body(media_type, await self.request.body(), None if record is None else record.hear)
 
     def heard(self, body: Body) -> Body:
         """Return a body that the audit log will hear of, if it wants to."""
