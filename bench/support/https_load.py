@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import cast
 
 import msgspec
-import uvloop
+
+from bench.support.apart import answer, ask
 
 NUMBER_WIDTH = 26
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
@@ -61,9 +60,7 @@ class Measured(msgspec.Struct, frozen=True):
 
 def measure(load: Load) -> Measured:
     """Run the load in a process of its own; raises CalledProcessError when an answer is not as expected."""
-    command = [sys.executable, "-m", "bench.support.https_load"]
-    done = subprocess.run(command, input=msgspec.json.encode(load), stdout=subprocess.PIPE, check=True)
-    return msgspec.json.decode(done.stdout, type=Measured)
+    return ask("bench.support.https_load", load, Measured)
 
 
 class Connection(asyncio.Protocol):
@@ -197,13 +194,5 @@ async def _run(load: Load) -> Measured:
     return Measured(len(taken), every, moved, took, half, most, ended_at)
 
 
-def main() -> None:
-    """Run the load on standard input."""
-    load = msgspec.json.decode(sys.stdin.buffer.read(), type=Load)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        measured = runner.run(_run(load))
-    sys.stdout.buffer.write(msgspec.json.encode(measured))
-
-
 if __name__ == "__main__":
-    main()
+    answer(Load, _run)

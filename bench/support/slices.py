@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 
 import msgspec
-import uvloop
 
+from bench.support.apart import answer, ask
 from bench.support.https_load import Connection, Load, requests_of
 from bench.support.processor import spent
 
@@ -49,9 +47,7 @@ class Slice(msgspec.Struct, frozen=True):
 
 def slices(contest: Contest) -> Sequence[Slice]:
     """Run them in a process of its own; raises CalledProcessError when an answer is not as expected."""
-    command = [sys.executable, "-m", "bench.support.slices"]
-    done = subprocess.run(command, input=msgspec.json.encode(contest), stdout=subprocess.PIPE, check=True)
-    return msgspec.json.decode(done.stdout, type=list[Slice])
+    return ask("bench.support.slices", contest, list[Slice])
 
 
 class _Gate:
@@ -158,13 +154,5 @@ async def _run(contest: Contest) -> list[Slice]:
     return taken
 
 
-def main() -> None:
-    """Run the contest on standard input."""
-    contest = msgspec.json.decode(sys.stdin.buffer.read(), type=Contest)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        taken = runner.run(_run(contest))
-    sys.stdout.buffer.write(msgspec.json.encode(taken))
-
-
 if __name__ == "__main__":
-    main()
+    answer(Contest, _run)

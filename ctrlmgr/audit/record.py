@@ -191,7 +191,7 @@ class Record(msgspec.Struct, gc=False):
             self.told_object = Named(
                 say("namespace") or "", say("name") or "", say("uid") or "", say("resourceVersion") or ""
             )
-        if self.handling.level.wants_request:
+        if self.wants_request:
             self.asked(encode())
 
     def asked(self, body: bytes) -> None:
@@ -204,11 +204,11 @@ class Record(msgspec.Struct, gc=False):
         self.code = code
         if body.startswith(_IS_STATUS):
             self.status = _read_status(body)
-        if self.handling.level.wants_response:
+        if self.wants_response:
             self.response_object = self._kept(body)
 
     def begun(self, code: int) -> None:
-        """Note that the answer begins to be sent, if anyone is to be told: there is `started`."""
+        """Note that the answer begins to be sent."""
         self.code = code
         if self.started is not None:
             started, self.started = self.started, None

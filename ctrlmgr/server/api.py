@@ -105,9 +105,8 @@ class Call:
         return parse_list(query, self.endpoint.kind)
 
     async def body(self, media_type: str) -> Body:
-        """Read the body; the audit log will hear of it, if it wants to."""
-        record = self.request.audit
-        return Body(media_type, await self.request.body(), None if record is None else record.hear)
+        """Read the body."""
+        return self.heard(Body(media_type, await self.request.body()))
 
     def heard(self, body: Body) -> Body:
         """Return a body that the audit log will hear of, if it wants to."""
