@@ -56,6 +56,7 @@ _FATAL = (Fenced, LogClosed, LogCorrupt, LogRolledBack, SchemaOutdated)
 """Nothing this process could try again would be right: it has lost its term, its log, or its trust in it."""
 
 _DONE = Result()
+_ADDED = EventType.ADDED  # Python 3.11 calls a function to find a member of an enumeration
 
 _BEHIND = 0.005
 """Seconds after which a key is looked at again whose caches do not show its own last write yet."""
@@ -68,12 +69,15 @@ class Watch:
     With `after_sync` a re-sync enqueues the keys of every object, changed or not. A controller that puts right what
     others do to its own objects needs that for some watch: what it created and a client deleted before its cache saw
     either is no difference that a re-sync would tell.
+
+    With `new_can_wait` the keys of objects that are new are had when it is calm (`WorkQueue.add_when_calm`).
     """
 
     informer: Informer
     to_keys: Callable[[Change], Iterable[Key]]
     delay: float = 0.0
     after_sync: bool = False
+    new_can_wait: bool = False
 
 
 def own_key(change: Change) -> Iterable[Key]:
@@ -217,7 +221,8 @@ class Controller:
         return True
 
     def _handler(self, watch: Watch) -> Callable[[Change], None]:
-        to_keys, delay = watch.to_keys, watch.delay  # looked up once: every change of a pod comes through here
+        # Looked up once: every change of a pod comes through here.
+        to_keys, delay, new_can_wait = watch.to_keys, watch.delay, watch.new_can_wait
 
         def on_change(change: Change) -> None:
             if self._stands_by:
@@ -225,6 +230,8 @@ class Controller:
             for key in to_keys(change):
                 if delay > 0:
                     self.queue.add_after(key, delay, (change.revision,))
+                elif new_can_wait and change.type is _ADDED:
+                    self.queue.add_when_calm(key, (change.revision,))
                 else:
                     self.queue.add(key, (change.revision,))
 

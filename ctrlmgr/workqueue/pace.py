@@ -30,6 +30,9 @@ class Pace:
     """How long after the last one the next is handed out."""
     lull: float = 0.05
     """How long nothing must have been added for the rest to be handed out."""
+    patience: float = 1.0
+    """How long what is added to be had when it is calm (`WorkQueue.add_when_calm`) waits at most, while such items come
+    all the time, `fewest` of them or more."""
 
     def holds_until(self, waiting: int, handed_out_at: float, added_at: float) -> float:
         """Return the moment from which on an item may be had, when so many wait; it may have passed.

@@ -20,6 +20,7 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import ShutDown
 from ctrlmgr.metrics import Durations, QueueReading, watch_queue
+from ctrlmgr.workqueue.crowd import Crowd
 from ctrlmgr.workqueue.pace import Pace
 from ctrlmgr.workqueue.rate_limiter import RateLimiter, default_rate_limiter
 
@@ -63,6 +64,8 @@ class WorkQueue(Generic[K]):
         # Guards every field below.
         self._lock = threading.Lock()
         self._pace = pace
+        # What waits until no more like it comes; none of it is in _queue or _dirty, some may be in _processing.
+        self._crowd: Crowd[K] | None = None if pace is None else Crowd(pace)
         # When an item was last handed out, and last added, one that waited already included: what the pace asks.
         self._handed_out_at = self._added_at = _PAST
         # What a `with` on the lock does at half the price, for the three calls that every item goes through.
@@ -111,6 +114,25 @@ class WorkQueue(Generic[K]):
                 self._add(item, tuple(triggers))
         finally:
             self._release()
+
+    def add_when_calm(self, item: K, triggers: Iterable[Revision] = ()) -> None:
+        """Add `item` when no more are added this way, if many are; see `crowd`. Without a pace, and alone, at once.
+
+        One that is added otherwise meanwhile waits no longer.
+        """
+        if self._crowd is None:
+            self.add(item, triggers)
+            return
+        with self._lock:
+            if self._shutting_down:
+                return
+            now = self._monotonic()
+            if not self._crowd.has_come(now) or item in self._dirty:
+                self._add(item, tuple(triggers))
+                return
+            self._crowd.put(item, now, tuple(triggers))
+            if self._waiting and len(self._crowd) == 1:
+                self._ready.notify_all()  # none of them knows of a moment yet; from now on each does
 
     def add_after(self, item: K, delay: float, triggers: Iterable[Revision] = ()) -> None:
         """Add `item` in `delay` seconds, at once if that is not positive.
@@ -191,7 +213,8 @@ class WorkQueue(Generic[K]):
             self._promote(now)
             if self._queue:
                 return max(0.0, self._held_until() - now)
-            return self._schedule[0][0] - now if self._schedule else None
+            wake_at = self._next_moment()
+            return None if wake_at is None else max(0.0, wake_at - now)
 
     def shut_down(self, *, drain: bool = False, timeout: float | None = None) -> bool:
         """Drop what is delayed and whatever is added from now on; what is queued can still be had.
@@ -202,6 +225,7 @@ class WorkQueue(Generic[K]):
         with self._lock:
             self._shutting_down = True
             self._draining = drain
+            self._drop_crowd()
             self._delayed.clear()
             self._schedule.clear()
             self._ready.notify_all()
@@ -218,6 +242,7 @@ class WorkQueue(Generic[K]):
                 raise RuntimeError(f"{self.name} is still at work")
             self._queue.clear()
             self._dirty.clear()
+            self._drop_crowd()
             self._delayed.clear()
             self._schedule.clear()
             limited, self._limited = self._limited, set()
@@ -236,7 +261,7 @@ class WorkQueue(Generic[K]):
         with self._lock:
             now = self._monotonic()
             return QueueReading(
-                depth=len(self._dirty),
+                depth=len(self._dirty) + len(self._crowd or ()),
                 adds=self._adds,
                 retries=self._retries,
                 queued=self._queued.copy(),
@@ -247,15 +272,22 @@ class WorkQueue(Generic[K]):
     # What follows is called with the lock held.
 
     def _add(self, item: K, triggers: _Triggers) -> None:
-        if self._pace is not None:
-            self._added_at = self._monotonic()
+        now = self._monotonic()
+        self._added_at = now
         known = self._dirty.get(item)
         if known is not None:
             added_at, earlier = known
             self._dirty[item] = (added_at, _merged(earlier, triggers))
             return
+        if self._crowd and (waited := self._crowd.pull(item)):
+            self._enter(item, waited.since, _merged(waited.triggers, triggers))
+        else:
+            self._enter(item, now, triggers)
+
+    def _enter(self, item: K, since: float, triggers: _Triggers) -> None:
+        """Take in an item that is in none of the sets but perhaps in work."""
         self._adds += 1
-        self._dirty[item] = (self._monotonic(), triggers)
+        self._dirty[item] = (since, triggers)
         if item not in self._processing:
             self._push(item)
 
@@ -291,6 +323,9 @@ class WorkQueue(Generic[K]):
 
     def _promote(self, now: float) -> None:
         """Queue what is due, and leave in front of the schedule something that is really waiting."""
+        if self._crowd:
+            for each, waited in self._crowd.leaving(now + _TICK):
+                self._enter(each, waited.since, waited.triggers)
         schedule, delayed = self._schedule, self._delayed
         while schedule:
             ready_at, _, item = schedule[0]
@@ -316,13 +351,21 @@ class WorkQueue(Generic[K]):
                 raise ShutDown
             if give_up_at is not None and give_up_at <= now + _TICK:
                 return False
-            wake_at = _earlier(give_up_at, self._schedule[0][0] if self._schedule else None)
-            wake_at = _earlier(wake_at, held_until)
+            wake_at = _earlier(_earlier(give_up_at, self._next_moment()), held_until)
             self._waiting += 1
             try:
                 self._clock.wait(self._ready, None if wake_at is None else wake_at - now)
             finally:
                 self._waiting -= 1
+
+    def _next_moment(self) -> float | None:
+        """Return when something that is not queued yet is due; None if nothing waits for a moment."""
+        scheduled_at = self._schedule[0][0] if self._schedule else None
+        return _earlier(scheduled_at, self._crowd.next_leaves_at()) if self._crowd else scheduled_at
+
+    def _drop_crowd(self) -> None:
+        if self._crowd is not None:
+            self._crowd.clear()
 
     def _held_until(self) -> float:
         """Return the moment from which on the next of what is queued may be had; it may have passed."""

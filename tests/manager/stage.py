@@ -15,6 +15,7 @@ from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.manager import Controller, Reconciler, Result, Watch
 from ctrlmgr.testing import FakeClock
+from ctrlmgr.workqueue import Pace
 
 A, B = Key("default", "a"), Key("default", "b")
 
@@ -78,6 +79,8 @@ class Stage:
         name: str = "staged",
         delay: float = 0.0,
         after_sync: bool = False,
+        new_can_wait: bool = False,
+        pace: Pace | None = None,
         workers: int = 1,
         max_retries: int | None = None,
         sees_own_writes: bool = False,
@@ -93,13 +96,16 @@ class Stage:
         self.controller = Controller(
             name,
             reconciler,
-            watches=[Watch(pods, lambda change: [change.new.key if change.new else A], delay, after_sync)],
+            watches=[
+                Watch(pods, lambda change: [change.new.key if change.new else A], delay, after_sync, new_can_wait)
+            ],
             client=self.client,
             log=self.log,
             clock=self.clock,
             random=Random(2),
             workers=workers,
             max_retries=max_retries,
+            pace=pace,
             seen=(lambda: self.informers.revision) if sees_own_writes else None,
         )
 

@@ -69,33 +69,6 @@ def test_a_change_enqueues_the_keys_its_watch_names() -> None:
     assert reconciler.keys == [B]
 
 
-def test_a_delayed_watch_coalesces_what_comes_meanwhile() -> None:
-    reconciler = Scripted()
-    stage = Stage(reconciler, delay=0.5)
-    stage.informers.sync()
-    created = stage.client.create(pod("a"))
-    assert stage.process_all() == 0
-    stage.clock.step(0.4)
-    stage.client.delete(created)
-    assert stage.process_all() == 0
-    stage.clock.step(0.1)
-    assert stage.process_all() == 1
-
-
-@pytest.mark.parametrize(("after_sync", "looked_at"), [(False, []), (True, [A, B])])
-def test_a_resync_has_everything_looked_at_if_the_watch_says_so(after_sync: bool, looked_at: list[Key]) -> None:
-    reconciler = Scripted()
-    stage = Stage(reconciler, after_sync=after_sync)
-    stage.client.create(pod("a"))
-    stage.client.create(pod("b"))
-    stage.informers.sync()
-    stage.process_all()
-    del reconciler.keys[:]
-    stage.informers.sync()
-    stage.process_all()
-    assert reconciler.keys == looked_at
-
-
 def test_the_cause_names_every_coalesced_revision() -> None:
     stage = Stage(Scripted(creates("made")), name="accountable")
     stage.informers.sync()

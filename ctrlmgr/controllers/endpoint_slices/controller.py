@@ -128,7 +128,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
         context,
         reconciler,
         [
-            Watch(services, own_key, after_sync=True),
+            Watch(services, own_key, after_sync=True, new_can_wait=True),
             Watch(pods, concerned, options.endpointslice_updates_batch_period),
             Watch(nodes, NodeChanges(nodes, pods, services, concerned)),
             Watch(slices, own.keys),

@@ -266,7 +266,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
         context,
         reconciler,
         [
-            Watch(services, own_key, after_sync=True),
+            Watch(services, own_key, after_sync=True, new_can_wait=True),
             Watch(pods, pod_changes(services), options.endpoint_updates_batch_period),
             Watch(endpoints, reconciler.keys),
         ],
