@@ -63,7 +63,9 @@ class _Status(msgspec.Struct, omit_defaults=True, gc=False):
     code: int = 0
 
 
-class _Event(msgspec.Struct, omit_defaults=True, rename="camel", gc=False):
+class Event(msgspec.Struct, omit_defaults=True, rename="camel", gc=False):
+    """What the log says of a request at one stage (audit.k8s.io Event)."""
+
     kind: str
     api_version: str
     level: str
@@ -85,7 +87,8 @@ class _Event(msgspec.Struct, omit_defaults=True, rename="camel", gc=False):
     annotations: Mapping[str, str] = {}
 
 
-_encode = msgspec.json.Encoder().encode
+_encoder = msgspec.json.Encoder()
+_encode, encode_lines = _encoder.encode, _encoder.encode_lines
 
 
 def line(record: Record, stage: Stage, now: int, *, truncated: bool = False) -> bytes:
@@ -93,10 +96,15 @@ def line(record: Record, stage: Stage, now: int, *, truncated: bool = False) -> 
 
     If it is `truncated` the bodies are not in it, and it says so.
     """
+    return _encode(event_of(record, stage, now, truncated=truncated)) + b"\n"
+
+
+def event_of(record: Record, stage: Stage, now: int, *, truncated: bool = False) -> Event:
+    """Return what `line` writes, before it is written; `encode_lines` writes several."""
     asked, head, user, other = record.attributes, record.head, record.user, record.impersonated
     is_answered = stage is not _RECEIVED
     has_bodies = is_answered and not truncated
-    event = _Event(
+    return Event(
         "Event",
         "audit.k8s.io/v1",
         record.handling.level.called,
@@ -117,7 +125,6 @@ def line(record: Record, stage: Stage, now: int, *, truncated: bool = False) -> 
         format_time(now),
         {**record.annotations, **_TRUNCATED} if truncated else record.annotations,
     )
-    return _encode(event) + b"\n"
 
 
 def reference(record: Record) -> Reference:

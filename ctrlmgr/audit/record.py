@@ -191,7 +191,7 @@ class Record(msgspec.Struct, gc=False):
             self.told_object = Named(
                 say("namespace") or "", say("name") or "", say("uid") or "", say("resourceVersion") or ""
             )
-        if self.wants_request:
+        if self.handling.level.wants_request:
             self.asked(encode())
 
     def asked(self, body: bytes) -> None:
@@ -204,7 +204,7 @@ class Record(msgspec.Struct, gc=False):
         self.code = code
         if body.startswith(_IS_STATUS):
             self.status = _read_status(body)
-        if self.wants_response:
+        if self.handling.level.wants_response:
             self.response_object = self._kept(body)
 
     def begun(self, code: int) -> None:

@@ -1,7 +1,7 @@
 """One event on its way to where it is kept: a stage of a request, in the forms that backends want.
 
 Guarantees:
-- However many backends want it, each form is made once.
+- However many backends want it, each form is made once, but for files, which are written many lines at a time.
 - What is larger than a backend takes goes without the bodies of request and answer, and says so
   (`audit.k8s.io/truncated`); what is too large even so goes nowhere, and is counted.
 
@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from ctrlmgr.audit.event import line, reference
+from ctrlmgr.audit.event import encode_lines, event_of, line, reference
 from ctrlmgr.audit.policy import Stage
 from ctrlmgr.audit.record import Record
 from ctrlmgr.authentication.user import User
@@ -74,11 +74,14 @@ class Telling(msgspec.Struct, gc=False):
 Form: TypeAlias = Callable[[Telling], bytes | None]
 """Returns what a backend keeps of an event, None for nothing."""
 
+WHOLE: Final[Form] = attrgetter("line")
+"""All of an event, in JSON."""
+
 
 def form(*, legacy: bool = False, largest: int | None = None) -> Form:
     """Return the form of a backend that takes JSON or the old format, and events of `largest` bytes at most."""
     if largest is None:
-        return Telling.text if legacy else attrgetter("line")
+        return Telling.text if legacy else WHOLE
 
     def fitting(event: Telling) -> bytes | None:
         said = event.fitting(largest)
@@ -90,13 +93,17 @@ def form(*, legacy: bool = False, largest: int | None = None) -> Form:
     return fitting
 
 
-WHOLE: Final = form()
-"""All of an event, in JSON."""
-
-
 def lines(events: Sequence[Telling], wanted: Form) -> Sequence[bytes]:
     """Return what a backend keeps of events; fewer than there are if it does not take all."""
     return [said for event in events if (said := wanted(event)) is not None]
+
+
+def together(events: Sequence[Telling], wanted: Form) -> tuple[bytes, int]:
+    """Return what a file keeps of events, one after the other, and of how many that is."""
+    if wanted is WHOLE:  # as files have it unless they are told otherwise: no line of it is in memory by itself
+        return encode_lines([event_of(each.record, each.stage, each.now) for each in events]), len(events)
+    said = lines(events, wanted)
+    return b"".join(said), len(said)
 
 
 def portions(whole: Sequence[bytes], largest: int | None) -> Iterator[Sequence[bytes]]:

@@ -106,12 +106,12 @@ class Call:
 
     async def body(self, media_type: str) -> Body:
         """Read the body."""
-        return self.heard(Body(media_type, await self.request.body()))
+        return self.heard(media_type, await self.request.body())
 
-    def heard(self, body: Body) -> Body:
+    def heard(self, media_type: str, data: bytes) -> Body:
         """Return a body that the audit log will hear of, if it wants to."""
         record = self.request.audit
-        return body if record is None else Body(body.media_type, body.data, record.hear)
+        return Body(media_type, data) if record is None else Body(media_type, data, record.hear)
 
 
 def _as_json(body: Body) -> bytes:
@@ -295,7 +295,7 @@ class Api:
 
     async def _delete_body(self, call: Call) -> Body | None:
         data = await call.request.body()
-        return call.heard(Body(body_type(call.request.header(b"content-type")), data)) if data else None
+        return call.heard(body_type(call.request.header(b"content-type")), data) if data else None
 
     async def _connect(self, call: Call) -> None:
         gvk = call.endpoint.shown

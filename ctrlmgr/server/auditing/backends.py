@@ -11,7 +11,7 @@ import structlog
 
 from ctrlmgr.audit.batches import Batches, Batching
 from ctrlmgr.audit.log_file import LogFile
-from ctrlmgr.audit.telling import WHOLE, Form, Telling, lines
+from ctrlmgr.audit.telling import WHOLE, Form, Telling, lines, together
 from ctrlmgr.clock import Clock
 from ctrlmgr.inspection.requests import Row, Store
 from ctrlmgr.metrics import AUDIT_ERRORS
@@ -34,17 +34,17 @@ class ToFile:
 
     def tell(self, events: Sequence[Telling]) -> bool:
         """Append a line for each; return whether that could be done."""
-        said = lines(events, self._form)
-        if said:
-            self.write(said)
-        return len(said) == len(events) and not self._fails
+        said, count = together(events, self._form)
+        if count:
+            self.write(said, count)
+        return count == len(events) and not self._fails
 
-    def write(self, said: Sequence[bytes]) -> None:
-        """Append lines; says once that it cannot, and once that it can again."""
+    def write(self, said: bytes, count: int) -> None:
+        """Append so many lines; says once that it cannot, and once that it can again."""
         try:
-            self._file.write(b"".join(said))
+            self._file.write(said)
         except OSError as error:
-            AUDIT_ERRORS.labels("log").inc(len(said))
+            AUDIT_ERRORS.labels("log").inc(count)
             if not self._fails:
                 log.error("audit events are lost", error=str(error))
             self._fails = True
@@ -70,7 +70,10 @@ class ToFileInBatches:
         """Write to `file`, events as `form` has them."""
         self._file = file
         self._form = form
-        self._batches = Batches(batching, file.write, name="audit log", clock=clock, dropped=_dropped)
+        self._batches: Batches[bytes] = Batches(batching, self._write, name="audit log", clock=clock, dropped=_dropped)
+
+    def _write(self, said: Sequence[bytes]) -> None:
+        self._file.write(b"".join(said), len(said))
 
     def tell(self, events: Sequence[Telling]) -> bool:
         """Have lines appended soon; return whether they are small enough."""

@@ -137,9 +137,12 @@ class Auditing:
         """Tell of a request that has been answered, or whose client has gone away; return the stage that this is."""
         record.code = record.code or request.code or _CLIENT_CLOSED
         stage = _STARTED if record.user is None else Stage.PANIC if record.panicked else _COMPLETE
-        self._ended.append(Telling(record, stage, self._clock.now()))
-        if not self._in_round:
-            self._tell_ended()
+        handling = record.handling
+        COUNTS.levels[handling.level] += 1
+        if stage not in handling.omitted:
+            self._ended.append(Telling(record, stage, self._clock.now()))
+            if not self._in_round:
+                self._tell_ended()
         return stage
 
     def begin_round(self) -> None:
@@ -153,17 +156,10 @@ class Auditing:
             self._tell_ended()
 
     def _tell_ended(self) -> None:
-        ended, self._ended = self._ended, []
-        told = []
-        for event in ended:
-            handling = event.record.handling
-            COUNTS.levels[handling.level] += 1
-            if event.stage not in handling.omitted:
-                told.append(event)
-        if told:
-            self._tell(told)
-            for register in self._registers:
-                register.note(told)
+        told, self._ended = self._ended, []
+        self._tell(told)
+        for register in self._registers:
+            register.note(told)
 
     def _started(self, record: Record) -> None:
         if _STARTED not in record.handling.omitted:

@@ -171,7 +171,7 @@ class Request:
         """Send an answer, with `more` headers besides its own."""
         code, body, headers = response
         self.code = code
-        if self.audit is not None:
+        if self.audit is not None and self.audit.started is not None:
             self.audit.begun(code)
         if self.headers or more:
             headers = (*headers, *self.headers, *more)
@@ -190,7 +190,7 @@ class Request:
     async def begin_stream(self, code: int, headers: Sequence[Header]) -> Stream:
         """Send the head of an answer whose body is a stream."""
         self.code = code
-        if self.audit is not None:
+        if self.audit is not None and self.audit.started is not None:
             self.audit.begun(code)
         return self._exchange.begin(code, ((_ID, self.id), *self.headers, *headers))
 
