@@ -70,7 +70,8 @@ class Watch:
     others do to its own objects needs that for some watch: what it created and a client deleted before its cache saw
     either is no difference that a re-sync would tell.
 
-    With `new_can_wait` the keys of objects that are new are had when it is calm (`WorkQueue.add_when_calm`).
+    With `new_can_wait` the keys of objects that are new are had when no more come in their namespace
+    (`WorkQueue.add_when_calm`).
     """
 
     informer: Informer
@@ -231,7 +232,7 @@ class Controller:
                 if delay > 0:
                     self.queue.add_after(key, delay, (change.revision,))
                 elif new_can_wait and change.type is _ADDED:
-                    self.queue.add_when_calm(key, (change.revision,))
+                    self.queue.add_when_calm(key, key.namespace, (change.revision,))
                 else:
                     self.queue.add(key, (change.revision,))
 

@@ -20,7 +20,7 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import ShutDown
 from ctrlmgr.metrics import Durations, QueueReading, watch_queue
-from ctrlmgr.workqueue.crowd import Crowd
+from ctrlmgr.workqueue.crowd import Crowds
 from ctrlmgr.workqueue.pace import Pace
 from ctrlmgr.workqueue.rate_limiter import RateLimiter, default_rate_limiter
 
@@ -65,7 +65,7 @@ class WorkQueue(Generic[K]):
         self._lock = threading.Lock()
         self._pace = pace
         # What waits until no more like it comes; none of it is in _queue or _dirty, some may be in _processing.
-        self._crowd: Crowd[K] | None = None if pace is None else Crowd(pace)
+        self._crowds: Crowds[K] | None = None if pace is None else Crowds(pace)
         # When an item was last handed out, and last added, one that waited already included: what the pace asks.
         self._handed_out_at = self._added_at = _PAST
         # What a `with` on the lock does at half the price, for the three calls that every item goes through.
@@ -115,23 +115,23 @@ class WorkQueue(Generic[K]):
         finally:
             self._release()
 
-    def add_when_calm(self, item: K, triggers: Iterable[Revision] = ()) -> None:
-        """Add `item` when no more are added this way, if many are; see `crowd`. Without a pace, and alone, at once.
+    def add_when_calm(self, item: K, crowd: Hashable, triggers: Iterable[Revision] = ()) -> None:
+        """Add `item` when no more come to its crowd, if many do (see `crowd`). Without a pace, and alone, at once.
 
         One that is added otherwise meanwhile waits no longer.
         """
-        if self._crowd is None:
+        if self._crowds is None:
             self.add(item, triggers)
             return
         with self._lock:
             if self._shutting_down:
                 return
             now = self._monotonic()
-            if not self._crowd.has_come(now) or item in self._dirty:
+            if not self._crowds.has_come(crowd, now) or item in self._dirty:
                 self._add(item, tuple(triggers))
                 return
-            self._crowd.put(item, now, tuple(triggers))
-            if self._waiting and len(self._crowd) == 1:
+            self._crowds.put(item, crowd, now, tuple(triggers))
+            if self._waiting and len(self._crowds) == 1:
                 self._ready.notify_all()  # none of them knows of a moment yet; from now on each does
 
     def add_after(self, item: K, delay: float, triggers: Iterable[Revision] = ()) -> None:
@@ -225,7 +225,7 @@ class WorkQueue(Generic[K]):
         with self._lock:
             self._shutting_down = True
             self._draining = drain
-            self._drop_crowd()
+            self._drop_crowds()
             self._delayed.clear()
             self._schedule.clear()
             self._ready.notify_all()
@@ -242,7 +242,7 @@ class WorkQueue(Generic[K]):
                 raise RuntimeError(f"{self.name} is still at work")
             self._queue.clear()
             self._dirty.clear()
-            self._drop_crowd()
+            self._drop_crowds()
             self._delayed.clear()
             self._schedule.clear()
             limited, self._limited = self._limited, set()
@@ -261,7 +261,7 @@ class WorkQueue(Generic[K]):
         with self._lock:
             now = self._monotonic()
             return QueueReading(
-                depth=len(self._dirty) + len(self._crowd or ()),
+                depth=len(self._dirty) + len(self._crowds or ()),
                 adds=self._adds,
                 retries=self._retries,
                 queued=self._queued.copy(),
@@ -279,7 +279,7 @@ class WorkQueue(Generic[K]):
             added_at, earlier = known
             self._dirty[item] = (added_at, _merged(earlier, triggers))
             return
-        if self._crowd and (waited := self._crowd.pull(item)):
+        if self._crowds and (waited := self._crowds.pull(item)):
             self._enter(item, waited.since, _merged(waited.triggers, triggers))
         else:
             self._enter(item, now, triggers)
@@ -323,8 +323,8 @@ class WorkQueue(Generic[K]):
 
     def _promote(self, now: float) -> None:
         """Queue what is due, and leave in front of the schedule something that is really waiting."""
-        if self._crowd:
-            for each, waited in self._crowd.leaving(now + _TICK):
+        if self._crowds:
+            for each, waited in self._crowds.leaving(now + _TICK):
                 self._enter(each, waited.since, waited.triggers)
         schedule, delayed = self._schedule, self._delayed
         while schedule:
@@ -361,11 +361,11 @@ class WorkQueue(Generic[K]):
     def _next_moment(self) -> float | None:
         """Return when something that is not queued yet is due; None if nothing waits for a moment."""
         scheduled_at = self._schedule[0][0] if self._schedule else None
-        return _earlier(scheduled_at, self._crowd.next_leaves_at()) if self._crowd else scheduled_at
+        return _earlier(scheduled_at, self._crowds.next_leaves_at()) if self._crowds else scheduled_at
 
-    def _drop_crowd(self) -> None:
-        if self._crowd is not None:
-            self._crowd.clear()
+    def _drop_crowds(self) -> None:
+        if self._crowds is not None:
+            self._crowds.clear()
 
     def _held_until(self) -> float:
         """Return the moment from which on the next of what is queued may be had; it may have passed."""

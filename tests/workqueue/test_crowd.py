@@ -13,6 +13,7 @@ from tests.workqueue.taking import finish_all, take
 
 PACE = Pace(fewest=2, most=10, interval=0.02, lull=0.01, patience=0.1)
 MANY = "abcdef"
+HERE = "a crowd"
 WAITING = ["c", "d", "e", "f"]
 """Those of `MANY` that are not among the first."""
 
@@ -21,13 +22,13 @@ def crowded(clock: FakeClock, items: str = MANY) -> WorkQueue[str]:
     """Return a queue to which items come one after the other."""
     queue: WorkQueue[str] = WorkQueue("crowded", clock=clock, pace=PACE)
     for number, item in enumerate(items):
-        queue.add_when_calm(item, (number + 1,))
+        queue.add_when_calm(item, HERE, (number + 1,))
     return queue
 
 
 def test_without_a_pace_all_are_had_at_once(queue: WorkQueue[str]) -> None:
     for item in MANY:
-        queue.add_when_calm(item)
+        queue.add_when_calm(item, HERE)
     assert finish_all(queue) == list(MANY)
 
 
@@ -43,7 +44,7 @@ def test_the_first_of_a_crowd_are_had_at_once_and_the_others_when_no_more_come(c
 def test_what_comes_with_a_pause_never_waits(clock: FakeClock) -> None:
     queue = crowded(clock, "")
     for item in MANY:
-        queue.add_when_calm(item)
+        queue.add_when_calm(item, HERE)
         assert finish_all(queue) == [item]
         clock.step(PACE.lull)
 
@@ -52,8 +53,21 @@ def test_the_next_crowd_has_its_first_at_once_again(clock: FakeClock) -> None:
     queue = crowded(clock)
     clock.step(PACE.lull)
     finish_all(queue)
-    queue.add_when_calm("z")
+    queue.add_when_calm("z", HERE)
     assert finish_all(queue) == ["z"]
+
+
+def test_no_crowd_waits_for_another(clock: FakeClock) -> None:
+    queue = crowded(clock)
+    finish_all(queue)
+    for number in range(4):
+        clock.step(PACE.lull / 4)
+        queue.add_when_calm(f"there-{number}", "another")
+        finish_all(queue)
+    clock.step(PACE.lull / 2)  # since the last of its first ones, for which the queue holds back what is more than few
+    assert finish_all(queue) == WAITING
+    clock.step(PACE.lull / 2)
+    assert finish_all(queue) == ["there-2", "there-3"]
 
 
 def test_nobody_waits_longer_than_the_patience_while_more_come(clock: FakeClock) -> None:
@@ -62,7 +76,7 @@ def test_nobody_waits_longer_than_the_patience_while_more_come(clock: FakeClock)
     handed_out: list[tuple[str, float]] = []
     for number in range(30):
         clock.step(0.005)
-        queue.add_when_calm(f"more-{number}")
+        queue.add_when_calm(f"more-{number}", HERE)
         handed_out += [(item, round(clock.monotonic(), 3)) for item in finish_all(queue)]
     assert handed_out[:5] == [*((item, 0.1) for item in WAITING), ("more-0", 0.105)]
 
@@ -80,8 +94,8 @@ def test_one_that_is_wanted_now_waits_no_longer_and_is_had_once_for_all(clock: F
 
 def test_what_is_asked_of_one_that_waits_is_answered_together(clock: FakeClock) -> None:
     queue = crowded(clock)
-    queue.add_when_calm("a", (7,))  # among the first: it is queued already
-    queue.add_when_calm("c", (8,))
+    queue.add_when_calm("a", HERE, (7,))  # among the first: it is queued already
+    queue.add_when_calm("c", HERE, (8,))
     assert take(queue).triggers == (1, 7)
     queue.done("a")
     finish_all(queue)
@@ -92,7 +106,7 @@ def test_what_is_asked_of_one_that_waits_is_answered_together(clock: FakeClock) 
 def test_one_that_is_in_work_is_had_again_when_it_is_calm(clock: FakeClock) -> None:
     queue = crowded(clock, "ab")
     held = take(queue)
-    queue.add_when_calm(held.item, (9,))
+    queue.add_when_calm(held.item, HERE, (9,))
     queue.done(held.item)
     assert finish_all(queue) == ["b"]
     clock.step(PACE.lull)
@@ -114,7 +128,7 @@ def test_a_queue_that_is_shut_down_drops_them_and_begins_anew(clock: FakeClock) 
     queue = crowded(clock)
     finish_all(queue)
     queue.shut_down()
-    queue.add_when_calm("z")
+    queue.add_when_calm("z", HERE)
     queue.reopen()
     clock.step(1)
     assert finish_all(queue) == []
@@ -124,7 +138,7 @@ def test_a_worker_that_waits_is_there_when_it_is_calm() -> None:
     queue: WorkQueue[str] = WorkQueue("crowded", clock=SystemClock(), pace=Pace(fewest=1, lull=0.05))
     taken = background(lambda: [take_one(queue) for _ in range(3)])
     for item in "abc":
-        queue.add_when_calm(item)
+        queue.add_when_calm(item, HERE)
     assert taken.result(DEADLINE) == ["a", "b", "c"]
 
 
@@ -167,7 +181,10 @@ def test_every_trigger_is_delivered_once_whatever_comes_when(steps: list[tuple[s
                 queue.done(held.pop(0))
         else:
             wanted.setdefault(what, []).append(number)
-            (queue.add if step == "add" else queue.add_when_calm)(what, (number,))
+            if step == "add":
+                queue.add(what, (number,))
+            else:
+                queue.add_when_calm(what, number % 2, (number,))
     for _ in range(20):
         clock.step(1)
         receive()
