@@ -20,9 +20,9 @@ from ctrlmgr.workqueue import Pace
 A, B = Key("default", "a"), Key("default", "b")
 
 
-def pod(name: str, *, note: str = "") -> Object:
+def pod(name: str, *, note: str = "", namespace: str = "default") -> Object:
     return Object.from_dict(
-        {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name, "namespace": "default"}, "note": note}
+        {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name, "namespace": namespace}, "note": note}
     )
 
 

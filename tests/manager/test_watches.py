@@ -39,6 +39,19 @@ def test_what_is_new_waits_for_a_pause_where_the_watch_says_so_and_what_changes_
     assert reconciler.keys == [*keys[:2], keys[3], keys[2]]
 
 
+def test_what_is_new_waits_for_nothing_that_comes_to_another_namespace() -> None:
+    reconciler = Scripted()
+    stage = Stage(reconciler, new_can_wait=True, pace=Pace(fewest=2))
+    stage.informers.sync()
+    here = [stage.client.create(pod(name)) for name in "abc"]
+    there = stage.client.create(pod("d", namespace="there"))
+    stage.clock.step(Pace().interval)
+    stage.process_all()
+    stage.clock.step(Pace().interval)
+    stage.process_all()
+    assert reconciler.keys == [here[0].key, here[1].key, there.key]
+
+
 @pytest.mark.parametrize(("after_sync", "looked_at"), [(False, []), (True, [A, B])])
 def test_a_resync_has_everything_looked_at_if_the_watch_says_so(after_sync: bool, looked_at: list[Key]) -> None:
     reconciler = Scripted()
