@@ -9,7 +9,7 @@ Guarantees:
 - **Drainable.** `shut_down` ends the workers once the queue is empty, and can wait for what they hold.
 
 `queue` is dedupe, delays and delivery; `rate_limiter` is how long a failed item waits, `pace` whether items wait for
-others while a queue is busy.
+others while a queue is busy, `crowd` what waits until no more like it come.
 """
 
 from ctrlmgr.workqueue.pace import Pace
