@@ -208,7 +208,7 @@ class Record(msgspec.Struct, gc=False):
             self.response_object = self._kept(body)
 
     def begun(self, code: int) -> None:
-        """Note that the answer begins to be sent."""
+        """Note that the answer begins to be sent, if anyone is to be told: there is `started`."""
         self.code = code
         if self.started is not None:
             started, self.started = self.started, None

@@ -10,6 +10,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES, Key
 from ctrlmgr.controllers.endpoints.controller import LEADER, MAX_RETRIES
 from ctrlmgr.testing.builders import a_namespace, a_pod, a_service, endpoints
+from ctrlmgr.workqueue import Pace
 from tests.controllers.endpoints.cluster import Cluster, types
 from tests.controllers.log_cluster import WEB
 
@@ -19,6 +20,17 @@ def test_a_new_service_gets_its_endpoints() -> None:
     cluster.put(a_pod(), a_service())
     assert types(cluster.settle()) == ["ADDED"]
     assert cluster.ready() == ["10.0.0.1"]
+
+
+def test_of_many_new_services_the_last_wait_for_a_pause() -> None:
+    cluster = Cluster()
+    written = []
+    for number in range(Pace().fewest + 2):
+        cluster.put(a_service(f"s-{number}"))
+        written += cluster.settle()
+    assert types(written) == ["ADDED"] * Pace().fewest
+    cluster.clock.step(Pace().lull)
+    assert types(cluster.settle()) == ["ADDED"] * 2
 
 
 def test_what_is_there_at_the_start_is_looked_at() -> None:
