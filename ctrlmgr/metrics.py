@@ -1,11 +1,11 @@
 """The metrics that ctrlmgr exports.
 
-Some are declared where they are counted: `admission.times`, `controllers.workloads.metrics`, `informer.quarantine`.
+Some are declared where they are counted: `admission.times`, `controllers.workloads.metrics`, `informer.quarantine`,
+`manager.counts`.
 
 Guarantees:
 - Names, labels and buckets are those of client-go (`util/workqueue/metrics.go`, `component-base` for the
-  registration), controller-runtime (`pkg/internal/controller/metrics`) and kube-apiserver
-  (`apiserver/pkg/endpoints/metrics`), so dashboards made for them work.
+  registration) and kube-apiserver (`apiserver/pkg/endpoints/metrics`), so dashboards made for them work.
 - A queue pays for its metrics with plain arithmetic under the lock it holds anyway: it keeps a few numbers, and
   the families are put together at a scrape. Nothing ticks; what is unfinished is measured at that moment.
 - A queue that is gone takes its series with it; queues of one name are reported as one.
@@ -38,7 +38,6 @@ __all__ = [
     "MeasuredQueue",
     "PodDeletionMetrics",
     "QueueReading",
-    "ReconcileMetrics",
     "RepairMetrics",
     "RequestMetrics",
     "WatchMetrics",
@@ -52,10 +51,6 @@ _QUEUE_BUCKETS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 """Upper bounds in seconds: client-go's ExponentialBuckets(10e-9, 10, 10)."""
 
 # fmt: off
-_RECONCILE_BUCKETS = (
-    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
-    1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
-)
 _REQUEST_BUCKETS = (
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
 )
@@ -205,50 +200,6 @@ def watch_queue(queue: MeasuredQueue) -> None:
 def queue_readings() -> dict[str, QueueReading]:
     """Return the numbers of every queue that is alive, by name."""
     return _work_queues.read()
-
-
-_reconciles = Counter(
-    "controller_runtime_reconcile", "Total number of reconciliations per controller", ["controller", "result"]
-)
-_errors = Counter(
-    "controller_runtime_reconcile_errors", "Total number of reconciliation errors per controller", ["controller"]
-)
-_terminal_errors = Counter(
-    "controller_runtime_terminal_reconcile_errors",
-    "Total number of terminal reconciliation errors per controller",
-    ["controller"],
-)
-_panics = Counter(
-    "controller_runtime_reconcile_panics", "Total number of reconciliation panics per controller", ["controller"]
-)
-_seconds = Histogram(
-    "controller_runtime_reconcile_time_seconds",
-    "Length of time per reconciliation per controller",
-    ["controller"],
-    buckets=_RECONCILE_BUCKETS,
-)
-_max_concurrent = Gauge(
-    "controller_runtime_max_concurrent_reconciles",
-    "Maximum number of concurrent reconciles per controller",
-    ["controller"],
-)
-_active = Gauge("controller_runtime_active_workers", "Number of currently used workers per controller", ["controller"])
-
-
-class ReconcileMetrics:
-    """controller-runtime's `controller_runtime_*` for one controller; every series exists from the start, at 0."""
-
-    def __init__(self, controller: str, *, workers: int) -> None:
-        """Take the controller's name and the number of its workers."""
-        self.success = _reconciles.labels(controller, "success")
-        self.requeue_after = _reconciles.labels(controller, "requeue_after")
-        self.error = _reconciles.labels(controller, "error")
-        self.errors = _errors.labels(controller)
-        self.terminal_errors = _terminal_errors.labels(controller)
-        self.panics = _panics.labels(controller)
-        self.seconds = _seconds.labels(controller)
-        self.active_workers = _active.labels(controller)
-        _max_concurrent.labels(controller).set(workers)
 
 
 _ROUTE = ["verb", "group", "version", "resource", "subresource", "scope"]

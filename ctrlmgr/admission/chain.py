@@ -12,7 +12,7 @@ Guarantees:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -24,6 +24,9 @@ from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.strategy import State
 from ctrlmgr.errors import ApiError
+
+_LOOKS: Final = 1024
+"""How many namespaces a kind of write remembers what has something to do in, of all views together."""
 
 
 class _Link(NamedTuple):
@@ -60,8 +63,6 @@ class _Steps(NamedTuple):
 class _Look(msgspec.Struct):
     """What has something to do in a namespace, as of a view's revision."""
 
-    view: State
-    namespace: str
     revision: Revision
     changed_at: Revision
     """That of what may be registered."""
@@ -78,7 +79,8 @@ class _Route:
         self._registrations = tuple(dict.fromkeys(each for each in wanted if each is not None))
         self._registered = tuple(dict.fromkeys(each.resource for each in self._registrations))
         self._by: dict[tuple[Registration, ...], _Steps] = {}
-        self._last: _Look | None = None
+        # By view and namespace. Threads with views of their own share it: an entry of a dictionary changes at once.
+        self._looks: dict[tuple[State, str], _Look] = {}
 
     def awake(self, attributes: Attributes) -> _Steps:
         """Return the hooks that have something to do: what they go by is there.
@@ -88,15 +90,18 @@ class _Route:
         if not self._registrations:
             return self.steps
         view, namespace = attributes.view, attributes.namespace
-        revision, last = view.revision, self._last
-        if last is not None and last.view is view and last.namespace == namespace:
-            if last.revision == revision:
-                return last.steps
-            if last.changed_at == view.changed_at(self._registered):
-                last.revision = revision
-                return last.steps
+        revision, look = view.revision, self._looks.get((view, namespace))
+        if look is not None:
+            if look.revision == revision:
+                return look.steps
+            if look.changed_at == view.changed_at(self._registered):
+                look.revision = revision
+                return look.steps
+        if len(self._looks) >= _LOOKS:
+            self._looks.clear()
+        changed_at = view.changed_at(self._registered)  # asked for first: what comes meanwhile is looked for again
         steps = self._steps(view, namespace)
-        self._last = _Look(view, namespace, revision, view.changed_at(self._registered), steps)
+        self._looks[view, namespace] = _Look(revision, changed_at, steps)
         return steps
 
     def _steps(self, view: State, namespace: str) -> _Steps:

@@ -28,8 +28,9 @@ class InformerState:
         return self.informers.revision
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision:
-        """Return `revision`: informers do not tell when they last changed."""
-        return self.revision
+        """Return the revision of the last change of any of these; `revision` if not all of them are in the caches."""
+        changed = self.informers.changed_at(resources)
+        return self.revision if changed is None else changed
 
     def get(self, resource: Resource, key: Key) -> Object | None:
         """Return one object, None if there is none."""
@@ -40,7 +41,7 @@ class InformerState:
         """Return the objects of one namespace (None: of all), by key."""
         lister = self.informers.lister(resource)
         if lister is not None:
-            return sorted(lister.list(namespace), key=lambda obj: obj.key)
+            return lister.list(namespace)
         return self._log.snapshot(resource, namespace=namespace).objects
 
 

@@ -107,7 +107,7 @@ class Context:
     is_quiet: bool = False
     """Whether `validate` has seen that there is nothing to warn of."""
     spec: Part | None = None
-    """Where `validate` has seen a spec that it may know how to write."""
+    """What the strategy knows of a new object's spec: how it is written, perhaps."""
 
 
 class Strategy:
@@ -124,6 +124,8 @@ class Strategy:
     sets it for every kind with a status subresource."""
     returns_deleted = False
     """Whether an immediate DELETE answers with the object instead of a `Status`."""
+    defaults_by_name = False
+    """Whether what `default` fills in depends on how the object is called."""
     dearness = 1
     """How many times as long as usual it takes to check an object of so many bytes."""
     own_preconditions = False

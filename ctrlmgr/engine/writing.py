@@ -150,12 +150,20 @@ class WriteEngine:
         return self._create(self.request(target, options, requester), body)
 
     def _create(self, request: Request, body: Body) -> Operation[Answer]:
+        likeness = request.plan.likeness(body, request.manager, request.target.namespace)
+        if likeness is not None and (draft := likeness.draft) is not None:
+            request.size, name = len(body.data), likeness.name
+
+            def again() -> Operation[Decision]:
+                return create(request, draft.named(name, request.now), draft=draft)
+
+            return (yield from settle(request, again, limit=NAME_ATTEMPTS))
         bodies = _Bodies(request, body)
         yield from bodies.read()
 
         def attempt() -> Operation[Decision]:
             fields = yield from request.worked(bodies.take)
-            return (yield from create(request, fields))
+            return (yield from create(request, fields, likeness=likeness))
 
         return (yield from settle(request, attempt, limit=NAME_ATTEMPTS))
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import structlog
@@ -89,6 +89,7 @@ class Informer:
         self._quarantine = quarantine
         self._names: dict[Handler | SyncHandler, str] = {}  # of those that may be taken out
         self._synced = False
+        self._changed_at: Revision = 0  # set once the store has it: what was listed before it may lack the change
 
     @property
     def lister(self) -> Lister:
@@ -142,11 +143,13 @@ class Informer:
 
     def _put(self, key: Key, new: Object | None, revision: Revision) -> Change | None:
         old = self._store.apply(key, new)
+        self._changed_at = revision
         return _change(old, new, revision) if self._handlers else None
 
     def _replace(self, snapshot: Snapshot) -> Iterator[Change]:
         """Put a snapshot into the store at once; what it changed is worked out as the result is walked."""
         before, after = self._store.replace(snapshot.objects)
+        self._changed_at = snapshot.revision
         return _differences(before, after, snapshot.revision)
 
     def _tell(self, change: Change) -> None:
@@ -258,6 +261,19 @@ class Informers:
         """Return the store of a resource if there is an informer of it that has synced; any thread may ask."""
         informer = self._informers.get(resource)
         return informer.lister if informer is not None and informer.has_synced else None
+
+    def changed_at(self, resources: Iterable[Resource]) -> Revision | None:
+        """Return the revision of the last change, or sync, of any of these; None if not all have synced.
+
+        Any thread may ask, before it lists what it wants to know again once that has changed.
+        """
+        informers, newest = self._informers, 0
+        for resource in resources:
+            informer = informers.get(resource)
+            if informer is None or not informer._synced:
+                return None
+            newest = max(newest, informer._changed_at)
+        return newest
 
     def reach(self, revision: Revision, patience: float) -> bool:
         """Return whether the stores come to hold `revision` within `patience` seconds; any thread but ours may wait."""

@@ -44,7 +44,9 @@ class _Index:
 
     def difference(self, old: Object | None, new: Object | None) -> tuple[Collection[Hashable], Collection[Hashable]]:
         """Return the values only `old` has and those only `new` has; both may be absent."""
-        before = self.values(old) if old is not None else ()
+        if old is None:
+            return (), tuple(self.values(new)) if new is not None else ()
+        before = self.values(old)
         after = self.values(new) if new is not None else ()
         if before == after:  # what most changes leave as it is; two generators are never equal
             return (), ()

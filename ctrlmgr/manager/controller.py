@@ -26,7 +26,7 @@ from random import Random
 from typing import Any
 
 import structlog
-from structlog.contextvars import bound_contextvars
+from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from ctrlmgr import threads
 from ctrlmgr.api.resource import Key, Revision
@@ -46,8 +46,8 @@ from ctrlmgr.errors import (
 )
 from ctrlmgr.eventlog import Cause, EventLog, EventType, Outcome
 from ctrlmgr.informer import Change, Informer
+from ctrlmgr.manager.counts import reconciles
 from ctrlmgr.manager.reconcile import C, Reconciler, Result, StartsWith
-from ctrlmgr.metrics import ReconcileMetrics
 from ctrlmgr.workqueue import Delivery, Pace, RateLimiter, WorkQueue
 
 log = structlog.get_logger(__name__)
@@ -132,7 +132,7 @@ class Controller:
         # What asked for a key while the cache was behind: whichever delivery comes next answers it. The queue would
         # keep it for the moment of the delay, and a delivery before that would not name it.
         self._unanswered: dict[Key, tuple[Revision, ...]] = {}
-        self._metrics = ReconcileMetrics(name, workers=workers)
+        self._counts = reconciles(name, workers=workers)
         self._watches: list[Watch] = []
         # Set and read on the informers' thread, but for the first time.
         self._stands_by = False
@@ -211,13 +211,14 @@ class Controller:
             return False
         if delivery is None:
             return False
+        self._counts.begin()
+        key = str(delivery.item)
+        bound = bind_contextvars(**self._labels, key=key, attempt=delivery.attempt)
         try:
-            with (
-                self._metrics.active_workers.track_inprogress(),
-                bound_contextvars(**self._labels, key=str(delivery.item), attempt=delivery.attempt),
-            ):
-                self._process(delivery)
+            self._process(delivery, key)
         finally:
+            reset_contextvars(**bound)
+            self._counts.end()
             self.queue.done(delivery.item)
         return True
 
@@ -248,21 +249,20 @@ class Controller:
 
         return on_sync
 
-    def _process(self, delivery: Delivery[Key]) -> None:
+    def _process(self, delivery: Delivery[Key], key: str) -> None:
         if self._seen is not None and not self._shows_own_writes(delivery.item, self._seen()):
             self._unanswered[delivery.item] = self._with_unanswered(delivery).triggers
             self.queue.add_after(delivery.item, _BEHIND)
             return
         delivery = self._with_unanswered(delivery)
-        cause = self._cause(delivery)
+        cause = self._cause(delivery, key)
         client = self._client.for_reconcile(cause)
         began = self._clock.monotonic()
-        outcome = self._reconcile(delivery, client)
+        result, message = self._reconcile(delivery, client)
         duration = self._clock.monotonic() - began
-        self._metrics.seconds.observe(duration)
+        self._counts.ended(result, duration)
         if client.wrote:
             # A reconcile that appended nothing has no row in the log to finish.
-            result, message = outcome
             if changed_by := client.changed_by:
                 message = message or f"changed on its way by {', '.join(changed_by)}"
             self._log.finish(cause.id, Outcome(round(duration * 1_000_000), result, message))
@@ -292,11 +292,11 @@ class Controller:
         newest = self._log.peek()
         return self._log.head().revision if newest is None else newest
 
-    def _cause(self, delivery: Delivery[Key]) -> Cause:
+    def _cause(self, delivery: Delivery[Key], key: str) -> Cause:
         return Cause(
             id=self._random.getrandbits(63) or 1,
             controller=self.name,
-            key=str(delivery.item),
+            key=key,
             attempt=delivery.attempt,
             started_at=self._clock.now(),
             triggers=delivery.triggers,
@@ -323,18 +323,13 @@ class Controller:
     def _succeed(self, delivery: Delivery[Key], result: Result, unanswered: Sequence[Revision]) -> str:
         self.queue.forget(delivery.item)
         if result.requeue_after is None:
-            self._metrics.success.inc()
             log.debug("reconciled")
             return "ok"
-        self._metrics.requeue_after.inc()
         self.queue.add_after(delivery.item, result.requeue_after, unanswered)
         log.debug("reconciled", requeue_after=result.requeue_after)
         return "requeued"
 
     def _give_up(self, delivery: Delivery[Key], error: TerminalError) -> None:
-        self._metrics.error.inc()
-        self._metrics.errors.inc()
-        self._metrics.terminal_errors.inc()
         self.queue.forget(delivery.item)
         log.error("reconcile failed for good", error=str(error))
 
@@ -347,10 +342,8 @@ class Controller:
         A key that is dropped is not lost: its next change enqueues it anew (as in Kubernetes' endpoints
         controller, whose maxRetries is 15).
         """
-        self._metrics.error.inc()
-        self._metrics.errors.inc()
         if not isinstance(error, CtrlmgrError):
-            self._metrics.panics.inc()
+            self._counts.panicked()
         drop = self._max_retries is not None and delivery.attempt > self._max_retries
         if _is_part_of_the_job(error):
             log.info("reconcile failed", error=_summary(error), dropped=drop)

@@ -125,9 +125,10 @@ class Graph:
         if new is None:
             return
         is_same = old is not None and old.uid == new.uid
-        known = {each.uid for each in references(old)} if old is not None and is_same else set()
-        yield from self._astray(new, [each for each in references(new) if each.uid not in known])
-        if new.namespace and not is_same:
+        if owners := references(new):
+            known = {each.uid for each in references(old)} if old is not None and is_same else set()
+            yield from self._astray(new, [each for each in owners if each.uid not in known])
+        if new.namespace and not is_same and new.uid in self._dependents:
             for item in self.dependents(new.uid):
                 dependent = self.get(item)
                 if dependent is not None:

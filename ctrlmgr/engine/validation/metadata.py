@@ -74,12 +74,17 @@ def validate_metadata(
     name_check: names.NameCheck,
     path: Path = METADATA,
     any_finalizer: bool = False,
+    checked: bool = False,
 ) -> list[FieldError]:
     """Return what is wrong with an object's metadata as such; its name must have been generated already.
 
     `any_finalizer` allows finalizers that are neither `domain/name` nor Kubernetes' own (`Strategy.any_finalizer`).
+    `checked` says that all but names has been looked at before.
     """
-    errors = _validate_identity(metadata, namespaced, name_check, path) + _validate_collections(metadata, path)
+    errors = _validate_identity(metadata, namespaced, name_check, path)
+    if checked:
+        return errors
+    errors += _validate_collections(metadata, path)
     if not any_finalizer:
         errors += _known_finalizers(metadata, path)
     return errors

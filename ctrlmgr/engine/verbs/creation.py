@@ -18,6 +18,7 @@ from ctrlmgr.engine.refusals import already_exists, no_free_name
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation.metadata import validate_metadata
 from ctrlmgr.engine.verbs.attempts import Decision
+from ctrlmgr.engine.verbs.drafts import Draft, Likeness
 from ctrlmgr.engine.verbs.owners import deduplicate_owners
 from ctrlmgr.engine.verbs.place import check_namespace
 from ctrlmgr.engine.verbs.request import Request
@@ -30,10 +31,18 @@ NAME_ATTEMPTS = 8
 _SYSTEM = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
 
-def create(request: Request, fields: Unstructured, *, managed: bool = False) -> Operation[Decision]:
+def create(
+    request: Request,
+    fields: Unstructured,
+    *,
+    managed: bool = False,
+    draft: Draft | None = None,
+    likeness: Likeness | None = None,
+) -> Operation[Decision]:
     """Decide on adding an object; `fields`, as decoded, is used up.
 
-    `managed` says that its managed fields are in it already, as after an apply.
+    `managed` says that its managed fields are in it already, as after an apply. `draft` is what it was made from, with
+    defaults and managed fields; without one, what it becomes is remembered under its `likeness`, if it has one.
     """
     plan = request.plan
     ctx = request.context()
@@ -42,8 +51,11 @@ def create(request: Request, fields: Unstructured, *, managed: bool = False) -> 
         metadata.pop(name, None)
     check_namespace(request, metadata)
     deduplicate_owners(metadata, ctx.warnings)
-    given = fields
-    fields = yield from request.worked(lambda: _complete(request, given, managed=managed))
+    if draft is None:
+        given = fields
+        fields = yield from request.worked(lambda: _complete(request, given, managed=managed))
+        if likeness is not None and request.plan.drafts is not None and not request.told(ctx):
+            draft = request.plan.drafts.learn(likeness, fields, request.now)
     attributes = request.attributes(ctx, Verb.CREATE, fields)
     yield from request.admission.admit(attributes)
     fields = attributes.fields
@@ -55,7 +67,7 @@ def create(request: Request, fields: Unstructured, *, managed: bool = False) -> 
     if generated:
         metadata["name"] = _free_name(request, metadata)
     _prepare(ctx, fields)
-    yield from request.worked(lambda: _validate(ctx, fields))
+    yield from request.worked(lambda: _validate(ctx, fields, draft))
     plan.strategy.canonicalize(fields)
     attributes.name = metadata.get("name") or ""
     yield from request.admission.validate(attributes)
@@ -87,8 +99,9 @@ def _prepare(ctx: Context, fields: Unstructured) -> None:
         fields["metadata"]["generation"] = 1
 
 
-def _validate(ctx: Context, fields: Unstructured) -> None:
+def _validate(ctx: Context, fields: Unstructured, draft: Draft | None) -> None:
     kind, strategy, metadata = ctx.kind, ctx.kind.strategy, fields["metadata"]
+    is_right = draft is not None and draft.is_right(metadata)
 
     def find() -> list[FieldError]:
         errors = validate_metadata(
@@ -96,11 +109,14 @@ def _validate(ctx: Context, fields: Unstructured) -> None:
             namespaced=kind.namespaced,
             name_check=strategy.name_check,
             any_finalizer=strategy.any_finalizer,
+            checked=is_right,
         )
         return errors + strategy.validate(ctx, fields)
 
     if errors := errors_of(find):
         raise refuse(fields["kind"], kind.resource.group, metadata.get("name", ""), errors)
+    if draft is not None and not is_right:
+        draft.found_right(metadata)
     ctx.warnings += strategy.warnings(ctx, fields, None)
 
 

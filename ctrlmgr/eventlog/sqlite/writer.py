@@ -299,8 +299,13 @@ class SQLiteWriter:
     def _insert(self, table: str, values: Sequence[Any], conflict: str = "") -> None:
         """Insert rows given as all their values in one list."""
         columns = table.count(",") + 1
+        every = len(values) // columns
+        if every <= _USUAL:
+            if every:
+                self._connection.execute(_insert_statement(table, columns, every, conflict), values)
+            return
         at = 0
-        for rows in _runs(len(values) // columns):
+        for rows in _runs(every):
             self._connection.execute(
                 _insert_statement(table, columns, rows, conflict), values[at : at + rows * columns]
             )

@@ -46,6 +46,7 @@ class NamespaceStrategy(Strategy):
     returns_deleted = True
     name_check = staticmethod(names.label_name)
     own_preconditions = True
+    defaults_by_name = True
     fields = ("status.phase",)
 
     def default(self, obj: Unstructured) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
@@ -128,3 +130,36 @@ def test_what_changes_nothing_is_not_written_for_its_marks() -> None:
 def test_what_is_no_api_kind_has_no_marks() -> None:
     claim = Object(Resource("internal.ctrlmgr.io", "nodeports"), b'{"kind":"NodePort","metadata":{"name":"1"}}')
     assert FieldMarks(builtin_kinds()).marked(None, claim, "2026-01-01T00:00:00Z") is claim
+
+
+TEXTS = st.sampled_from(["a", "b/c", "x.example.com/y"])
+UIDS = st.sampled_from(["0b1c2d3e-0001", "0b1c2d3e-0002", "kube-controller-manager", "Update", 'q"uote', ""])
+OWNERS = st.lists(st.builds(lambda uid: {**OWNER, "uid": uid}, UIDS), max_size=2, unique_by=lambda each: each["uid"])
+METADATA = st.fixed_dictionaries(
+    {"name": st.sampled_from(["web", "kube-controller-manager"]), "namespace": st.just("shop")},
+    optional={
+        "generateName": st.just("web-"),
+        "labels": st.dictionaries(TEXTS, TEXTS),
+        "annotations": st.dictionaries(TEXTS, st.sampled_from(["", "2026-01-01T00:00:01Z"])),
+        "ownerReferences": OWNERS,
+        "finalizers": st.lists(TEXTS, unique=True),
+    },
+)
+SLICES = st.fixed_dictionaries(
+    {"metadata": METADATA, "addressType": st.sampled_from(["IPv4", "FQDN"])},
+    optional={
+        "endpoints": st.sampled_from([None, [], [{"addresses": ["10.0.0.1"]}]]),
+        "ports": st.sampled_from([None, [], [{"port": 80}]]),
+    },
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(SLICES, st.integers(0, 59)), max_size=12))
+def test_what_was_said_of_another_is_what_would_be_said_of_this_one(made: list[tuple[Fields, int]]) -> None:
+    kinds = builtin_kinds()
+    knowing = FieldMarks(kinds)
+    for fields, second in made:
+        new, now = Object.from_dict({**SLICE, **fields}), f"2026-01-01T00:00:{second:02}Z"
+        said = [knowing.marked(None, new, now).body for _ in range(3)]  # the third time it is known
+        assert said == [FieldMarks(kinds).marked(None, new, now).body] * 3

@@ -30,12 +30,14 @@ _encode = msgspec.json.Encoder().encode
 class Sight:
     """What is known of all pods that look alike."""
 
-    __slots__ = ("is_sound", "spec")
+    __slots__ = ("is_sound", "quality", "spec")
 
     def __init__(self) -> None:
         """Know nothing yet."""
         self.is_sound = False
         """Whether such a pod was found to be without errors, and nothing to warn of."""
+        self.quality = ""
+        """Its quality of service, empty while that is not known."""
         self.spec: Sequence[bytes] | None = None
         """How its spec is stored: what stands between the names of the token's volume."""
 

@@ -25,7 +25,7 @@ from ctrlmgr.kinds.core.pod.defaults import default_pod
 from ctrlmgr.kinds.core.pod.resize import keep_all_but_resources, validate_resize
 from ctrlmgr.kinds.core.pod.resources import quality_of_service
 from ctrlmgr.kinds.core.pod.scheduling import merge_label_keys
-from ctrlmgr.kinds.core.pod.sound import sight_of
+from ctrlmgr.kinds.core.pod.sound import Seen, sight_of
 from ctrlmgr.kinds.core.pod.status import prepare_status, validate_status_update
 from ctrlmgr.kinds.core.pod.update import (
     keep_all_but_ephemeral,
@@ -100,16 +100,23 @@ class PodStrategy(Strategy):
         default_pod(obj)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Give it its first status."""
+        """Give it its first status, and see what is known of pods that look like it."""
         spec = obj["spec"]
-        status: dict[str, Any] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
-        if spec.get("schedulingGates"):
-            set_condition(status, ctx.now, "PodScheduled", "False", "SchedulingGated", _GATED)
-        obj["status"] = status
         if spec.get("affinity") or spec.get("topologySpreadConstraints"):
             merge_label_keys(obj)
         if metadata_of(obj).get("annotations"):
             ctx.warnings += apply_apparmor_annotations(obj)
+        seen = sight_of(obj)
+        ctx.spec = seen
+        quality = seen.sight.quality if seen is not None else ""
+        if not quality:
+            quality = quality_of_service(spec)
+            if seen is not None:
+                seen.sight.quality = quality
+        status: dict[str, Any] = {"phase": "Pending", "qosClass": quality}
+        if spec.get("schedulingGates"):
+            set_condition(status, ctx.now, "PodScheduled", "False", "SchedulingGated", _GATED)
+        obj["status"] = status
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
         """Keep what the subresource written to does not change."""
@@ -120,8 +127,7 @@ class PodStrategy(Strategy):
         """Check spec and annotations, unless only the status is written."""
         if ctx.subresource == "status":
             return []
-        seen = sight_of(obj) if ctx.old is None else None
-        ctx.spec = seen
+        seen = ctx.spec if isinstance(ctx.spec, Seen) else None
         if seen is not None and seen.sight.is_sound:
             ctx.is_quiet = True
             return []

@@ -1,0 +1,141 @@
+"""New objects as admission first sees them, decoded and with defaults: known for bodies that come again.
+
+What a template makes is the same again and again but for its name. So the second body that differs from one before in
+nothing but `metadata.name` is neither decoded against its schema nor given defaults: it becomes what the first became.
+
+Guarantees:
+- A body is taken for the same only if all its other bytes are, and its manager and namespace. The name is known to be
+  the object's: it stands once in the body, which has no escapes, and is what decoding found.
+- Nothing is remembered that was warned of, whose defaults depend on its name, or that comes once (`Returning`). What is
+  remembered is bounded in bytes.
+- Each caller has an object of its own, to be used up; entries of managed fields share what they own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from ctrlmgr.api.remembered import Returning
+from ctrlmgr.api.unstructured import Unstructured
+
+_ENTRIES: Final = 64
+"""How many are remembered of a kind."""
+_LONGEST: Final = 8 * 1024
+"""Bytes of the longest body that is remembered."""
+_METADATA, _NAME = b'"metadata":', b'"name":'
+_is_name = re.compile(rb'[ ]?"([a-z0-9][a-z0-9.-]{0,252})"').match
+_ABSENT: Final = b"\0"  # which stands in no JSON
+_COLLECTIONS: Final = ("labels", "annotations", "ownerReferences", "finalizers")
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+_returns = Returning()
+
+
+class _Key(NamedTuple):
+    """What is the same of all bodies that are alike."""
+
+    manager: str
+    namespace: str
+    rest: bytes
+
+
+class Draft:
+    """What a body became; shared by all that are like it."""
+
+    __slots__ = ("_body", "_entry", "_right")
+
+    def __init__(self, fields: Unstructured) -> None:
+        """Take an object with one entry of managed fields, its name taken away."""
+        metadata = fields["metadata"]
+        self._entry = metadata["managedFields"][0]
+        self._body = _encode({**fields, "metadata": {**metadata, "name": "", "managedFields": None}})
+        self._right: Sequence[Any] | None = None
+
+    def named(self, name: str, now: str) -> Unstructured:
+        """Return it under a name, written at `now`, RFC 3339."""
+        fields = _decode(self._body)
+        metadata = fields["metadata"]
+        metadata["name"] = name
+        metadata["managedFields"] = [{**self._entry, "time": now}]
+        return fields
+
+    def is_right(self, metadata: Mapping[str, Any]) -> bool:
+        """Whether metadata, but for its name, is as it was when it was found to be right."""
+        right = self._right
+        return right is not None and right == _collections(metadata)
+
+    def found_right(self, metadata: Mapping[str, Any]) -> None:
+        """Hear that nothing is wrong with metadata that was made from it."""
+        self._right = deepcopy(_collections(metadata))
+
+
+def _collections(metadata: Mapping[str, Any]) -> Sequence[Any]:
+    managed = metadata.get("managedFields") or []
+    return [
+        *map(metadata.get, _COLLECTIONS),
+        *[(each.get("manager"), each.get("subresource"), each.get("operation")) for each in managed],
+    ]
+
+
+class Likeness:
+    """A body of which the name has been cut out: what it is recognized by."""
+
+    __slots__ = ("draft", "key", "name")
+
+    def __init__(self, name: str, key: _Key, draft: Draft | None) -> None:
+        """Take what stands in the place of a name, all else, and what another such body became, if that is known."""
+        self.name = name
+        self.key = key
+        self.draft = draft
+
+
+class Drafts:
+    """The drafts of one kind; any thread may ask, as an entry of a dictionary changes at once."""
+
+    def __init__(self) -> None:
+        """Know none."""
+        self._known: dict[_Key, Draft] = {}
+
+    def likeness(self, body: bytes, manager: str, namespace: str) -> Likeness | None:
+        """Recognize a body that `manager` sends to a namespace; None for one that cannot be."""
+        if len(body) > _LONGEST:
+            return None
+        at = body.find(_NAME, body.find(_METADATA)) + len(_NAME)
+        found = _is_name(body, at)
+        if found is None:
+            return None
+        key = _Key(manager, namespace, b"".join((body[: found.start(1)], _ABSENT, body[found.end(1) :])))
+        return Likeness(found[1].decode(), key, self._known.get(key))
+
+    def learn(self, likeness: Likeness, fields: Unstructured, now: str) -> Draft | None:
+        """Hear what a body has become that nothing was wrong with; return what is remembered of it."""
+        if not _returns(likeness.key) or not _is_all_there_is(likeness, fields, now):
+            return None
+        draft = Draft(fields)
+        if draft.named(likeness.name, now) != fields:
+            return None
+        if len(self._known) >= _ENTRIES:
+            self._known.clear()
+        self._known[likeness.key] = draft
+        return draft
+
+
+def _is_all_there_is(likeness: Likeness, fields: Unstructured, now: str) -> bool:
+    """Whether what was cut out is the object's name, which stands nowhere else, neither sent nor by default."""
+    metadata, rest = fields["metadata"], likeness.key.rest
+    quoted = f'"{likeness.name}"'.encode()
+    managed = metadata.get("managedFields") or []
+    return (
+        metadata.get("name") == likeness.name
+        and b"\\" not in rest
+        and quoted not in rest
+        and len(managed) == 1
+        and managed[0].get("time") == now
+        and _encode(fields).count(quoted) == 1
+    )

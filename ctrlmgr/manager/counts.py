@@ -1,0 +1,128 @@
+"""controller-runtime's `controller_runtime_*`: how many reconciles, how they ended, how long they took.
+
+Guarantees: names, labels and buckets are those of `pkg/internal/controller/metrics`; every series of a controller is
+there from the start, at 0, and never goes down, whichever of its workers is gone. A reconcile is counted by a few
+additions; the families are put together at a scrape.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from ctrlmgr.metrics import REGISTRY, at_or_below
+
+# fmt: off
+_BUCKETS: Final = (
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
+    1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
+)
+# fmt: on
+_RESULTS: Final = {"success": ("ok",), "requeue_after": ("requeued",), "error": ("error", "terminal")}
+"""What controller-runtime calls each result of an `Outcome`."""
+
+
+class Reconciles:
+    """The reconciles of all controllers of one name; any thread may count and read."""
+
+    def __init__(self) -> None:
+        """Start at 0."""
+        self.lock = threading.Lock()
+        # All below is guarded by the lock.
+        self.workers = 0
+        """How many there may be at once."""
+        self.active = 0
+        """How many are under way."""
+        self.panics = 0
+        """How many ended in an error that is not one of ours."""
+        self.results = {result: 0 for results in _RESULTS.values() for result in results}
+        # counts[i] reconciles fell into bucket i alone; the last one holds what is beyond every bound.
+        self.counts = [0] * (len(_BUCKETS) + 1)
+        self.seconds = 0.0
+
+    def begin(self) -> None:
+        """Count one that begins."""
+        with self.lock:
+            self.active += 1
+
+    def end(self) -> None:
+        """Count one that is over, whatever became of it."""
+        with self.lock:
+            self.active -= 1
+
+    def ended(self, result: str, seconds: float) -> None:
+        """Count one that ended with the `result` of an `Outcome` after `seconds`."""
+        with self.lock:
+            self.results[result] += 1
+            self.counts[bisect_left(_BUCKETS, seconds)] += 1
+            self.seconds += seconds
+
+    def panicked(self) -> None:
+        """Count an error that is not one of ours; `ended` counts it as an error."""
+        with self.lock:
+            self.panics += 1
+
+
+class _Controllers(Collector):
+    """The same of every controller, by name."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reconciles: dict[str, Reconciles] = {}  # guarded by _lock, because scrapes walk it
+
+    def of(self, name: str) -> Reconciles:
+        with self._lock:
+            return self._reconciles.setdefault(name, Reconciles())
+
+    def collect(self) -> Iterable[Metric]:
+        with self._lock:
+            controllers = sorted(self._reconciles.items())
+        prefix, of, by = "controller_runtime", "per controller", ["controller"]
+        ended = CounterMetricFamily(
+            f"{prefix}_reconcile", f"Total number of reconciliations {of}", labels=[*by, "result"]
+        )
+        errors = CounterMetricFamily(
+            f"{prefix}_reconcile_errors", f"Total number of reconciliation errors {of}", labels=by
+        )
+        terminal = CounterMetricFamily(
+            f"{prefix}_terminal_reconcile_errors", f"Total number of terminal reconciliation errors {of}", labels=by
+        )
+        panics = CounterMetricFamily(
+            f"{prefix}_reconcile_panics", f"Total number of reconciliation panics {of}", labels=by
+        )
+        seconds = HistogramMetricFamily(
+            f"{prefix}_reconcile_time_seconds", f"Length of time per reconciliation {of}", labels=by
+        )
+        workers = GaugeMetricFamily(
+            f"{prefix}_max_concurrent_reconciles", f"Maximum number of concurrent reconciles {of}", labels=by
+        )
+        active = GaugeMetricFamily(f"{prefix}_active_workers", f"Number of currently used workers {of}", labels=by)
+        for name, counted in controllers:
+            with counted.lock:
+                results = counted.results
+                for called, ours in _RESULTS.items():
+                    ended.add_metric([name, called], sum(results[each] for each in ours))
+                errors.add_metric([name], results["error"] + results["terminal"])
+                terminal.add_metric([name], results["terminal"])
+                panics.add_metric([name], counted.panics)
+                seconds.add_metric([name], at_or_below(_BUCKETS, counted.counts), counted.seconds)
+                workers.add_metric([name], counted.workers)
+                active.add_metric([name], counted.active)
+        return ended, errors, terminal, panics, seconds, workers, active
+
+
+_controllers = _Controllers()
+REGISTRY.register(_controllers)
+
+
+def reconciles(controller: str, *, workers: int) -> Reconciles:
+    """Return what the reconciles of a controller are counted by, of which there may be `workers` at once."""
+    counted = _controllers.of(controller)
+    with counted.lock:
+        counted.workers = workers
+    return counted
