@@ -150,6 +150,10 @@ class Strategy:
     def default(self, obj: Unstructured) -> None:
         """Fill in what the caller left out, in place (Kubernetes' SetDefaults functions); idempotent."""
 
+    def default_status(self, obj: Unstructured) -> None:
+        """Do that for a write to `/status`, which keeps nothing but the status and metadata of it; may do more."""
+        self.default(obj)
+
     def begin_create(self, ctx: Context, obj: Unstructured) -> None:
         """Allocate; raises an `ApiError` when that cannot be done."""
 

@@ -150,7 +150,7 @@ class WriteEngine:
         return self._create(self.request(target, options, requester), body)
 
     def _create(self, request: Request, body: Body) -> Operation[Answer]:
-        likeness = request.plan.likeness(body, request.manager, request.target.namespace)
+        likeness = request.plan.likeness(body, request.options, request.manager, request.target.namespace)
         if likeness is not None and (draft := likeness.draft) is not None:
             request.size, name = len(body.data), likeness.name
 

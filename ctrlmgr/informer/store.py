@@ -55,13 +55,18 @@ class _Index:
 
     def move(self, key: Key, gone: Iterable[Hashable], come: Iterable[Hashable]) -> None:
         """Take `key` out of some postings and put it into others."""
+        postings = self.postings
         for value in gone:
-            keys = self.postings[value]
+            keys = postings[value]
             keys.discard(key)
             if not keys:
-                del self.postings[value]
+                del postings[value]
         for value in come:
-            self.postings.setdefault(value, set()).add(key)
+            there = postings.get(value)
+            if there is None:
+                postings[value] = {key}
+            else:
+                there.add(key)
 
 
 def _namespace(obj: Object) -> tuple[str]:
@@ -195,7 +200,8 @@ class Store(Lister):
                 del self._objects[key]
                 self._by_namespace.move(key, (key.namespace,), ())
             for index, gone, come in moves:
-                index.move(key, gone, come)
+                if gone or come:
+                    index.move(key, gone, come)
         return old
 
     def replace(self, objects: Iterable[Object]) -> tuple[Mapping[Key, Object], Mapping[Key, Object]]:

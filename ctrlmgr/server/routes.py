@@ -18,7 +18,6 @@ Guarantees:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -74,12 +73,11 @@ def locate(raw_path: bytes) -> Location:
     return Location(path, tuple(parts), _resource_path(parts), is_api)
 
 
-def _resource_path(parts: Sequence[str]) -> ResourcePath | None:
-    match parts:
-        case ["api", version, *rest] if rest:
-            return _within(rest, "", version)
-        case ["apis", group, version, *rest] if rest:
-            return _within(rest, group, version)
+def _resource_path(parts: list[str]) -> ResourcePath | None:
+    if len(parts) > 2 and parts[0] == "api":
+        return _within(parts[2:], "", parts[1])
+    if len(parts) > 3 and parts[0] == "apis":
+        return _within(parts[3:], parts[1], parts[2])
     return None
 
 
@@ -87,13 +85,15 @@ def _within(parts: list[str], group: str, version: str) -> ResourcePath | None:
     watch = parts[0] == "watch"
     if watch:
         parts = parts[1:]
+    if not parts:
+        return None
     namespace = ""
-    match parts:
-        case []:
-            return None
-        case ["namespaces", namespace, inner, *_] if inner not in _NAMESPACE_SUBRESOURCES:
+    if parts[0] == "namespaces" and len(parts) > 1:
+        namespace = parts[1]
+        if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
             parts = parts[2:]
-        case ["namespaces", name, *_]:
-            namespace = name
-    resource, name, subresource = (*parts[:3], "", "")[:3]
-    return ResourcePath(group, version, resource, namespace, name, subresource, "/".join(parts[3:]), watch)
+    count = len(parts)
+    name = parts[1] if count > 1 else ""
+    subresource = parts[2] if count > 2 else ""
+    rest = "/".join(parts[3:]) if count > 3 else ""
+    return ResourcePath(group, version, parts[0], namespace, name, subresource, rest, watch)

@@ -130,12 +130,11 @@ class FieldManager:
         result = self._without(others, field_set.union(changed, removed or {}), elsewhere) if others else others
         before = managed.get(who)
         if before is None:
-            # What is compared with nothing comes out in order.
-            entry = Entry(changed, self._api_version, now, is_sorted=not live and not modified)
+            entry = Entry(changed, self._api_version, now, is_sorted=True)
         else:
             kept = field_set.difference(before.fields, removed or {})
             fields = field_set.union(kept, changed)
-            entry = Entry(fields, self._api_version, now, is_sorted=before.is_sorted and fields is kept)
+            entry = Entry(fields, self._api_version, now, is_sorted=before.is_sorted)
         return managers.cap_updaters({**result, who: entry})
 
     def _creation(self, new: Unstructured) -> Difference:

@@ -37,7 +37,7 @@ def as_member(node: FieldSet) -> FieldSet:
 
 
 def union(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Return what is in either set."""
+    """Return what is in either set; in order if both are."""
     if not other or one is other:
         return one
     return _joined(one, other) if one else other
@@ -52,7 +52,7 @@ def _joined(one: FieldSet, other: FieldSet) -> FieldSet:
             if result is one:
                 result = dict(one)
             result[element] = both
-    return result
+    return result if len(result) == len(one) else {element: result[element] for element in sort_elements(result)}
 
 
 def _union_below(one: FieldSet, other: FieldSet) -> FieldSet:

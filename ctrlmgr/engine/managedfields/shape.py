@@ -49,7 +49,7 @@ class Shape(ABC):
 
     @abstractmethod
     def compare(self, old: Any, new: Any) -> Difference:
-        """Return how `new` differs from `old`; raises ShapeError."""
+        """Return how `new` differs from `old`, what was added and what modified in order; raises ShapeError."""
 
     @abstractmethod
     def owned(self, value: Any) -> FieldSet | None:

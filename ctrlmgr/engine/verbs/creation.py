@@ -46,12 +46,12 @@ def create(
     """
     plan = request.plan
     ctx = request.context()
-    metadata = metadata_of(fields)
-    for name in _SYSTEM:
-        metadata.pop(name, None)
-    check_namespace(request, metadata)
-    deduplicate_owners(metadata, ctx.warnings)
     if draft is None:
+        metadata = metadata_of(fields)
+        for name in _SYSTEM:
+            metadata.pop(name, None)
+        check_namespace(request, metadata)
+        deduplicate_owners(metadata, ctx.warnings)
         given = fields
         fields = yield from request.worked(lambda: _complete(request, given, managed=managed))
         if likeness is not None and request.plan.drafts is not None and not request.told(ctx):

@@ -4,8 +4,8 @@ What a template makes is the same again and again but for its name. So the secon
 nothing but `metadata.name` is neither decoded against its schema nor given defaults: it becomes what the first became.
 
 Guarantees:
-- A body is taken for the same only if all its other bytes are, and its manager and namespace. The name is known to be
-  the object's: it stands once in the body, which has no escapes, and is what decoding found.
+- A body is taken for the same only if all its other bytes are, and its manager and namespace. What was cut out is known
+  to be the object's name: it stands once in the body, which has no escapes, and is what decoding found.
 - Nothing is remembered that was warned of, whose defaults depend on its name, or that comes once (`Returning`). What is
   remembered is bounded in bytes.
 - Each caller has an object of its own, to be used up; entries of managed fields share what they own.
@@ -115,10 +115,10 @@ class Drafts:
 
     def learn(self, likeness: Likeness, fields: Unstructured, now: str) -> Draft | None:
         """Hear what a body has become that nothing was wrong with; return what is remembered of it."""
-        if not _returns(likeness.key) or not _is_all_there_is(likeness, fields, now):
+        if not _returns(likeness.key) or not _says_its_name_once(likeness) or len(_managed(fields)) != 1:
             return None
         draft = Draft(fields)
-        if draft.named(likeness.name, now) != fields:
+        if draft.named(likeness.name, now) != fields:  # what was cut out is not its name, say
             return None
         if len(self._known) >= _ENTRIES:
             self._known.clear()
@@ -126,16 +126,11 @@ class Drafts:
         return draft
 
 
-def _is_all_there_is(likeness: Likeness, fields: Unstructured, now: str) -> bool:
-    """Whether what was cut out is the object's name, which stands nowhere else, neither sent nor by default."""
-    metadata, rest = fields["metadata"], likeness.key.rest
-    quoted = f'"{likeness.name}"'.encode()
-    managed = metadata.get("managedFields") or []
-    return (
-        metadata.get("name") == likeness.name
-        and b"\\" not in rest
-        and quoted not in rest
-        and len(managed) == 1
-        and managed[0].get("time") == now
-        and _encode(fields).count(quoted) == 1
-    )
+def _says_its_name_once(likeness: Likeness) -> bool:
+    """Whether what was cut out of a body is nowhere else in it, however it may be written."""
+    rest = likeness.key.rest
+    return b"\\" not in rest and f'"{likeness.name}"'.encode() not in rest
+
+
+def _managed(fields: Unstructured) -> Sequence[Any]:
+    return fields["metadata"].get("managedFields") or ()

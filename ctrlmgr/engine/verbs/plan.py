@@ -74,9 +74,14 @@ class Plan:
         recurs = "spec" in kind.shape.fields and kind.to_storage is None and not kind.strategy.defaults_by_name
         self.drafts = Drafts() if recurs else None
 
-    def likeness(self, body: Body, manager: str, namespace: str) -> Likeness | None:
-        """Recognize the body of a new object that `manager` sends; None where there is no need, or no way."""
+    def likeness(self, body: Body, options: WriteOptions, manager: str, namespace: str) -> Likeness | None:
+        """Recognize the body of a new object that `manager` sends; None where there is no need, or no way.
+
+        Where unknown fields are ignored nobody is told of them, so it would not be known that there are any.
+        """
         if self.drafts is None or body.media_type != JSON or body.heard is not None:
+            return None
+        if options.field_validation == "Ignore":
             return None
         return self.drafts.likeness(body.data, manager, namespace)
 
@@ -119,7 +124,10 @@ class Plan:
         what did not change: `live` has its defaults.
         """
         if self._to_storage is None:
-            self.strategy.default(fields)
+            if subresource == "status" and self.strategy.has_status:
+                self.strategy.default_status(fields)
+            else:
+                self.strategy.default(fields)
             return self.manager.update(live, fields, manager, now, subresource)
         return self.stored(self.manager.update(live, fields, manager, now, subresource))
 

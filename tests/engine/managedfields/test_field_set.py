@@ -58,6 +58,18 @@ def test_the_algebra_is_that_of_sets_of_paths(ours: frozenset[Path], theirs: fro
     assert (one, other) == (made_of(ours), made_of(theirs))
 
 
+def is_in_order(fields: FieldSet) -> bool:
+    return msgspec.json.encode(fields) == msgspec.json.encode(field_set.in_order(fields))
+
+
+@settings(deadline=None)
+@given(path_sets, path_sets)
+def test_what_is_in_order_stays_so(ours: frozenset[Path], theirs: frozenset[Path]) -> None:
+    one, other = field_set.in_order(made_of(ours)), field_set.in_order(made_of(theirs))
+    assert is_in_order(field_set.union(one, other))
+    assert is_in_order(field_set.difference(one, other))
+
+
 @settings(deadline=None)
 @given(path_sets, path_sets)
 def test_a_difference_with_children_takes_what_lies_below(ours: frozenset[Path], theirs: frozenset[Path]) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ctrlmgr.engine.managedfields import FieldManager
-from ctrlmgr.engine.managedfields.field_set import FieldSet
+from ctrlmgr.engine.managedfields.field_set import FieldSet, in_order
 from ctrlmgr.engine.managedfields.shape import Shape
 from ctrlmgr.engine.managedfields.shape_of import shape_of
 from ctrlmgr.schema.definitions import Definitions
@@ -76,6 +79,30 @@ SHAPE: Shape = shape_of(CUSTOM)
 )  # fmt: skip
 def test_what_a_change_changes(old: Any, new: Any, added: Any, modified: Any, removed: Any) -> None:
     assert SHAPE.compare(old, new) == (added, modified, removed)
+
+
+NAMES = st.sampled_from(["a", "b", "B", "é", 'q"', "<", "10", "9", "."])
+VALUES = st.recursive(st.none() | st.integers(0, 2) | NAMES, lambda each: st.dictionaries(NAMES, each, max_size=3))
+CUSTOMS = st.fixed_dictionaries(
+    {},
+    optional={
+        "any": VALUES,
+        "free": st.dictionaries(NAMES, VALUES, max_size=3),
+        "maps": st.dictionaries(NAMES, st.dictionaries(st.just("a"), NAMES), max_size=3),
+        "keyed": st.lists(st.dictionaries(st.sampled_from("kv"), NAMES), max_size=3),
+        "merged": st.lists(st.builds(lambda name: {"k": name}, NAMES), max_size=3),
+        "united": st.lists(NAMES, max_size=3),
+        "listed": st.lists(NAMES, max_size=2),
+    },
+)
+
+
+@settings(deadline=None)
+@given(CUSTOMS, CUSTOMS)
+def test_what_a_change_changes_is_in_order(old: Any, new: Any) -> None:
+    for part in SHAPE.compare(old, new)[:2]:
+        fields = part or {}
+        assert msgspec.json.encode(fields) == msgspec.json.encode(in_order(fields))
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,11 @@ def default_pod(pod: Unstructured) -> None:
         spec["enableServiceLinks"] = True
     if spec.get("hostNetwork"):
         _default_host_ports(spec)
+    default_pod_status(pod)
+
+
+def default_pod_status(pod: Unstructured) -> None:
+    """Default a Pod's status and metadata."""
     _drop_stale_annotations(pod)
     if status := pod.get("status"):
         _converge_addresses(status)

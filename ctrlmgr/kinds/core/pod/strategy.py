@@ -21,7 +21,7 @@ from ctrlmgr.engine.validation.addresses import ip_warnings, is_canonical_ipv4
 from ctrlmgr.engine.validation.names import dns1123_label
 from ctrlmgr.kinds.core.pod.annotations import apply_apparmor_annotations
 from ctrlmgr.kinds.core.pod.conditions import set_condition
-from ctrlmgr.kinds.core.pod.defaults import default_pod
+from ctrlmgr.kinds.core.pod.defaults import default_pod, default_pod_status
 from ctrlmgr.kinds.core.pod.resize import keep_all_but_resources, validate_resize
 from ctrlmgr.kinds.core.pod.resources import quality_of_service
 from ctrlmgr.kinds.core.pod.scheduling import merge_label_keys
@@ -98,6 +98,10 @@ class PodStrategy(Strategy):
     def default(self, obj: Unstructured) -> None:
         """Default the spec, and let the status's addresses agree."""
         default_pod(obj)
+
+    def default_status(self, obj: Unstructured) -> None:
+        """Leave the spec alone."""
+        default_pod_status(obj)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
         """Give it its first status, and see what is known of pods that look like it."""

@@ -1,0 +1,232 @@
+"""Bodies that come again with another name: what they become is what each would have become alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import pytest
+
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.verbs.drafts import Draft, Drafts
+from tests.engine.stage import Response, Stage, builtin_kinds
+
+Fields = dict[str, Any]
+NAMES = ("web-1", "web-2", "web-3", "other")
+POD: Fields = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {
+        "name": "NAME",
+        "labels": {"app": "web"},
+        "annotations": {"example.com/a": "1"},
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "u"}],
+        "finalizers": ["example.com/f"],
+    },
+    "spec": {"containers": [{"name": "c", "image": "i:1", "resources": {"limits": {"cpu": "0.10"}}}]},
+}
+SERVICE: Fields = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "NAME"},
+    "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
+}
+TEMPLATE: Fields = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+DEPLOYMENT: Fields = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "NAME"},
+    "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": TEMPLATE},
+}
+JOB: Fields = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "NAME"},
+    "spec": {"template": {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}},
+}
+NAMED_AGAIN: Fields = {**SERVICE, "metadata": {"name": "NAME", "labels": {"app": "NAME"}}}
+BADLY_LABELLED: Fields = {**SERVICE, "metadata": {"name": "NAME", "labels": {"app": "not a label"}}}
+BODIES = {
+    "pods": POD,
+    "services": SERVICE,
+    "services that are named again": NAMED_AGAIN,
+    "services with bad labels": BADLY_LABELLED,
+    "services with an unknown field": {**SERVICE, "spec": {**SERVICE["spec"], "odd": 1}},
+    "services of a version": {**SERVICE, "metadata": {"name": "NAME", "resourceVersion": "7"}},
+    "deployments": DEPLOYMENT,
+    "jobs": JOB,
+}
+
+
+def place(body: Mapping[str, Any], namespace: str = "shop") -> str:
+    version = body["apiVersion"]
+    return f"/{'apis' if '/' in version else 'api'}/{version}/namespaces/{namespace}/{body['kind'].lower()}s"
+
+
+def named(body: Mapping[str, Any], name: str) -> bytes:
+    return json.dumps(body).replace("NAME", name).encode()
+
+
+def fresh() -> Stage:
+    """Return a stage whose engine has seen nothing yet."""
+    stage = Stage()
+    for name in ("shop", "bar"):
+        stage.namespace(name)
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+        stage.send("POST", f"/api/v1/namespaces/{name}/serviceaccounts", account)
+    return stage
+
+
+def told(answer: Response, *unlike: str) -> str:
+    """Return an answer without what is drawn at random, by name or in turn."""
+    body = json.loads(json.dumps(answer.body))
+    metadata = body.get("metadata", {})
+    uid = metadata.pop("uid", "no uid")
+    for each in ("resourceVersion", *unlike):
+        metadata.pop(each, None)
+    spec = body.get("spec", {})
+    for each in ("clusterIP", "clusterIPs"):
+        spec.pop(each, None)
+    text = json.dumps((answer.code, body, answer.warnings)).replace(uid, "UID")
+    for volume in spec.get("volumes", ()):
+        text = text.replace(volume["name"], "VOLUME")
+    return text
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
+def test_each_becomes_what_it_would_alone(body: Fields) -> None:
+    stage = fresh()
+    for second, name in enumerate(NAMES):
+        alone = fresh()
+        alone.clock.step(second)
+        assert told(stage.send("POST", place(body), named(body, name))) == told(
+            alone.send("POST", place(body), named(body, name))
+        )
+        stage.clock.step(1)
+
+
+def test_they_are_known_from_the_second_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    known: list[str] = []
+    given = Draft.named
+
+    def named_(draft: Draft, name: str, now: str) -> Fields:
+        known.append(name)
+        return given(draft, name, now)
+
+    stage = fresh()
+    for name in ("web-1", "web-2"):
+        assert stage.send("POST", place(POD), named(POD, name)).code == 201
+    monkeypatch.setattr(Draft, "named", named_)
+    for name in ("web-3", "web-4"):
+        assert stage.send("POST", place(POD), named(POD, name)).code == 201
+    assert known == ["web-3", "web-4"]
+
+
+def test_another_namespace_has_its_own() -> None:
+    stage = fresh()
+    for name in NAMES:
+        assert stage.send("POST", place(POD), named(POD, name)).code == 201
+    for name in NAMES:
+        answer = stage.send("POST", place(POD, "bar"), named(POD, name))
+        assert (answer.code, answer.body["metadata"]["namespace"]) == (201, "bar")
+
+
+def test_another_manager_manages_its_own() -> None:
+    stage = fresh()
+    for manager in ("kubectl", "helm"):
+        for name in NAMES:
+            query = {"fieldManager": manager}
+            answer = stage.send("POST", place(POD), named(POD, f"{manager}-{name}"), query=query)
+            assert [each["manager"] for each in answer.body["metadata"]["managedFields"]] == [manager]
+
+
+@pytest.mark.parametrize("name", ["Web", "a_b", "-web", "w" * 300, "", "wé"])
+def test_a_name_that_cannot_be_is_refused(name: str) -> None:
+    stage = fresh()
+    for each in NAMES:
+        stage.send("POST", place(POD), named(POD, each))
+    assert told(stage.send("POST", place(POD), named(POD, name))) == told(
+        fresh().send("POST", place(POD), named(POD, name))
+    )
+
+
+NAMED = (b'"web"', b'"\\u0077eb"')
+"""A name as it is written usually, and so that it looks like another text."""
+CRAFTED = b'{"metadata":{"labels":{"name":"%s"},"name":%s},"spec":{"ports":[{"port":80}]}}'
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_label_that_is_called_name_is_none(name: bytes) -> None:
+    stage = fresh()
+    for label in (b"web", b"web", b"web", b"other"):
+        metadata = stage.send("POST", place(SERVICE), CRAFTED % (label, name)).body["metadata"]
+        assert (metadata["name"], metadata["labels"]) == ("web", {"name": label.decode()})
+        stage.send("DELETE", f"{place(SERVICE)}/web")
+
+
+def test_what_is_named_by_the_server_is_named_anew() -> None:
+    stage = fresh()
+    body = {**POD, "metadata": {"generateName": "web-"}, "spec": {"containers": [{"name": "NAME", "image": "i"}]}}
+    made = [stage.send("POST", place(POD), named(body, name)).body for name in ("c", "c", "c", "d")]
+    assert [each["spec"]["containers"][0]["name"] for each in made] == ["c", "c", "c", "d"]
+    assert len({each["metadata"]["name"] for each in made}) == 4
+
+
+def test_unknown_fields_that_were_ignored_are_not_unknown_to_others() -> None:
+    stage = fresh()
+    body = BODIES["services with an unknown field"]
+    for name in NAMES:
+        assert stage.send("POST", place(body), named(body, name), query={"fieldValidation": "Ignore"}).code == 201
+    assert stage.send("POST", place(body), named(body, "last"), query={"fieldValidation": "Strict"}).code == 400
+
+
+def test_what_is_too_long_is_not_known() -> None:
+    drafts = Drafts()
+    assert drafts.likeness(named(POD, "web"), "m", "shop") is not None
+    assert drafts.likeness(named(POD, "web").ljust(8 * 1024 + 1), "m", "shop") is None
+
+
+class Labelling(Plugin):
+    """Labels pods with what it is told to."""
+
+    name: ClassVar[str] = "Labelling"
+
+    def __init__(self) -> None:
+        self.label = "fine"
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        return resource == PODS
+
+    def admit(self, attributes: Attributes) -> None:
+        attributes.fields["metadata"].setdefault("labels", {})["labelled"] = self.label
+
+
+def test_what_admission_makes_of_metadata_is_checked_again() -> None:
+    labelling = Labelling()
+    stage = Stage(plugins=[labelling])
+    stage.namespace("shop")
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+    stage.send("POST", "/api/v1/namespaces/shop/serviceaccounts", account)
+    for name in NAMES:
+        assert stage.send("POST", place(POD), named(POD, name)).code == 201
+    labelling.label = "not a label"
+    answer = stage.send("POST", place(POD), named(POD, "last"))
+    assert (answer.code, "metadata.labels" in answer.message) == (422, True)
+
+
+def test_defaults_are_the_same_whatever_the_name() -> None:
+    """But for kinds that say otherwise: a body's defaults are taken from one that had another name."""
+    for kind in builtin_kinds():
+        made = []
+        for name in ("some-name", "another"):
+            fields: Fields = {"kind": kind.name, "apiVersion": kind.gvk.api_version, "metadata": {"name": name}}
+            spec: Fields = {"template": {"spec": {}}, "selector": {}} if "spec" in kind.schema.properties else {}
+            fields |= {"spec": spec} if spec else {}
+            kind.strategy.default(fields)
+            made.append(json.dumps(fields).replace(name, "NAME"))
+            told_apart = json.dumps(fields).count(name) > 1
+        assert made[0] == made[1], kind.name
+        assert told_apart is kind.strategy.defaults_by_name, kind.name
