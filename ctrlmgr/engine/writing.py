@@ -36,6 +36,7 @@ from ctrlmgr.engine.verbs.canonical import create_canonical, update_canonical
 from ctrlmgr.engine.verbs.change import change, parse_version
 from ctrlmgr.engine.verbs.creation import NAME_ATTEMPTS, create
 from ctrlmgr.engine.verbs.deleting import delete
+from ctrlmgr.engine.verbs.drafts import Drafts, Likeness
 from ctrlmgr.engine.verbs.patching import Patch
 from ctrlmgr.engine.verbs.place import check_place
 from ctrlmgr.engine.verbs.plan import Plan
@@ -43,6 +44,7 @@ from ctrlmgr.engine.verbs.recreating import recreate
 from ctrlmgr.engine.verbs.request import Request, worked
 from ctrlmgr.errors import ApiError, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog.event import EventType, Proposal
+from ctrlmgr.schema.codec import JSON
 
 BINDINGS = Resource("", "bindings")
 """What is created here is `pods/NAME/binding` under another name."""
@@ -77,6 +79,7 @@ class WriteEngine:
         self._plans: dict[Kind, Plan] = {}
         self._epoch = kinds.epoch
         self._marks: dict[str, FieldMarks] = {}
+        self._drafts = Drafts()
 
     @property
     def around(self) -> Surroundings:
@@ -150,7 +153,7 @@ class WriteEngine:
         return self._create(self.request(target, options, requester), body)
 
     def _create(self, request: Request, body: Body) -> Operation[Answer]:
-        likeness = request.plan.likeness(body, request.options, request.manager, request.target.namespace)
+        likeness = self._likeness(request, body)
         if likeness is not None and (draft := likeness.draft) is not None:
             request.size, name = len(body.data), likeness.name
 
@@ -166,6 +169,18 @@ class WriteEngine:
             return (yield from create(request, fields, likeness=likeness))
 
         return (yield from settle(request, attempt, limit=NAME_ATTEMPTS))
+
+    def _likeness(self, request: Request, body: Body) -> Likeness | None:
+        """Recognize the body of a new object; None where there is no need, or no way.
+
+        Where unknown fields are ignored nobody is told of them, so it would not be known that there are any.
+        """
+        plan = request.plan
+        if not plan.recurs or body.media_type != JSON or body.heard is not None:
+            return None
+        if request.options.field_validation == "Ignore":
+            return None
+        return self._drafts.likeness(plan, request.manager, request.target.namespace, body.data)
 
     def create_all(
         self, bodies: Sequence[tuple[Target, Body]], options: WriteOptions, requester: Requester

@@ -185,8 +185,8 @@ def test_unknown_fields_that_were_ignored_are_not_unknown_to_others() -> None:
 
 def test_what_is_too_long_is_not_known() -> None:
     drafts = Drafts()
-    assert drafts.likeness(named(POD, "web"), "m", "shop") is not None
-    assert drafts.likeness(named(POD, "web").ljust(8 * 1024 + 1), "m", "shop") is None
+    assert drafts.likeness("pods", "m", "shop", named(POD, "web")) is not None
+    assert drafts.likeness("pods", "m", "shop", named(POD, "web").ljust(8 * 1024 + 1)) is None
 
 
 class Labelling(Plugin):

@@ -54,8 +54,8 @@ def create(
         deduplicate_owners(metadata, ctx.warnings)
         given = fields
         fields = yield from request.worked(lambda: _complete(request, given, managed=managed))
-        if likeness is not None and request.plan.drafts is not None and not request.told(ctx):
-            draft = request.plan.drafts.learn(likeness, fields, request.now)
+        if likeness is not None and not request.told(ctx):
+            draft = likeness.became(fields, request.now)
     attributes = request.attributes(ctx, Verb.CREATE, fields)
     yield from request.admission.admit(attributes)
     fields = attributes.fields

@@ -14,7 +14,7 @@ Guarantees:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Final, NamedTuple
 
@@ -23,12 +23,12 @@ import msgspec
 from ctrlmgr.api.remembered import Returning
 from ctrlmgr.api.unstructured import Unstructured
 
-_ENTRIES: Final = 64
-"""How many are remembered of a kind."""
+_ENTRIES: Final = 256
+"""How many are remembered."""
 _LONGEST: Final = 8 * 1024
 """Bytes of the longest body that is remembered."""
 _METADATA, _NAME = b'"metadata":', b'"name":'
-_is_name = re.compile(rb'[ ]?"([a-z0-9][a-z0-9.-]{0,252})"').match
+_is_name = re.compile(rb' ?"([a-z0-9][a-z0-9.-]{0,252})"').match
 _ABSENT: Final = b"\0"  # which stands in no JSON
 _COLLECTIONS: Final = ("labels", "annotations", "ownerReferences", "finalizers")
 
@@ -40,9 +40,11 @@ _returns = Returning()
 class _Key(NamedTuple):
     """What is the same of all bodies that are alike."""
 
+    kind: Hashable
     manager: str
     namespace: str
     rest: bytes
+    """The body, and a mark where the name was."""
 
 
 class Draft:
@@ -76,61 +78,66 @@ class Draft:
 
 
 def _collections(metadata: Mapping[str, Any]) -> Sequence[Any]:
-    managed = metadata.get("managedFields") or []
-    return [
-        *map(metadata.get, _COLLECTIONS),
-        *[(each.get("manager"), each.get("subresource"), each.get("operation")) for each in managed],
-    ]
+    managed = [(each.get("manager"), each.get("operation")) for each in _managed(metadata)]
+    return [*map(metadata.get, _COLLECTIONS), managed]
+
+
+def _managed(metadata: Mapping[str, Any]) -> Sequence[Any]:
+    return metadata.get("managedFields") or ()
 
 
 class Likeness:
     """A body of which the name has been cut out: what it is recognized by."""
 
-    __slots__ = ("draft", "key", "name")
+    __slots__ = ("_drafts", "_key", "draft", "name")
 
-    def __init__(self, name: str, key: _Key, draft: Draft | None) -> None:
-        """Take what stands in the place of a name, all else, and what another such body became, if that is known."""
+    def __init__(self, drafts: Drafts, key: _Key, name: str, draft: Draft | None) -> None:
+        """Take all of a body but a name, that name, and what another such body became, if that is known."""
+        self._drafts = drafts
+        self._key = key
         self.name = name
-        self.key = key
         self.draft = draft
+
+    def became(self, fields: Unstructured, now: str) -> Draft | None:
+        """Hear what the body has become, which nobody was warned of; return it if it is remembered."""
+        if not _returns(self._key) or not self._says_its_name_once() or len(_managed(fields["metadata"])) != 1:
+            return None
+        draft = Draft(fields)
+        if draft.named(self.name, now) != fields:  # what was cut out is not its name, say
+            return None
+        self._drafts.remember(self._key, draft)
+        return draft
+
+    def _says_its_name_once(self) -> bool:
+        """Whether what was cut out is nowhere else in the body, however it may be written."""
+        rest = self._key.rest
+        return b"\\" not in rest and f'"{self.name}"'.encode() not in rest
 
 
 class Drafts:
-    """The drafts of one kind; any thread may ask, as an entry of a dictionary changes at once."""
+    """The drafts of one engine, of all kinds together. Any thread may ask: an entry of a dictionary changes at once."""
 
     def __init__(self) -> None:
         """Know none."""
         self._known: dict[_Key, Draft] = {}
 
-    def likeness(self, body: bytes, manager: str, namespace: str) -> Likeness | None:
-        """Recognize a body that `manager` sends to a namespace; None for one that cannot be."""
+    def likeness(self, kind: Hashable, manager: str, namespace: str, body: bytes) -> Likeness | None:
+        """Recognize a body that `manager` sends to a namespace; None for one that cannot be.
+
+        `kind` stands for all that decoding and defaults depend on besides.
+        """
         if len(body) > _LONGEST:
             return None
         at = body.find(_NAME, body.find(_METADATA)) + len(_NAME)
         found = _is_name(body, at)
         if found is None:
             return None
-        key = _Key(manager, namespace, b"".join((body[: found.start(1)], _ABSENT, body[found.end(1) :])))
-        return Likeness(found[1].decode(), key, self._known.get(key))
+        rest = b"".join((body[: found.start(1)], _ABSENT, body[found.end(1) :]))
+        key = _Key(kind, manager, namespace, rest)
+        return Likeness(self, key, found[1].decode(), self._known.get(key))
 
-    def learn(self, likeness: Likeness, fields: Unstructured, now: str) -> Draft | None:
-        """Hear what a body has become that nothing was wrong with; return what is remembered of it."""
-        if not _returns(likeness.key) or not _says_its_name_once(likeness) or len(_managed(fields)) != 1:
-            return None
-        draft = Draft(fields)
-        if draft.named(likeness.name, now) != fields:  # what was cut out is not its name, say
-            return None
+    def remember(self, key: _Key, draft: Draft) -> None:
+        """Know what a body became."""
         if len(self._known) >= _ENTRIES:
             self._known.clear()
-        self._known[likeness.key] = draft
-        return draft
-
-
-def _says_its_name_once(likeness: Likeness) -> bool:
-    """Whether what was cut out of a body is nowhere else in it, however it may be written."""
-    rest = likeness.key.rest
-    return b"\\" not in rest and f'"{likeness.name}"'.encode() not in rest
-
-
-def _managed(fields: Unstructured) -> Sequence[Any]:
-    return fields["metadata"].get("managedFields") or ()
+        self._known[key] = draft

@@ -19,10 +19,9 @@ from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.managedfields import FieldManager
 from ctrlmgr.engine.options import Body, WriteOptions
-from ctrlmgr.engine.verbs.drafts import Drafts, Likeness
 from ctrlmgr.engine.verbs.patching import told
 from ctrlmgr.errors import Invalid
-from ctrlmgr.schema.codec import JSON, OtherVersion, Part
+from ctrlmgr.schema.codec import OtherVersion, Part
 
 LARGE: Final = 64 * 1024
 """Bytes beyond which decoding, patching and validating are not done where others wait for it."""
@@ -40,10 +39,10 @@ class Plan:
         "_to_storage",
         "_to_stored",
         "codec",
-        "drafts",
         "kind",
         "limit",
         "manager",
+        "recurs",
         "resource",
         "storage",
         "strategy",
@@ -71,19 +70,9 @@ class Plan:
         self._to_storage = None if kind.converts_last else kind.to_storage
         self._to_stored = kind.to_storage if kind.converts_last else None
         # What has no spec is mostly data, and seldom twice the same.
-        recurs = "spec" in kind.shape.fields and kind.to_storage is None and not kind.strategy.defaults_by_name
-        self.drafts = Drafts() if recurs else None
-
-    def likeness(self, body: Body, options: WriteOptions, manager: str, namespace: str) -> Likeness | None:
-        """Recognize the body of a new object that `manager` sends; None where there is no need, or no way.
-
-        Where unknown fields are ignored nobody is told of them, so it would not be known that there are any.
-        """
-        if self.drafts is None or body.media_type != JSON or body.heard is not None:
-            return None
-        if options.field_validation == "Ignore":
-            return None
-        return self.drafts.likeness(body.data, manager, namespace)
+        has_spec = "spec" in kind.shape.fields
+        self.recurs = has_spec and kind.to_storage is None and not kind.strategy.defaults_by_name
+        """Whether bodies may come again that become the same but for their names."""
 
     def decode(self, body: Body, options: WriteOptions, warnings: list[str]) -> Unstructured:
         """Decode a body in the served version; what it has too much is refused, warned of or ignored, as asked."""
