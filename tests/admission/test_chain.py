@@ -10,6 +10,7 @@ import pytest
 from ctrlmgr.admission.chain import Chain
 from ctrlmgr.admission.plugin import Decision, Plugin, Registration
 from ctrlmgr.admission.registry import PLUGINS, default_chain
+from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.operations import REFRESH
@@ -17,7 +18,7 @@ from ctrlmgr.errors import Forbidden
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.testing import FakeClock
 from tests.admission.stage import Write
-from tests.kinds.stage import KINDS
+from tests.kinds.stage import KINDS, Objects
 
 PODS = Resource("", "pods")
 
@@ -109,6 +110,51 @@ def test_a_plugin_is_called_where_there_is_what_it_goes_by(
     write = Write("v1/pods", {}, None, *registered)
     run(chain, write)
     assert write.attributes.fields["notes"] == notes
+
+
+class Counting(Objects):
+    """Counts how often it is listed, and may change while it is."""
+
+    def __init__(self, *existing: Mapping[str, Any]) -> None:
+        super().__init__(Object.from_dict(each) for each in existing)
+        self.listed = 0
+        self.meanwhile: Sequence[Mapping[str, Any]] = ()
+
+    def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
+        self.listed += 1
+        found = super().list(resource, namespace)
+        if self.meanwhile:
+            self.put(*map(Object.from_dict, self.meanwhile))
+            self.meanwhile = ()
+        return found
+
+
+def test_what_is_there_is_looked_for_once_in_each_view() -> None:
+    here = Noting("n")
+    here.goes_by = Registration(Resource("", "limitranges"), of_namespace=True)
+    chain = Chain([here], FakeClock())
+    views = [Counting(), Counting(HERE)]
+    for _ in range(3):
+        for view, notes in zip(views, ([], ["n", "N"]), strict=True):
+            write = Write("v1/pods", {})
+            write.attributes.view = view
+            run(chain, write)
+            assert write.attributes.fields.get("notes", []) == notes
+    assert [view.listed for view in views] == [1, 1]
+
+
+def test_what_comes_while_it_is_looked_for_is_found_the_next_time() -> None:
+    here = Noting("n")
+    here.goes_by = Registration(Resource("", "limitranges"), of_namespace=True)
+    chain, view = Chain([here], FakeClock()), Counting()
+    view.meanwhile = [HERE]
+    noted = []
+    for _ in range(2):
+        write = Write("v1/pods", {})
+        write.attributes.view = view
+        list(chain.admit(write.attributes))
+        noted.append(write.attributes.fields.get("notes", []))
+    assert noted == [[], ["n"]]
 
 
 class Needing(Noting):

@@ -97,6 +97,25 @@ def test_what_was_replaced_keeps_nothing_decoded(log: SharedLog, informers: Info
     assert [old.name for old in olds] == ["a", "a"]  # it decodes again
 
 
+def test_when_resources_changed_is_known_once_all_have_synced(log: SharedLog, informers: Informers) -> None:
+    informers.informer(PODS)
+    informers.informer(SERVICES)
+    assert informers.changed_at([PODS]) is None
+    log.put(thing("a"))
+    informers.sync()
+    assert informers.changed_at([PODS, SERVICES]) == 1
+    log.put(thing("b"))
+    log.put(thing("b", note="new"))
+    step_all(informers)
+    assert (informers.changed_at([PODS]), informers.changed_at([SERVICES])) == (3, 1)
+    assert informers.changed_at([SERVICES, PODS]) == 3
+    assert informers.changed_at([]) == 0
+    assert informers.changed_at([PODS, Resource("", "nodes")]) is None
+    log.put(thing("c"))
+    informers.sync()
+    assert informers.changed_at([SERVICES]) == 4
+
+
 def test_step_applies_no_more_than_its_limit(log: SharedLog, informers: Informers) -> None:
     informers.informer(PODS)
     informers.sync()
