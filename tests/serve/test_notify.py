@@ -106,7 +106,16 @@ def test_nobody_is_told_where_nobody_listens(tmp_path: Path) -> None:
     gone.tell("READY=1")
 
 
+@pytest.fixture
+def hangs_up() -> Iterator[None]:
+    """Have SIGHUP do what it usually does in processes that are started, whatever started this one (`nohup`)."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("hangs_up")
 def test_a_process_tells_systemd_and_takes_up_its_log_level_on_sighup(tmp_path: Path, systemd: Systemd) -> None:
     settings = tmp_path / "settings.toml"
     settings.write_text('[log]\nformat = "json"\nlevel = "error"\n')
