@@ -151,7 +151,7 @@ class Strategy:
         """Fill in what the caller left out, in place (Kubernetes' SetDefaults functions); idempotent."""
 
     def default_status(self, obj: Unstructured) -> None:
-        """Do that for a write to `/status`, which keeps nothing but the status and metadata of it; may do more."""
+        """Do that for a patch of the status, whose spec is the one that is stored; it may do more."""
         self.default(obj)
 
     def begin_create(self, ctx: Context, obj: Unstructured) -> None:

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
 
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Answer, Await, Operation, Target
 from ctrlmgr.engine.options import Body, WriteOptions
 from ctrlmgr.errors import TooManyRequests
@@ -267,3 +270,33 @@ def test_a_refused_eviction_does_not_wait_for_ever(stage: Stage) -> None:
     uncounted = {"status": {"disruptedPods": {"gone": "2026-01-02T03:04:05Z"}}}
     assert stage.send("PATCH", f"{BUDGETS}/b/status", uncounted, media_type=MERGE).code == 200
     assert stage.send("POST", f"{PODS}/p/eviction", EVICTION).code == 429
+
+
+class Seeing(Plugin):
+    """Remembers the specs of pods whose status is written."""
+
+    name: ClassVar[str] = "Seeing"
+
+    def __init__(self) -> None:
+        self.seen: list[dict[str, Any]] = []
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        return resource.plural == "pods" and subresource == "status"
+
+    def admit(self, attributes: Attributes) -> None:
+        self.seen.append(dict(attributes.fields["spec"]))
+
+
+def test_a_status_that_is_written_has_its_defaults_and_its_spec_too() -> None:
+    plugin = Seeing()
+    stage = Stage(plugins=[plugin])
+    stage.namespace("shop")
+    stage.send("POST", "/api/v1/namespaces/shop/serviceaccounts", {"metadata": {"name": "default"}})
+    created = create(stage, PODS, "web", spec={"containers": CONTAINERS})
+    patched = stage.send("PATCH", f"{PODS}/web/status", {"status": {"podIP": "10.0.0.1"}}, media_type=MERGE)
+    assert patched.body["status"]["podIPs"] == [{"ip": "10.0.0.1"}]
+    put = {"metadata": {"name": "web"}, "spec": {"containers": CONTAINERS}, "status": {"podIP": "10.0.0.2"}}
+    replaced = stage.send("PUT", f"{PODS}/web/status", put)
+    assert replaced.body["status"]["podIPs"] == [{"ip": "10.0.0.2"}]
+    assert patched.body["spec"] == replaced.body["spec"] == created["spec"]
+    assert [each["dnsPolicy"] for each in plugin.seen] == ["ClusterFirst"] * 2

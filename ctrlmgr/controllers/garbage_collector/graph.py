@@ -128,7 +128,7 @@ class Graph:
         if owners := references(new):
             known = {each.uid for each in references(old)} if old is not None and is_same else set()
             yield from self._astray(new, [each for each in owners if each.uid not in known])
-        if new.namespace and not is_same and new.uid in self._dependents:
+        if new.namespace and not is_same and new.uid in self._dependents:  # asked without the lock by who folds
             for item in self.dependents(new.uid):
                 dependent = self.get(item)
                 if dependent is not None:

@@ -113,7 +113,8 @@ class Plan:
         what did not change: `live` has its defaults.
         """
         if self._to_storage is None:
-            if subresource == "status" and self.strategy.has_status:
+            keeps_spec = live is not None and fields.get("spec") is live.get("spec")
+            if keeps_spec and subresource == "status" and self.strategy.has_status:
                 self.strategy.default_status(fields)
             else:
                 self.strategy.default(fields)
