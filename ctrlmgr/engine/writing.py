@@ -158,7 +158,7 @@ class WriteEngine:
             request.size, name = len(body.data), likeness.name
 
             def again() -> Operation[Decision]:
-                return create(request, draft.named(name, request.now), draft=draft)
+                return create(request, draft.named(name, request.now), likeness=likeness)
 
             return (yield from settle(request, again, limit=NAME_ATTEMPTS))
         bodies = _Bodies(request, body)

@@ -211,14 +211,14 @@ class Controller:
             return False
         if delivery is None:
             return False
-        self._counts.begin()
+        self._counts.enter()
         key = str(delivery.item)
         bound = bind_contextvars(**self._labels, key=key, attempt=delivery.attempt)
         try:
             self._process(delivery, key)
         finally:
             reset_contextvars(**bound)
-            self._counts.end()
+            self._counts.leave()
             self.queue.done(delivery.item)
         return True
 

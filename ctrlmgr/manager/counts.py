@@ -45,13 +45,13 @@ class Reconciles:
         self.counts = [0] * (len(_BUCKETS) + 1)
         self.seconds = 0.0
 
-    def begin(self) -> None:
-        """Count one that begins."""
+    def enter(self) -> None:
+        """Count a worker that is at one from now on."""
         with self.lock:
             self.active += 1
 
-    def end(self) -> None:
-        """Count one that is over, whatever became of it."""
+    def leave(self) -> None:
+        """Count it no longer, whatever became of the reconcile."""
         with self.lock:
             self.active -= 1
 

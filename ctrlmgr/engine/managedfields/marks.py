@@ -8,7 +8,6 @@ there: a controller makes thousands of objects that have the same fields.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable
 from typing import Any, Final, TypeAlias
 
@@ -20,6 +19,7 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.managedfields import FieldManager
+from ctrlmgr.engine.managedfields.path_element import is_plain
 from ctrlmgr.engine.managedfields.shape import Scalar
 
 CONTROLLER_MANAGER = "kube-controller-manager"
@@ -34,8 +34,6 @@ _Around: TypeAlias = tuple[bytes, bytes, bytes]
 
 _REMEMBERED: Final = 256
 _returns = Returning()
-_is_plain = re.compile(r"[0-9A-Za-z-]{8,64}").fullmatch
-"""Whether a uid stands for itself wherever it is written, and for nothing else."""
 
 
 class _Owner(msgspec.Struct, gc=False):
@@ -76,7 +74,8 @@ class _Marked:
     def _creation(self, new: _Raw, metadata: _Raw, manager: str, now: str) -> Any:
         owners = _decode_owners(metadata["ownerReferences"]) if "ownerReferences" in metadata else ()
         uid = owners[0].uid if owners else ""
-        if len(owners) > 1 or (owners and not _is_plain(uid)) or "managedFields" in metadata:
+        has_place = not owners or (len(owners) == 1 and uid and is_plain(uid))  # one, in which a uid stands for itself
+        if not has_place or "managedFields" in metadata:
             return self._entries(None, new, manager, now)
         fields = [
             (name, bytes(value) == b"null" if name in self._whole else bytes(value))
@@ -125,8 +124,7 @@ class FieldMarks:
         raw = _decode(new.body)
         metadata = _decode(raw["metadata"])
         entries = marked.entries(None if live is None else _decode(live.body), raw, metadata, self._manager, now)
-        written: dict[str, Any] = {**metadata}
-        written.pop("managedFields", None)
+        written: dict[str, Any] = {name: value for name, value in metadata.items() if name != "managedFields"}
         if entries:
             written["managedFields"] = entries  # the last of metadata, as Go writes it
         raw["metadata"] = msgspec.Raw(_encode(written))

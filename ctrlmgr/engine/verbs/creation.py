@@ -36,16 +36,16 @@ def create(
     fields: Unstructured,
     *,
     managed: bool = False,
-    draft: Draft | None = None,
     likeness: Likeness | None = None,
 ) -> Operation[Decision]:
     """Decide on adding an object; `fields`, as decoded, is used up.
 
-    `managed` says that its managed fields are in it already, as after an apply. `draft` is what it was made from, with
-    defaults and managed fields; without one, what it becomes is remembered under its `likeness`, if it has one.
+    `managed` says that its managed fields are in it already, as after an apply. If its `likeness` has a draft, it was
+    made from that, with defaults and managed fields; if not, what it becomes may be remembered for the next.
     """
     plan = request.plan
     ctx = request.context()
+    draft = None if likeness is None else likeness.draft
     if draft is None:
         metadata = metadata_of(fields)
         for name in _SYSTEM:
