@@ -11,7 +11,7 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -46,6 +46,8 @@ class _Step:
         self._type, self._operation = type_, operation
         self.links = tuple(links)
         self.times = StepTimes(type_, operation, [each.plugin.name for each in links])
+        self.at_once = (0.0,) * (len(links) + 1)
+        """What a step ends at in which nothing takes time."""
 
     def by(self, there: Sequence[Registration]) -> _Step:
         """Return the same with what has something to do where these registrations have objects."""
@@ -82,14 +84,13 @@ class _Route:
         # By view and namespace. Threads with views of their own share it: an entry of a dictionary changes at once.
         self._looks: dict[tuple[State, str], _Look] = {}
 
-    def awake(self, attributes: Attributes) -> _Steps:
+    def awake(self, view: State, namespace: str) -> _Steps:
         """Return the hooks that have something to do: what they go by is there.
 
         That is looked for again only where something may have been registered meanwhile.
         """
         if not self._registrations:
             return self.steps
-        view, namespace = attributes.view, attributes.namespace
         revision, look = view.revision, self._looks.get((view, namespace))
         if look is not None:
             if look.revision == revision:
@@ -114,6 +115,31 @@ class _Route:
         return steps
 
 
+class _Precedent:
+    """What plugins decided by, all of them together: an `engine.attributes.Precedent`."""
+
+    def __init__(
+        self, route: _Route, steps: _Steps, view: State, namespace: str, rests_on: Collection[Resource]
+    ) -> None:
+        """Take the hooks that decide, and what they decide by; nothing of it has been asked for yet."""
+        self._route, self._steps = route, steps
+        self._view, self._namespace = view, namespace
+        self._rests_on = rests_on
+        self._changed_at = view.changed_at(rests_on)
+
+    def stands(self, view: State) -> bool:
+        """Whether the same hooks would decide, by the same."""
+        if view is not self._view or view.changed_at(self._rests_on) != self._changed_at:
+            return False
+        return self._route.awake(view, self._namespace) is self._steps
+
+    def follow(self) -> None:
+        """Count a write that every plugin let in at once."""
+        for step in self._steps:
+            if step.links:
+                step.times.let_in(step.at_once)
+
+
 class Chain:
     """All plugins that are switched on, as one `engine.attributes.Admission`."""
 
@@ -131,6 +157,18 @@ class Chain:
         """Whether any plugin that looks at this write needs its object."""
         return any(link.plugin.wants_object(attributes) for step in self._steps(attributes) for link in step.links)
 
+    def precedent(self, attributes: Attributes) -> _Precedent | None:
+        """Return what the plugins decide by, if all of them can say."""
+        route = self._route(attributes.resource, attributes.subresource, attributes.operation)
+        steps = route.awake(attributes.view, attributes.namespace)
+        rests_on = set[Resource]()
+        for plugin in {link.plugin for step in steps for link in step.links}:
+            resources = plugin.rests_on(attributes)
+            if resources is None:
+                return None
+            rests_on.update(resources)
+        return _Precedent(route, steps, attributes.view, attributes.namespace, tuple(rests_on))
+
     def admit(self, attributes: Attributes) -> Operation[None]:
         """Have the object changed; raises what a plugin refuses it with."""
         yield from self._pass(self._steps(attributes).mutating, attributes)
@@ -143,7 +181,8 @@ class Chain:
         return self._pass(self._steps(attributes).validating, attributes)
 
     def _steps(self, attributes: Attributes) -> _Steps:
-        return self._route(attributes.resource, attributes.subresource, attributes.operation).awake(attributes)
+        route = self._route(attributes.resource, attributes.subresource, attributes.operation)
+        return route.awake(attributes.view, attributes.namespace)
 
     def _pass(self, step: _Step, attributes: Attributes) -> Operation[None]:
         if not step.links:

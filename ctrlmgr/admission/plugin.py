@@ -8,7 +8,7 @@ commands (`engine.operations`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from ctrlmgr.api.resource import Resource
@@ -52,6 +52,14 @@ class Plugin:
         `attributes` may be without the object. Where no plugin wants it, a controller's write is spared the decoding.
         """
         return True
+
+    def rests_on(self, attributes: Attributes) -> Collection[Resource] | None:
+        """Return the resources by which the plugin decides on this creation, besides its object and who asks for it.
+
+        As long as none of their objects changes, it decides the same on objects that are the same but for their names,
+        and draws names by `Attributes.draw_name` alone. None: each creation is to be decided for itself.
+        """
+        return None
 
     def admit(self, attributes: Attributes) -> Decision:
         """Change the new object in place, or raise an `ApiError` to refuse the write."""

@@ -13,6 +13,7 @@ Rules come from apimachinery's `pkg/api/resource/quantity.go` and `suffix.go`.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from ctrlmgr.api.remembered import remembered
 
@@ -62,6 +63,31 @@ def plus(amount: str, more: str) -> str:
     """Return the sum of two amounts, in the notation of the first that is not 0."""
     of, suffix = _read(amount)
     return _write(of + parse(more), suffix) if of else canonical(more)
+
+
+class Quantity(NamedTuple):
+    """An amount that has been read: for sums to which more is added all the time."""
+
+    amount: int
+    """In billionths."""
+    suffix: str
+    """What it is written with, or another suffix of the same notation."""
+    text: str
+
+    @classmethod
+    def read(cls, text: str) -> Quantity:
+        """Read an amount; raises `ValueError`."""
+        return cls(*_read(text), text)
+
+    def plus(self, more: Quantity) -> Quantity:
+        """Return the sum, as `plus` writes it."""
+        if not self.amount:
+            return Quantity.read(canonical(more.text))
+        amount = self.amount + more.amount
+        text = _write(amount, self.suffix)
+        if not text.endswith(self.suffix) or amount > _LARGEST:
+            return Quantity.read(text)
+        return Quantity(amount, self.suffix, text)
 
 
 def difference(amount: str, less: str) -> str:

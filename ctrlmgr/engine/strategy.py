@@ -164,6 +164,14 @@ class Strategy:
         """Return what is wrong with `obj` as such, on creation and (with `validate_update`) on every update."""
         return []
 
+    def is_settled(self, ctx: Context, obj: Unstructured) -> bool:
+        """Whether a new object is what its body, its defaults and admission make of it, without a warning.
+
+        It has no companions then, holds nothing that depends on its name or was drawn, and says when it was made in its
+        metadata alone. So others that are the same but for their names are not asked about.
+        """
+        return False
+
     def begin_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
         """Allocate and release; raises an `ApiError` when that cannot be done."""
 

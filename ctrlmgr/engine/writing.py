@@ -34,7 +34,7 @@ from ctrlmgr.engine.verbs import reading
 from ctrlmgr.engine.verbs.attempts import RETRIES, Decision, settle
 from ctrlmgr.engine.verbs.canonical import create_canonical, update_canonical
 from ctrlmgr.engine.verbs.change import change, parse_version
-from ctrlmgr.engine.verbs.creation import NAME_ATTEMPTS, create
+from ctrlmgr.engine.verbs.creation import NAME_ATTEMPTS, create, create_alike
 from ctrlmgr.engine.verbs.deleting import delete
 from ctrlmgr.engine.verbs.drafts import Drafts, Likeness
 from ctrlmgr.engine.verbs.patching import Patch
@@ -158,7 +158,10 @@ class WriteEngine:
             request.size, name = len(body.data), likeness.name
 
             def again() -> Operation[Decision]:
-                return create(request, draft.named(name, request.now), likeness=likeness)
+                stencil = draft.stencil(request, name)
+                if stencil is not None:
+                    return create_alike(request, stencil, name)
+                return (yield from create(request, draft.named(name, request.now), likeness=likeness))
 
             return (yield from settle(request, again, limit=NAME_ATTEMPTS))
         bodies = _Bodies(request, body)

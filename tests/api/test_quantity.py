@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctrlmgr.api.quantity import WHOLE, canonical, parse, rounded_up, total
+from ctrlmgr.api.quantity import WHOLE, Quantity, canonical, parse, plus, rounded_up, total
 
 
 @pytest.mark.parametrize(
@@ -89,3 +89,30 @@ def test_writing_changes_no_amount(text: str) -> None:
 def test_the_words_for_what_is_no_quantity(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         canonical(text)
+
+
+_ADDED = [
+    "0",
+    "1",
+    "0.5",
+    "1.500",
+    "999m",
+    "1024",
+    "512Mi",
+    "1Gi",
+    "1.0001Ki",
+    "1e3",
+    "15e2",
+    "4Ei",
+    "100E",
+    "1n",
+    "-1",
+]
+
+
+@given(st.lists(st.sampled_from(_ADDED), min_size=1, max_size=8))
+def test_sums_of_what_has_been_read_are_those_of_texts(amounts: list[str]) -> None:
+    total, text = Quantity.read(amounts[0]), amounts[0]
+    for each in amounts[1:]:
+        total, text = total.plus(Quantity.read(each)), plus(text, each)
+        assert (total.text, total.amount) == (text, parse(text))

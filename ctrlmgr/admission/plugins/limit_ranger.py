@@ -8,7 +8,7 @@ Rules come from Kubernetes' `plugin/pkg/admission/limitranger/admission.go`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from ctrlmgr.admission.plugin import Plugin, Registration
@@ -46,6 +46,10 @@ class LimitRanger(Plugin):
         if resource == PODS:
             return (subresource, operation) in (("", Verb.CREATE), ("resize", Verb.UPDATE))
         return resource == CLAIMS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
+
+    def rests_on(self, attributes: Attributes) -> Collection[Resource]:
+        """Decide by the limits."""
+        return (LIMIT_RANGES,)
 
     def admit(self, attributes: Attributes) -> None:
         """Set what a LimitRange gives by default."""

@@ -7,7 +7,7 @@ Rules come from Kubernetes' `plugin/pkg/admission/podtopologylabels/admission.go
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar, Final
 
 from ctrlmgr.admission.plugin import Plugin
@@ -32,13 +32,17 @@ class PodTopologyLabels(Plugin):
         """Look at new pods that are on a node already, and at all bindings."""
         return () if subresource else ("nodeName",)
 
+    def rests_on(self, attributes: Attributes) -> Collection[Resource]:
+        """Decide by the node, if there is one."""
+        return (NODES,) if attributes.subresource or _node_of(attributes) else ()
+
     def admit(self, attributes: Attributes) -> None:
         """Set the labels; those of a Binding become the pod's."""
         if attributes.subresource:
             target = attributes.fields.get("target") or {}
             node = target.get("name") if target.get("kind") == "Node" else None
         else:
-            node = (attributes.fields.get("spec") or {}).get("nodeName")
+            node = _node_of(attributes)
         labels = topology_labels(attributes.view, node) if node else None
         if labels:
             metadata = attributes.fields["metadata"]
@@ -46,6 +50,12 @@ class PodTopologyLabels(Plugin):
             metadata["labels"] = {**given, **labels}
             if metadata["labels"] != given:
                 attributes.changed(self.name)
+
+
+def _node_of(attributes: Attributes) -> str | None:
+    """Return the node that a pod says it is on."""
+    node: str | None = (attributes.fields.get("spec") or {}).get("nodeName")
+    return node
 
 
 def topology_labels(view: View, node: str) -> dict[str, str]:

@@ -10,13 +10,13 @@ Rules come from apiserver's `pkg/admission/plugin/resourcequota`; its configurat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, Final
 
 import msgspec
 
 from ctrlmgr.admission.plugin import Plugin, Registration
-from ctrlmgr.admission.quota.charging import Limited, Quota, charges, configured
+from ctrlmgr.admission.quota.charging import Limited, Quota, Use, charges, configured
 from ctrlmgr.admission.quota.evaluator import Evaluator
 from ctrlmgr.admission.quota.evaluators import Evaluators
 from ctrlmgr.api.object import Object
@@ -133,27 +133,45 @@ class ResourceQuota(Plugin):
         """Look at the object of what is in a namespace."""
         return bool(attributes.namespace)
 
+    def rests_on(self, attributes: Attributes) -> Collection[Resource] | None:
+        """Decide by nothing yet where something will be charged: that is decided late, for each write."""
+        return None if self._charging(attributes) is None else ()
+
     def validate(self, attributes: Attributes) -> None:
         """Have what fits charged, and what does not fit refused, in the moment of the append."""
-        quotas = self._known.read(attributes.view.list(QUOTAS, attributes.namespace)) if attributes.namespace else ()
-        if not quotas and not (attributes.namespace and self._limited):
+        evaluator = self._charging(attributes)
+        if evaluator is None:
             return
-        evaluator = self._evaluators.of(attributes.resource)
-        if evaluator is None or not self._limits(attributes, evaluator, quotas):
-            return
+        use = Use(evaluator, attributes.fields, attributes.now)
         if attributes.dry_run:
-            self._charges(attributes, evaluator, attributes.view)  # it only judges; nothing will be appended
-            return
+            self._charges(attributes, use, attributes.view)  # it only judges; nothing will be appended
+        else:
+            attributes.late.append(self._late(attributes, use))
+
+    def _charging(self, attributes: Attributes) -> Evaluator | None:
+        """Return what measures a write that a quota of its namespace could have anything to say to."""
+        if not attributes.namespace:
+            return None
+        quotas = self._known.read(attributes.view.list(QUOTAS, attributes.namespace))
+        if not quotas and not self._limited:
+            return None
+        evaluator = self._evaluators.of(attributes.resource)
+        return evaluator if evaluator is not None and self._limits(attributes, evaluator, quotas) else None
+
+    def _late(self, attributes: Attributes, use: Use) -> Late:
 
         def charge(view: View) -> Sequence[Proposal]:
             try:
-                charged = self._charges(attributes, evaluator, view)
+                charged = self._charges(attributes, use, view)
                 return [Proposal(EventType.MODIFIED, each.object, each.object.revision) for each in charged]
             except ApiError as error:
                 error.refused_by = self.name
                 raise
 
-        attributes.late.append(Late(f"quotas of {attributes.namespace}", charge))
+        def again(name: str, now: str) -> Late:
+            return self._late(msgspec.structs.replace(attributes, name=name, now=now), use)
+
+        return Late(f"quotas of {attributes.namespace}", charge, again)
 
     def _limits(self, attributes: Attributes, evaluator: Evaluator, quotas: Sequence[Quota]) -> bool:
         """Whether one of a namespace's quotas could have anything to say to a write."""
@@ -162,9 +180,9 @@ class ResourceQuota(Plugin):
         self._seniority.meet(quotas)
         return bool(self._limited) or any(quota.limited(evaluator) for quota in quotas)
 
-    def _charges(self, attributes: Attributes, evaluator: Evaluator, view: View) -> Sequence[Quota]:
+    def _charges(self, attributes: Attributes, use: Use, view: View) -> Sequence[Quota]:
         quotas = self._known.read(view.list(QUOTAS, attributes.namespace))
-        charged = charges(attributes, evaluator, self._seniority.ordered(quotas), self._limited)
+        charged = charges(attributes, use, self._seniority.ordered(quotas), self._limited)
         for each in charged:
             self._known.keep(each)
         return charged

@@ -39,11 +39,6 @@ def masked(amounts: Amounts, names: Collection[str]) -> dict[str, str]:
     return {name: amount for name, amount in amounts.items() if name in names}
 
 
-def without_zeros(amounts: Amounts) -> dict[str, str]:
-    """Return the amounts that are not 0."""
-    return {name: amount for name, amount in amounts.items() if parse(amount)}
-
-
 def larger(some: Amounts, others: Amounts) -> dict[str, str]:
     """Return the larger amount of each resource."""
     most = dict(some)
@@ -56,11 +51,6 @@ def larger(some: Amounts, others: Amounts) -> dict[str, str]:
 def are_equal(some: Amounts, others: Amounts) -> bool:
     """Whether both have the same resources and as much of each."""
     return some.keys() == others.keys() and all(parse(some[name]) == parse(others[name]) for name in some)
-
-
-def exceeding(used: Amounts, hard: Amounts) -> list[str]:
-    """Return the names of the resources of which more is used than may be."""
-    return [name for name, limit in hard.items() if name in used and parse(used[name]) > parse(limit)]
 
 
 def printed(amounts: Amounts) -> str:

@@ -9,22 +9,15 @@ Rules come from apiserver's `pkg/admission/plugin/resourcequota/controller.go` (
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import msgspec
 
-from ctrlmgr.admission.quota.amounts import (
-    Amounts,
-    added,
-    exceeding,
-    masked,
-    printed,
-    subtracted,
-    without_zeros,
-)
+from ctrlmgr.admission.quota.amounts import Amounts, masked, printed, subtracted
 from ctrlmgr.admission.quota.evaluator import Evaluator, Fields, Requirement
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.quantity import parse
+from ctrlmgr.api.quantity import Quantity, parse
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
 
@@ -75,6 +68,8 @@ class Quota:
             *(Requirement(each.scope_name, each.operator, each.values or ()) for each in expressions),
         ]
         self._limited: dict[Evaluator, Sequence[str]] = {}
+        self._limits: dict[str, int] = {}
+        self._spent: Mapping[str, Quantity] = {}  # what has been read of `used`
 
     def limited(self, evaluator: Evaluator) -> Sequence[str]:
         """Return the names, in order, of what is limited that objects of a kind use."""
@@ -91,6 +86,25 @@ class Quota:
         """Whether an object uses what the quota limits."""
         return bool(self.limited(evaluator)) and self.has_in_scope(evaluator, fields)
 
+    def limit(self, name: str) -> int:
+        """Return how much may be used of something, in billionths."""
+        limit = self._limits.get(name)
+        if limit is None:
+            limit = self._limits[name] = parse(self.hard[name])
+        return limit
+
+    def with_more(self, more: Mapping[str, Quantity]) -> Mapping[str, Quantity]:
+        """Return what will have been used of what is limited, with that much more of it."""
+        return {name: self._with(name, amount) for name, amount in more.items() if name in self.hard}
+
+    def _with(self, name: str, more: Quantity) -> Quantity:
+        spent = self._spent.get(name)
+        if spent is None:
+            if name not in self.used:
+                return more
+            spent = Quantity.read(self.used[name])
+        return spent.plus(more)
+
     def with_status(self, hard: Amounts, used: Amounts) -> Object:
         """Return the quota, at its revision, with another status."""
         status = {"hard": dict(sorted(hard.items())), "used": dict(sorted(used.items()))}
@@ -98,15 +112,16 @@ class Quota:
 
     def at(self, obj: Object) -> Quota:
         """Return the same quota, read from an object that says the same."""
-        return self._again(obj, self.used)
+        return self._again(obj, self.used, self._spent)
 
-    def charged(self, used: Amounts) -> Quota:
-        """Return the quota with more used."""
-        return self._again(self.with_status(self.hard, used), used)
+    def charged(self, sums: Mapping[str, Quantity]) -> Quota:
+        """Return the quota with so much used of some things."""
+        used = {**self.used, **{name: amount.text for name, amount in sums.items()}}
+        return self._again(self.with_status(self.hard, used), used, {**self._spent, **sums})
 
-    def _again(self, obj: Object, used: Amounts) -> Quota:
+    def _again(self, obj: Object, used: Amounts, spent: Mapping[str, Quantity]) -> Quota:
         again = object.__new__(Quota)
-        again.__dict__ = {**self.__dict__, "object": obj, "used": used}
+        again.__dict__ = {**self.__dict__, "object": obj, "used": used, "_spent": spent}
         return again
 
 
@@ -119,50 +134,84 @@ class Limited(NamedTuple):
     scopes: Sequence[Requirement] = ()
 
 
-def charges(
-    attributes: Attributes, evaluator: Evaluator, quotas: Sequence[Quota], limited: Sequence[Limited] = ()
-) -> list[Quota]:
+class Use:
+    """What a new object uses; worked out when it is asked for, and once for all that differ in their names alone."""
+
+    def __init__(self, evaluator: Evaluator, fields: Fields, now: str) -> None:
+        """Have `evaluator` look at an object as it is at a time, RFC 3339."""
+        self.evaluator = evaluator
+        self.fields = fields
+        self._now = now
+        self._problems: dict[tuple[str, ...], str] = {}
+
+    @cached_property
+    def amounts(self) -> Amounts:
+        """How much it uses of what."""
+        return self.evaluator.usage(self.fields, self._now)
+
+    @cached_property
+    def negative(self) -> Sequence[str]:
+        """Of what it uses less than nothing."""
+        return sorted(name for name, amount in self.amounts.items() if parse(amount) < 0)
+
+    @cached_property
+    def anything(self) -> Mapping[str, Quantity]:
+        """What it uses anything of."""
+        return _read(self.amounts)
+
+    def problem(self, required: Sequence[str]) -> str:
+        """Say what it must say and does not, where a quota limits `required`; empty: nothing."""
+        key = tuple(required)
+        problem = self._problems.get(key)
+        if problem is None:
+            problem = self._problems[key] = self.evaluator.problem(required, self.fields)
+        return problem
+
+
+def _read(amounts: Amounts) -> Mapping[str, Quantity]:
+    """Return the amounts that are not 0."""
+    read = {name: Quantity.read(amount) for name, amount in amounts.items()}
+    return {name: quantity for name, quantity in read.items() if quantity.amount}
+
+
+def charges(attributes: Attributes, use: Use, quotas: Sequence[Quota], limited: Sequence[Limited] = ()) -> list[Quota]:
     """Return those of a namespace's quotas that a write is charged to, charged; raises `Forbidden` if it does not fit.
 
     The first that it does not fit refuses it.
     """
-    fields = attributes.fields
+    evaluator, fields = use.evaluator, use.fields
     concerned = [quota for quota in quotas if quota.matches(evaluator, fields)]
     for quota in concerned:
-        _check(attributes, evaluator, quota)
-    usage = evaluator.usage(fields, attributes.now)
-    if negative := sorted(name for name, amount in usage.items() if parse(amount) < 0):
-        raise attributes.forbidden(f"quota usage is negative for resource(s): {','.join(negative)}")
-    more = _more(attributes, evaluator, concerned, usage)
+        _check(attributes, use, quota)
+    if use.negative:
+        raise attributes.forbidden(f"quota usage is negative for resource(s): {','.join(use.negative)}")
+    more = _more(attributes, use, concerned)
     if not any(more.values()):
         return []
-    _check_limited(attributes, evaluator, quotas, concerned, usage, limited)
+    _check_limited(attributes, evaluator, quotas, concerned, use.amounts, limited)
     charged = (_charged(attributes, quota, more[quota.name]) for quota in concerned if more[quota.name])
     return [each for each in charged if each is not None]
 
 
-def _check(attributes: Attributes, evaluator: Evaluator, quota: Quota) -> None:
+def _check(attributes: Attributes, use: Use, quota: Quota) -> None:
     """Refuse what does not say how much it uses, and what cannot be judged because nothing has been counted yet."""
-    names = quota.limited(evaluator)
-    if problem := evaluator.problem(names, attributes.fields):
+    names = quota.limited(use.evaluator)
+    if problem := use.problem(names):
         raise attributes.forbidden(f"failed quota: {quota.name}: {problem}")
-    if any(name not in quota.used for name in names):
+    if not all(map(quota.used.__contains__, names)):
         raise attributes.forbidden(f"status unknown for quota: {quota.name}, resources: {','.join(names)}")
 
 
-def _more(
-    attributes: Attributes, evaluator: Evaluator, concerned: Sequence[Quota], usage: Amounts
-) -> Mapping[str, Amounts]:
+def _more(attributes: Attributes, use: Use, concerned: Sequence[Quota]) -> Mapping[str, Mapping[str, Quantity]]:
     """Return by quota what the write uses more than before; under no name if no quota is concerned."""
     old = attributes.old
-    before = {} if old is None else evaluator.usage(old, attributes.now)
     if attributes.operation is Verb.CREATE or old is None:
-        return {quota.name: without_zeros(usage) for quota in concerned} or {"": without_zeros(usage)}
-    grown = without_zeros(subtracted(usage, before))
+        return {quota.name: use.anything for quota in concerned} or {"": use.anything}
+    grown = _read(subtracted(use.amounts, use.evaluator.usage(old, attributes.now)))
     if not concerned:
         return {"": grown}
     return {
-        quota.name: grown if quota.matches(evaluator, old) else without_zeros(usage)  # it has come into the scope
+        quota.name: grown if quota.matches(use.evaluator, old) else use.anything  # it has come into the scope
         for quota in concerned
     }
 
@@ -197,21 +246,21 @@ def _check_limited(
         raise attributes.forbidden(f"insufficient quota to match these scopes: [{' '.join(uncovered)}]")
 
 
-def _charged(attributes: Attributes, quota: Quota, more: Amounts) -> Quota | None:
+def _charged(attributes: Attributes, quota: Quota, more: Mapping[str, Quantity]) -> Quota | None:
     """Return a quota with what a write uses more; None if that is nothing of what it limits."""
-    requested = masked(more, quota.hard)
-    sums = added(masked(quota.used, requested), requested)
+    sums = quota.with_more(more)
     if not sums:
         return None
     if attributes.subresource != "status":
-        over = exceeding(sums, quota.hard)
+        over = [name for name, amount in sums.items() if amount.amount > quota.limit(name)]
         if over:
-            said = ((masked(each, over)) for each in (requested, quota.used, quota.hard))
+            requested = {name: more[name].text for name in over}
+            said = (requested, *(masked(each, over) for each in (quota.used, quota.hard)))
             asked, so_far, limit = (printed(each) for each in said)
             raise attributes.forbidden(
                 f"exceeded quota: {quota.name}, requested: {asked}, used: {so_far}, limited: {limit}"
             )
-    return quota.charged({**quota.used, **sums})
+    return quota.charged(sums)
 
 
 def configured(value: Mapping[str, Any]) -> Limited:

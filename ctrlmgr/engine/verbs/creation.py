@@ -6,8 +6,6 @@ generated name is free; nothing is created where it may not be.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ctrlmgr.api.field import FieldError, errors_of, refuse
 from ctrlmgr.api.resource import Key
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
@@ -22,6 +20,7 @@ from ctrlmgr.engine.verbs.drafts import Draft, Likeness
 from ctrlmgr.engine.verbs.owners import deduplicate_owners
 from ctrlmgr.engine.verbs.place import check_namespace
 from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.engine.verbs.stencils import Stencil
 from ctrlmgr.errors import UnknownError
 from ctrlmgr.eventlog.event import EventType, Proposal
 
@@ -57,6 +56,8 @@ def create(
         if likeness is not None and not request.told(ctx):
             draft = likeness.became(fields, request.now)
     attributes = request.attributes(ctx, Verb.CREATE, fields)
+    learns = draft is not None and draft.may_learn and not request.options.dry_run
+    precedent = request.admission.precedent(attributes) if learns else None
     yield from request.admission.admit(attributes)
     fields = attributes.fields
     metadata = fields["metadata"]
@@ -65,14 +66,28 @@ def create(
     metadata["uid"] = new_uid(request.random)
     generated = not metadata.get("name") and bool(metadata.get("generateName"))
     if generated:
-        metadata["name"] = _free_name(request, metadata)
+        metadata["name"] = free_name(request, metadata["generateName"])
     _prepare(ctx, fields)
     yield from request.worked(lambda: _validate(ctx, fields, draft))
     plan.strategy.canonicalize(fields)
     attributes.name = metadata.get("name") or ""
     yield from request.admission.validate(attributes)
     plan.strategy.conceal(fields)
-    return (yield from _add(request, ctx, attributes))
+    decision = yield from _add(request, ctx, attributes)
+    if draft is not None and precedent is not None and plan.strategy.is_settled(ctx, fields):
+        draft.learn(Stencil.of(request, attributes, decision, precedent))
+    return decision
+
+
+def create_alike(request: Request, stencil: Stencil, name: str) -> Decision:
+    """Decide on adding an object that a stencil fits, of a name; empty: it is given one."""
+    uid, drawn = stencil.draw(request)
+    if not name:
+        name = free_name(request, stencil.generate_name)
+    there = request.state.get(request.plan.storage, Key(request.target.namespace, name))
+    if there is not None:
+        raise already_exists(request.plan.resource, name, terminating=there.is_terminating)
+    return stencil.made(request, name, uid, drawn)
 
 
 def _complete(request: Request, fields: Unstructured, *, managed: bool) -> Unstructured:
@@ -80,10 +95,11 @@ def _complete(request: Request, fields: Unstructured, *, managed: bool) -> Unstr
     return plan.stored(fields) if managed else plan.owned(None, fields, request.manager, request.now, "")
 
 
-def _free_name(request: Request, metadata: dict[str, Any]) -> str:
-    storage, namespace = request.plan.storage, metadata.get("namespace", "")
+def free_name(request: Request, base: str) -> str:
+    """Generate a name that nothing has; raises `AlreadyExists` if that takes too long."""
+    storage, namespace = request.plan.storage, request.target.namespace
     for _ in range(NAME_ATTEMPTS):
-        name = generate_name(metadata["generateName"], request.random)
+        name = generate_name(base, request.random)
         if request.state.get(storage, Key(namespace, name)) is None:
             return name
     raise no_free_name(request.plan.resource, name)

@@ -22,13 +22,17 @@ import msgspec
 
 from ctrlmgr.api.remembered import Returning
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.engine.verbs.stencils import Stencil
 
 _ENTRIES: Final = 256
 """How many are remembered."""
 _LONGEST: Final = 8 * 1024
 """Bytes of the longest body that is remembered."""
-_METADATA, _NAME = b'"metadata":', b'"name":'
+_METADATA, _NAME, _GENERATE_NAME = b'"metadata":', b'"name":', b'"generateName":'
 _is_name = re.compile(rb' ?"([a-z0-9][a-z0-9.-]{0,252})"').match
+_VAIN: Final = 8
+"""How many stencils are made of a draft that are of no use: in each case something has changed that it rested on."""
 _ABSENT: Final = b"\0"  # which stands in no JSON
 _COLLECTIONS: Final = ("labels", "annotations", "ownerReferences", "finalizers")
 
@@ -50,7 +54,7 @@ class _Key(NamedTuple):
 class Draft:
     """What a body became; shared by all that are like it."""
 
-    __slots__ = ("_body", "_entry", "_right")
+    __slots__ = ("_body", "_entry", "_in_vain", "_met", "_right", "_stencil")
 
     def __init__(self, fields: Unstructured) -> None:
         """Take an object with one entry of managed fields, its name taken away."""
@@ -58,12 +62,38 @@ class Draft:
         self._entry = metadata["managedFields"][0]
         self._body = _encode({**fields, "metadata": {**metadata, "name": "", "managedFields": None}})
         self._right: Sequence[Any] | None = None
+        self._met: Stencil | None = None  # what an object has left, its own cut out
+        self._stencil: Stencil | None = None  # once another has left the same
+        self._in_vain = 0
+
+    @property
+    def may_learn(self) -> bool:
+        """Whether it is of use to it to hear what such objects become in the end."""
+        return self._in_vain < _VAIN
+
+    def learn(self, stencil: Stencil | None) -> None:
+        """Hear what an object that was made from it left, its own cut out, if anything."""
+        self._in_vain += 1
+        agrees = stencil is not None and self._met is not None and self._met.agrees(stencil)
+        self._stencil = stencil if agrees else None
+        self._met = stencil
+
+    def stencil(self, request: Request, name: str) -> Stencil | None:
+        """Return what makes the object of a request whole, under a name; None if that cannot be said."""
+        stencil = self._stencil
+        if stencil is None or not stencil.fits(request, name):
+            return None
+        self._in_vain = 0
+        return stencil
 
     def named(self, name: str, now: str) -> Unstructured:
-        """Return it under a name, written at `now`, RFC 3339."""
+        """Return it under a name, empty for none yet, written at `now`, RFC 3339."""
         fields = _decode(self._body)
         metadata = fields["metadata"]
-        metadata["name"] = name
+        if name:
+            metadata["name"] = name
+        else:
+            del metadata["name"]
         metadata["managedFields"] = [{**self._entry, "time": now}]
         return fields
 
@@ -92,7 +122,7 @@ class Likeness:
     __slots__ = ("_drafts", "_key", "draft", "name")
 
     def __init__(self, drafts: Drafts, key: _Key, name: str, draft: Draft | None) -> None:
-        """Take all of a body but a name, that name, and what another such body became, if that is known."""
+        """Take all of a body but its name, the name (empty: none), and what such a body became if that is known."""
         self._drafts = drafts
         self._key = key
         self.name = name
@@ -111,7 +141,7 @@ class Likeness:
     def _says_its_name_once(self) -> bool:
         """Whether what was cut out is nowhere else in the body, however it may be written."""
         rest = self._key.rest
-        return b"\\" not in rest and f'"{self.name}"'.encode() not in rest
+        return not self.name or (b"\\" not in rest and f'"{self.name}"'.encode() not in rest)
 
 
 class Drafts:
@@ -124,17 +154,23 @@ class Drafts:
     def likeness(self, kind: Hashable, manager: str, namespace: str, body: bytes) -> Likeness | None:
         """Recognize a body that `manager` sends to a namespace; None for one that cannot be.
 
+        What is to be given a name comes as the same to the last byte.
+
         `kind` stands for all that decoding and defaults depend on besides.
         """
         if len(body) > _LONGEST:
             return None
-        at = body.find(_NAME, body.find(_METADATA)) + len(_NAME)
-        found = _is_name(body, at)
-        if found is None:
-            return None
-        rest = b"".join((body[: found.start(1)], _ABSENT, body[found.end(1) :]))
+        metadata = body.find(_METADATA)
+        at = body.find(_NAME, metadata)
+        if body.find(_GENERATE_NAME, metadata, at if at >= 0 else len(body)) >= 0:
+            name, rest = "", body
+        else:
+            found = _is_name(body, at + len(_NAME))
+            if found is None:
+                return None
+            name, rest = found[1].decode(), b"".join((body[: found.start(1)], _ABSENT, body[found.end(1) :]))
         key = _Key(kind, manager, namespace, rest)
-        return Likeness(self, key, found[1].decode(), self._known.get(key))
+        return Likeness(self, key, name, self._known.get(key))
 
     def remember(self, key: _Key, draft: Draft) -> None:
         """Know what a body became."""

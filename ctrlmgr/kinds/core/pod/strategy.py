@@ -145,6 +145,10 @@ class PodStrategy(Strategy):
                 seen.sight.is_sound = ctx.is_quiet
         return errors
 
+    def is_settled(self, ctx: Context, obj: Unstructured) -> bool:
+        """Whether nothing is wrong or odd about pods that look like it."""
+        return isinstance(ctx.spec, Seen) and ctx.spec.sight.is_sound
+
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Check the change, by the rules of the subresource written to."""
         check = _VALIDATE.get(ctx.subresource)

@@ -1,0 +1,152 @@
+"""New objects whole: what those that are alike became, with holes for what each has of its own.
+
+A draft spares a creation its decoding and its defaults. If, besides, admission would decide the same once more, and the
+kind's strategy has nothing of its own to say, then all that differs from the object before is known: its name, its uid,
+its time, and names that were drawn for it. They are put into the bytes that the one before became.
+
+Guarantees:
+- What is put together is what the whole way would have made, byte for byte, drawn from the same random source in the
+  same order: a stencil is used once two objects of different names have left the same, their own cut out.
+- It is used for the same requester only, and while all stands that admission rested on (`Precedent`).
+- Names go in that every kind takes: a label of RFC 1123. Others take the whole way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ctrlmgr.api.object import Object, ObjectMeta
+from ctrlmgr.api.resource import Revision
+from ctrlmgr.engine.attributes import Attributes, Changer, Precedent
+from ctrlmgr.engine.late import Late
+from ctrlmgr.engine.names import generate_name, new_uid
+from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.verbs.attempts import Decision
+from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.eventlog.event import EventType, Proposal
+
+_TIMES: Final = 2
+"""How often an object says when it was made: as its own time, and as that of its fields."""
+_HEAD: Final = b'"metadata":{"name":"%b"'
+_NAME, _UID, _NOW, _DRAWN = range(4)
+"""Places of what is an object's own; names that were drawn come last."""
+_is_label = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?").fullmatch
+
+_replace = msgspec.structs.replace
+
+
+class _Cut(NamedTuple):
+    """An object without its own."""
+
+    text: bytes
+    """With `%b` for each hole."""
+    holes: Sequence[int]
+    """What goes into each."""
+
+
+class _Common(NamedTuple):
+    """All that two objects must have in common to be made by one stencil."""
+
+    cut: _Cut
+    requester: Requester
+    metadata: ObjectMeta
+    """Without name, uid and time."""
+    bases: Sequence[str]
+    """What names are drawn from."""
+    within: Revision | None
+    changed_by: Sequence[Changer]
+    annotations: Mapping[str, str]
+    places: Sequence[str]
+    """Of what is decided late."""
+
+
+class Stencil:
+    """What one object became, and why others would become the same."""
+
+    __slots__ = ("_common", "_fill", "_late", "_name", "_precedent")
+
+    def __init__(self, common: _Common, name: str, late: Sequence[Late], precedent: Precedent) -> None:
+        """Take what is not the object's own, and apart from that its name."""
+        self._common = common
+        self._name = name
+        self._late = late
+        self._precedent = precedent
+        self._fill = itemgetter(*common.cut.holes)
+
+    @classmethod
+    def of(cls, request: Request, attributes: Attributes, decision: Decision, precedent: Precedent) -> Stencil | None:
+        """Return the stencil of a creation; None if there is more to it than can be cut out."""
+        late, proposals = attributes.late, decision.proposals
+        if len(proposals) != 1 or decision.warnings or request.asked or not all(each.again for each in late):
+            return None
+        obj, drawn = proposals[0].object, attributes.drawn
+        cut = _cut(obj, request.now, [name for _, name in drawn])
+        if cut is None:
+            return None
+        common = _Common(
+            cut,
+            request.requester,
+            _replace(obj.metadata, name="", uid="", creation_timestamp=None),
+            [base for base, _ in drawn],
+            attributes.within,
+            tuple(attributes.changed_by),
+            dict(request.annotations),
+            [each.place for each in late],
+        )
+        return cls(common, obj.name, tuple(late), precedent)
+
+    def agrees(self, other: Stencil) -> bool:
+        """Whether two objects of different names have left the same."""
+        return self._name != other._name and self._common == other._common
+
+    def fits(self, request: Request, name: str) -> bool:
+        """Whether a request would make the same under a name; empty for one that is to be generated."""
+        if request.options.dry_run or request.requester != self._common.requester:
+            return False
+        return (not name or _is_label(name) is not None) and self._precedent.stands(request.state)
+
+    @property
+    def generate_name(self) -> str:
+        """What a name is generated from."""
+        return self._common.metadata.generate_name
+
+    def draw(self, request: Request) -> tuple[str, Sequence[str]]:
+        """Draw a uid, and the names that admission draws, in the order in which it all is drawn."""
+        random = request.random
+        drawn = [generate_name(base, random) for base in self._common.bases]
+        return new_uid(random), drawn
+
+    def made(self, request: Request, name: str, uid: str, drawn: Sequence[str]) -> Decision:
+        """Return the decision to add the object of a name."""
+        common, now = self._common, request.now
+        own = [each.encode() for each in (name, uid, now, *drawn)]
+        metadata = _replace(common.metadata, name=name, uid=uid, creation_timestamp=now)
+        obj = Object(request.plan.storage, common.cut.text % self._fill(own), 0, metadata)
+        request.annotations.update(common.annotations)
+        self._precedent.follow()
+        return Decision(
+            201,
+            (Proposal(EventType.ADDED, obj, 0, common.within),),
+            0,
+            late=[late for each in self._late if each.again and (late := each.again(name, now))],
+            changed_by=common.changed_by,
+        )
+
+
+def _cut(obj: Object, now: str, drawn: Sequence[str]) -> _Cut | None:
+    """Cut an object's own out of it; None if it cannot be told from the rest."""
+    body, name = obj.body, obj.name.encode()
+    head = _HEAD % name
+    start = body.find(head) + len(head) - 1 - len(name)
+    marks = {each.encode(): place for place, each in enumerate((obj.uid, now, *drawn), _UID)}
+    if start < len(_HEAD) - 4 or body.count(now.encode()) != _TIMES or body.count(obj.uid.encode()) != 1:
+        return None
+    texts = re.split(b"(" + b"|".join(map(re.escape, marks)) + b")", body[start + len(name) :])
+    holes = (_NAME, *(marks[each] for each in texts[1::2]))
+    kept = [body[:start], *texts[::2]]
+    return _Cut(b"%b".join(each.replace(b"%", b"%%") for each in kept), holes)
