@@ -159,8 +159,8 @@ class Codec:
         self._identify(fields)
         if self._is_recursive and strict_json.depth_exceeds(_encode(fields), strict_json.DEEPEST):
             raise self.refuse("exceeded max depth")
-        left = {} if known is None else _left(fields, known)
-        shaped = self._shaped({name: each for name, each in fields.items() if name not in left} if left else fields)
+        left, rest = ({}, fields) if known is None else _told_apart(fields, known)
+        shaped = self._shaped(rest)
         if shaped is None:
             return self._read_slowly(fields)
         return Decoded(self._in_order({**shaped, **left}) if left else shaped)
@@ -303,9 +303,13 @@ class Codec:
         )
 
 
-def _left(fields: Unstructured, known: Unstructured) -> Unstructured:
-    """Return the objects and lists in `fields` that are those of `known`, and not just equal to them."""
-    return {name: each for name, each in fields.items() if type(each) in _NESTS and each is known.get(name)}
+def _told_apart(fields: Unstructured, known: Unstructured) -> tuple[Unstructured, Unstructured]:
+    """Return the objects and lists in `fields` that are those of `known`, and not just equal to them, and the rest."""
+    left: Unstructured = {}
+    rest: Unstructured = {}
+    for name, each in fields.items():
+        (left if each is known.get(name) and type(each) in _NESTS else rest)[name] = each
+    return left, rest
 
 
 def _no_object(value: Any) -> str:

@@ -85,7 +85,9 @@ def read_value(type_: Any, value: Any) -> Any:
 
 def write_value(type_: Any, value: Any) -> Any:
     """Convert a value of one of the types above, for writing: what is free-form is written before maps are sorted."""
-    return msgspec.Raw(_encode(value)) if type_ is FreeForm else canonical_text(type_, value)
+    if type_ is FreeForm:
+        return msgspec.Raw(_encode(value))
+    return type_.canonical(value) if type_ is Time and type(value) is str else canonical_text(type_, value)
 
 
 TEXTS: dict[str, type] = {"quantity": Quantity, "date-time": Time, "micro-time": MicroTime}

@@ -230,12 +230,3 @@ def test_defaults_are_the_same_whatever_the_name() -> None:
             told_apart = json.dumps(fields).count(name) > 1
         assert made[0] == made[1], kind.name
         assert told_apart is kind.strategy.defaults_by_name, kind.name
-
-
-def test_what_was_found_right_is_what_it_was_then() -> None:
-    draft = Draft({"metadata": {"name": "web", "managedFields": [{"manager": "m"}]}})
-    metadata: Fields = {"labels": {"app": "web"}, "managedFields": [{"manager": "m"}]}
-    draft.found_right(metadata)
-    assert draft.is_right(metadata)
-    metadata["labels"]["app"] = "not a label"
-    assert not draft.is_right(metadata)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ctrlmgr.api.field import invalid, refuse
@@ -12,34 +13,38 @@ from ctrlmgr.errors import BadRequest
 _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
-def merge_patch(document: Unstructured, patch: Any) -> Unstructured:
-    """Return `document` changed by a decoded merge patch.
+def merge_patch(document: Unstructured, patch: Any, *, has_nulls: bool = True) -> Unstructured:
+    """Return `document` changed by a decoded merge patch, of which it may be known that it has no null in it.
 
     Raises `BadRequest` for a patch that is a scalar, `Invalid` for one that is a list: it would replace the object.
     """
     if isinstance(patch, dict):
-        return _merged(document, patch)
+        return _merged(document, patch, without_nulls if has_nulls else _as_it_is)
     if isinstance(patch, list):
         detail = f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_type(patch)} into Go value"
         raise refuse("", "", "", [invalid("patch", patch, f"{detail} of type {_TYPE_META}")])
     raise BadRequest("Invalid JSON Patch")
 
 
-def _merged(document: Unstructured, patch: Unstructured) -> Unstructured:
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _merged(document: Unstructured, patch: Unstructured, cleaned: Callable[[Any], Any]) -> Unstructured:
     result = dict(document)
     for name, value in patch.items():
         if value is None:
             result.pop(name, None)
         else:
-            result[name] = _replaced(result.get(name), value)
+            result[name] = _replaced(result.get(name), value, cleaned)
     return result
 
 
-def _replaced(current: Any, value: Any) -> Any:
+def _replaced(current: Any, value: Any, cleaned: Callable[[Any], Any]) -> Any:
     if not isinstance(current, dict):
-        return without_nulls(value)
+        return cleaned(value)
     # A list that replaces an object keeps the nulls within: Go's library looks for them on the other way only.
-    return _merged(current, value) if isinstance(value, dict) else value
+    return _merged(current, value, cleaned) if isinstance(value, dict) else value
 
 
 def without_nulls(value: Any) -> Any:

@@ -16,7 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from ctrlmgr.api.field import MOST_ERRORS, FieldError, Path, forbidden, invalid, required, too_long
+from ctrlmgr.api.remembered import remembered
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_labels
 
@@ -30,7 +33,13 @@ FOREGROUND_DELETION = "foregroundDeletion"
 _OPERATIONS = ("Apply", "Update")
 _SHORT = FIELD_MANAGER_LENGTH // 4
 """Characters that, whatever they are, are not too many bytes."""
+_COLLECTIONS = ("labels", "annotations", "ownerReferences", "finalizers")
+_LONGEST = 4096
+"""Bytes of collections beyond which it is not remembered that they are right."""
+_encode, _decode = msgspec.json.Encoder().encode, msgspec.json.Decoder(list[Any]).decode
 _STANDARD_FINALIZERS = frozenset(("kubernetes", ORPHAN, FOREGROUND_DELETION))
+
+_MAINTAINED = {"managedFields": None, "resourceVersion": None}
 
 # What the generic layer and the kind's compare on every update, and whether an absent value reads as "" in Go.
 _IMMUTABLE_FIELDS = (
@@ -58,10 +67,11 @@ def update_errors(
     for the object itself, never for a subresource.
     """
     collections = _validate_collections(new, METADATA)
-    changes = _validate_changes(new, old, METADATA) + collections
+    changes = collections if _is_unchanged(new, old) else _validate_changes(new, old, METADATA) + collections
     finalizers = [] if any_finalizer else _known_finalizers(new, METADATA)
     errors = _validate_identity(new, namespaced, names.path_segment_name, METADATA) + collections + changes
-    errors += changes + finalizers
+    errors += changes
+    errors += finalizers
     if revalidated:
         errors += _validate_identity(new, namespaced, name_check, METADATA) + collections + finalizers
     return errors
@@ -74,16 +84,12 @@ def validate_metadata(
     name_check: names.NameCheck,
     path: Path = METADATA,
     any_finalizer: bool = False,
-    checked: bool = False,
 ) -> list[FieldError]:
     """Return what is wrong with an object's metadata as such; its name must have been generated already.
 
     `any_finalizer` allows finalizers that are neither `domain/name` nor Kubernetes' own (`Strategy.any_finalizer`).
-    `checked` says that all but names has been looked at before.
     """
     errors = _validate_identity(metadata, namespaced, name_check, path)
-    if checked:
-        return errors
     errors += _validate_collections(metadata, path)
     if not any_finalizer:
         errors += _known_finalizers(metadata, path)
@@ -116,7 +122,22 @@ def _validate_namespace(namespace: str, namespaced: bool, path: Path) -> list[Fi
 
 
 def _validate_collections(metadata: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check what creation and update check alike; most objects have few of these, so each is looked at only if set."""
+    """Check what creation and update check alike; most objects say of themselves what others say, or said before."""
+    said = _encode([metadata.get(field) for field in _COLLECTIONS])
+    errors = [] if len(said) <= _LONGEST and _are_right(said) else _validate_said(metadata, path)
+    if managed := metadata.get("managedFields"):
+        errors += validate_managed_fields(managed, path.child("managedFields"))
+    return errors
+
+
+@remembered(entries=2048, longest=_LONGEST)
+def _are_right(said: bytes) -> bool:
+    """Whether nothing is wrong with collections of metadata, as JSON."""
+    return not _validate_said(dict(zip(_COLLECTIONS, _decode(said), strict=True)), METADATA)
+
+
+def _validate_said(metadata: Mapping[str, Any], path: Path) -> list[FieldError]:
+    """Check the collections that callers fill; most objects have few of these, so each is looked at only if set."""
     errors: list[FieldError] = []
     if labels := metadata.get("labels"):
         errors += validate_labels(labels, path.child("labels"))
@@ -126,8 +147,6 @@ def _validate_collections(metadata: Mapping[str, Any], path: Path) -> list[Field
         errors += validate_owner_references(owners, path.child("ownerReferences"))
     if finalizers := metadata.get("finalizers"):
         errors += _validate_finalizers(finalizers, path.child("finalizers"))
-    if managed := metadata.get("managedFields"):
-        errors += validate_managed_fields(managed, path.child("managedFields"))
     return errors
 
 
@@ -243,6 +262,13 @@ def _is_usual(entry: Mapping[str, Any]) -> bool:
         and manager.isprintable()
         and len(entry.get("subresource", "")) <= _SHORT
     )
+
+
+def _is_unchanged(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    """Whether metadata of an object that stays is as it was, but for its version and its managers."""
+    if not new.get("resourceVersion") or old.get("deletionTimestamp"):
+        return False
+    return {**new, **_MAINTAINED} == {**old, **_MAINTAINED}
 
 
 def _validate_changes(new: Mapping[str, Any], old: Mapping[str, Any], path: Path) -> list[FieldError]:

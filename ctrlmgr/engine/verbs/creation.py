@@ -16,7 +16,7 @@ from ctrlmgr.engine.refusals import already_exists, no_free_name
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation.metadata import validate_metadata
 from ctrlmgr.engine.verbs.attempts import Decision
-from ctrlmgr.engine.verbs.drafts import Draft, Likeness
+from ctrlmgr.engine.verbs.drafts import Likeness
 from ctrlmgr.engine.verbs.owners import deduplicate_owners
 from ctrlmgr.engine.verbs.place import check_namespace
 from ctrlmgr.engine.verbs.request import Request
@@ -68,7 +68,7 @@ def create(
     if generated:
         metadata["name"] = free_name(request, metadata["generateName"])
     _prepare(ctx, fields)
-    yield from request.worked(lambda: _validate(ctx, fields, draft))
+    yield from request.worked(lambda: _validate(ctx, fields))
     plan.strategy.canonicalize(fields)
     attributes.name = metadata.get("name") or ""
     yield from request.admission.validate(attributes)
@@ -115,9 +115,8 @@ def _prepare(ctx: Context, fields: Unstructured) -> None:
         fields["metadata"]["generation"] = 1
 
 
-def _validate(ctx: Context, fields: Unstructured, draft: Draft | None) -> None:
+def _validate(ctx: Context, fields: Unstructured) -> None:
     kind, strategy, metadata = ctx.kind, ctx.kind.strategy, fields["metadata"]
-    is_right = draft is not None and draft.is_right(metadata)
 
     def find() -> list[FieldError]:
         errors = validate_metadata(
@@ -125,14 +124,11 @@ def _validate(ctx: Context, fields: Unstructured, draft: Draft | None) -> None:
             namespaced=kind.namespaced,
             name_check=strategy.name_check,
             any_finalizer=strategy.any_finalizer,
-            checked=is_right,
         )
         return errors + strategy.validate(ctx, fields)
 
     if errors := errors_of(find):
         raise refuse(fields["kind"], kind.resource.group, metadata.get("name", ""), errors)
-    if draft is not None and not is_right:
-        draft.found_right(metadata)
     ctx.warnings += strategy.warnings(ctx, fields, None)
 
 

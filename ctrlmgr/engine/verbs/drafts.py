@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from copy import deepcopy
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -34,7 +33,6 @@ _is_name = re.compile(rb' ?"([a-z0-9][a-z0-9.-]{0,252})"').match
 _VAIN: Final = 8
 """How many stencils are made of a draft that are of no use: in each case something has changed that it rested on."""
 _ABSENT: Final = b"\0"  # which stands in no JSON
-_COLLECTIONS: Final = ("labels", "annotations", "ownerReferences", "finalizers")
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -54,14 +52,13 @@ class _Key(NamedTuple):
 class Draft:
     """What a body became; shared by all that are like it."""
 
-    __slots__ = ("_body", "_entry", "_in_vain", "_met", "_right", "_stencil")
+    __slots__ = ("_body", "_entry", "_in_vain", "_met", "_stencil")
 
     def __init__(self, fields: Unstructured) -> None:
         """Take an object with one entry of managed fields, its name taken away."""
         metadata = fields["metadata"]
         self._entry = metadata["managedFields"][0]
         self._body = _encode({**fields, "metadata": {**metadata, "name": "", "managedFields": None}})
-        self._right: Sequence[Any] | None = None
         self._met: Stencil | None = None  # what an object has left, its own cut out
         self._stencil: Stencil | None = None  # once another has left the same
         self._in_vain = 0
@@ -96,20 +93,6 @@ class Draft:
             del metadata["name"]
         metadata["managedFields"] = [{**self._entry, "time": now}]
         return fields
-
-    def is_right(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether metadata, but for its name, is as it was when it was found to be right."""
-        right = self._right
-        return right is not None and right == _collections(metadata)
-
-    def found_right(self, metadata: Mapping[str, Any]) -> None:
-        """Hear that nothing is wrong with metadata that was made from it."""
-        self._right = deepcopy(_collections(metadata))
-
-
-def _collections(metadata: Mapping[str, Any]) -> Sequence[Any]:
-    managed = [(each.get("manager"), each.get("operation")) for each in _managed(metadata)]
-    return [*map(metadata.get, _COLLECTIONS), managed]
 
 
 def _managed(metadata: Mapping[str, Any]) -> Sequence[Any]:

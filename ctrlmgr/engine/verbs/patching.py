@@ -128,7 +128,7 @@ def _merge(
             if directive != "Ignore"
             else "Invalid JSON Patch"
         )
-    return merge_patch(live, patch), problems
+    return merge_patch(live, patch, has_nulls=b"null" in data), problems
 
 
 def _strategic(

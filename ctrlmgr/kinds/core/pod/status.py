@@ -70,10 +70,14 @@ def validate_status_update(new: Unstructured, old: Unstructured) -> list[FieldEr
     if nominated and nominated != before.get("nominatedNodeName"):
         errors += each_problem(names.dns1123_subdomain, nominated, _NOMINATED)
     errors += immutable(status.get("qosClass", ""), before.get("qosClass", ""), _QUALITY)
-    errors += _validate_transitions(spec, status, before)
-    errors += _validate_claims(status.get("resourceClaimStatuses") or (), spec)
+    if not before.keys().isdisjoint(_LISTS):
+        errors += _validate_transitions(spec, status, before)
+    if claims := status.get("resourceClaimStatuses"):
+        errors += _validate_claims(claims, spec)
     errors += _validate_addresses(status.get("podIPs") or (), _POD_ADDRESSES)
     errors += _validate_host_addresses(status)
+    if status.keys().isdisjoint(_LISTS):
+        return errors
     for field, containers in _LISTS.items():
         for index, container in enumerate(status.get(field) or ()):
             at = STATUS.child(field).at(index)
