@@ -156,6 +156,8 @@ class WriteEngine:
         likeness = self._likeness(request, body)
         if likeness is not None and (draft := likeness.draft) is not None:
             request.size, name = len(body.data), likeness.name
+            if body.heard is not None:
+                body.heard({"metadata": draft.said(name)}, lambda: body.data)
 
             def again() -> Operation[Decision]:
                 stencil = draft.stencil(request, name)
@@ -166,6 +168,8 @@ class WriteEngine:
             return (yield from settle(request, again, limit=NAME_ATTEMPTS))
         bodies = _Bodies(request, body)
         yield from bodies.read()
+        if likeness is not None:
+            likeness.read(bodies.first)
 
         def attempt() -> Operation[Decision]:
             fields = yield from request.worked(bodies.take)
@@ -179,7 +183,7 @@ class WriteEngine:
         Where unknown fields are ignored nobody is told of them, so it would not be known that there are any.
         """
         plan = request.plan
-        if not plan.recurs or body.media_type != JSON or body.heard is not None:
+        if not plan.recurs or body.media_type != JSON or body.is_kept:
             return None
         if request.options.field_validation == "Ignore":
             return None

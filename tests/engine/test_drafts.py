@@ -11,8 +11,11 @@ import pytest
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.operations import Target
+from ctrlmgr.engine.options import Body, parse_create
 from ctrlmgr.engine.verbs.drafts import Draft, Drafts
-from tests.engine.stage import Response, Stage, builtin_kinds
+from ctrlmgr.schema.codec import JSON
+from tests.engine.stage import REQUESTER, Response, Stage, builtin_kinds
 
 Fields = dict[str, Any]
 NAMES = ("web-1", "web-2", "web-3", "other")
@@ -230,3 +233,32 @@ def test_defaults_are_the_same_whatever_the_name() -> None:
             told_apart = json.dumps(fields).count(name) > 1
         assert made[0] == made[1], kind.name
         assert told_apart is kind.strategy.defaults_by_name, kind.name
+
+
+IDENTITY = ("namespace", "name", "uid", "resourceVersion")
+
+
+@pytest.mark.parametrize("more", [{}, {"namespace": "shop"}, {"uid": "u-1"}], ids=["nothing", "a place", "a uid"])
+def test_the_audit_log_hears_which_object_each_is_about(more: Fields) -> None:
+    body = {**POD, "metadata": {**POD["metadata"], **more}}
+    for name, heard in zip(NAMES, heard_of(body, is_kept=False), strict=True):
+        metadata = {"name": name, **more}
+        assert {field: heard["metadata"].get(field) for field in IDENTITY} == {
+            field: metadata.get(field) for field in IDENTITY
+        }
+
+
+def test_what_the_audit_log_keeps_is_decoded_each_time() -> None:
+    for heard in heard_of(POD, is_kept=True):
+        assert heard["spec"]["containers"][0]["image"] == "i:1"
+
+
+def heard_of(body: Fields, *, is_kept: bool) -> list[Fields]:
+    """Return what the audit log hears of bodies with each of the names."""
+    stage, told = fresh(), list[Fields]()
+    pods = stage.kinds.find("", "v1", "pods")
+    assert pods is not None
+    for name in NAMES:
+        sent = Body(JSON, named(body, name), lambda fields, _: told.append(json.loads(json.dumps(fields))), is_kept)
+        stage.driver.run(stage.engine.create(Target(pods, "shop", ""), sent, parse_create({}), REQUESTER))
+    return told

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator, Mapping
 import msgspec
 
 from ctrlmgr.api.field import MOST_ERRORS
-from ctrlmgr.api.remembered import Returning
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields import field_set, last_applied, managers
 from ctrlmgr.engine.managedfields.conflicts import Conflicts
@@ -24,17 +23,12 @@ from ctrlmgr.engine.managedfields.shape import Difference, ShapeError
 from ctrlmgr.engine.managedfields.shape_of import UNOWNED, Root, shape_of
 from ctrlmgr.engine.managedfields.versions import Touched, Translate, Translation
 from ctrlmgr.errors import BadRequest, ConversionFailed, UnknownError
-from ctrlmgr.schema import slices
 from ctrlmgr.schema.schema import Schema
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 """The manager of what an object held when no manager was known and it was first applied to."""
 
 
-_REMEMBERED = 64
-_LARGEST_REMEMBERED = 8 * 1024
-_returns = Returning()
-"""What is created by a template comes again, of all kinds."""
 _LONGEST_TOLD = 64 * 1024
 """Characters of what is wrong with an object that is applied."""
 
@@ -68,9 +62,6 @@ class FieldManager:
         self._api_version = api_version
         self._versions = frozenset({api_version, *versions})
         self._translation = translate and Translation(translate, self._shape, api_version, self._versions)
-        # What was found of new objects of late, by all that they say but their names, which have no owner: replicas of
-        # one template come by the hundred. What has no spec is mostly data, and seldom twice the same.
-        self._created: dict[bytes, Difference] | None = {} if "spec" in self._shape.fields else None
         if resets is None:
             resets = USUAL if "status" in self._shape.fields else {}
         self._resets = resets
@@ -120,7 +111,7 @@ class FieldManager:
 
     def _update(self, live: Unstructured, new: Unstructured, managed: Managed, who: Manager, now: str) -> Managed:
         """Return who manages what after an update; `managed` itself if the update changed nothing of it."""
-        difference = self._shape.compare(live, new) if live else self._creation(new)
+        difference = self._shape.compare(live, new)
         added, modified, removed = self._filtered(difference, who.subresource)
         changed = field_set.union(added or {}, modified or {})
         elsewhere = self._elsewhere(live, new, difference, managed, who.subresource)
@@ -136,21 +127,6 @@ class FieldManager:
             fields = field_set.union(kept, changed)
             entry = Entry(fields, self._api_version, now, is_sorted=before.is_sorted)
         return managers.cap_updaters({**result, who: entry})
-
-    def _creation(self, new: Unstructured) -> Difference:
-        """Compare a new object with nothing; raises ShapeError."""
-        created = self._created
-        if created is None or slices.are_wanted():  # what is large is not remembered
-            return self._shape.compare({}, new)
-        key = _encode({**new, "metadata": {**new.get("metadata", {}), "name": ""}})
-        difference = created.get(key)
-        if difference is None:
-            difference = self._shape.compare({}, new)
-            if len(key) <= _LARGEST_REMEMBERED and _returns(key):
-                if len(created) >= _REMEMBERED:
-                    created.clear()
-                created[key] = difference
-        return difference
 
     def _filtered(self, difference: Difference, subresource: str) -> Difference:
         reset = self._resets.get(subresource)

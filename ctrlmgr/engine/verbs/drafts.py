@@ -34,6 +34,9 @@ _VAIN: Final = 8
 """How many stencils are made of a draft that are of no use: in each case something has changed that it rested on."""
 _ABSENT: Final = b"\0"  # which stands in no JSON
 
+_IDENTITY: Final = ("namespace", "uid", "resourceVersion")
+"""What a body says, besides a name, of which object it is about."""
+
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _returns = Returning()
@@ -52,16 +55,21 @@ class _Key(NamedTuple):
 class Draft:
     """What a body became; shared by all that are like it."""
 
-    __slots__ = ("_body", "_entry", "_in_vain", "_met", "_stencil")
+    __slots__ = ("_body", "_entry", "_in_vain", "_met", "_said", "_stencil")
 
-    def __init__(self, fields: Unstructured) -> None:
-        """Take an object with one entry of managed fields, its name taken away."""
+    def __init__(self, fields: Unstructured, said: Mapping[str, Any]) -> None:
+        """Take an object with one entry of managed fields, its name taken away, and what its body said of itself."""
         metadata = fields["metadata"]
         self._entry = metadata["managedFields"][0]
         self._body = _encode({**fields, "metadata": {**metadata, "name": "", "managedFields": None}})
+        self._said = said
         self._met: Stencil | None = None  # what an object has left, its own cut out
         self._stencil: Stencil | None = None  # once another has left the same
         self._in_vain = 0
+
+    def said(self, name: str) -> Mapping[str, Any]:
+        """Return the metadata by which a body of a name says which object it is about."""
+        return {**self._said, "name": name}
 
     @property
     def may_learn(self) -> bool:
@@ -102,20 +110,26 @@ def _managed(metadata: Mapping[str, Any]) -> Sequence[Any]:
 class Likeness:
     """A body of which the name has been cut out: what it is recognized by."""
 
-    __slots__ = ("_drafts", "_key", "draft", "name")
+    __slots__ = ("_drafts", "_key", "_said", "draft", "name")
 
     def __init__(self, drafts: Drafts, key: _Key, name: str, draft: Draft | None) -> None:
         """Take all of a body but its name, the name (empty: none), and what such a body became if that is known."""
         self._drafts = drafts
         self._key = key
+        self._said: Mapping[str, Any] = {}
         self.name = name
         self.draft = draft
+
+    def read(self, fields: Unstructured) -> None:
+        """Hear what the body says, before anything is made of it."""
+        metadata = fields.get("metadata") or {}
+        self._said = {field: metadata[field] for field in _IDENTITY if field in metadata}
 
     def became(self, fields: Unstructured, now: str) -> Draft | None:
         """Hear what the body has become, which nobody was warned of; return it if it is remembered."""
         if not _returns(self._key) or not self._says_its_name_once() or len(_managed(fields["metadata"])) != 1:
             return None
-        draft = Draft(fields)
+        draft = Draft(fields, self._said)
         if draft.named(self.name, now) != fields:  # what was cut out is not its name, say
             return None
         self._drafts.remember(self._key, draft)
