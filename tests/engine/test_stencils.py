@@ -260,6 +260,22 @@ def test_what_is_of_no_use_is_not_made_again_and_again(known: Stage, used: list[
     assert used == []
 
 
+def test_what_is_of_use_is_made_anew_as_often_as_something_changes(known: Stage, used: list[str]) -> None:
+    for number in range(10):
+        known.namespace(f"n-{number}")
+        for name in "ab":
+            assert sent(known, pod(f"{name}-{number}")).code == 201
+    assert used == [f"b-{number}" for number in range(10)]
+
+
+def test_every_caller_is_warned(used: list[str]) -> None:
+    stage = fresh()
+    patch("/api/v1/namespaces/shop", {"metadata": {"labels": {"pod-security.kubernetes.io/warn": "restricted"}}})(stage)
+    warned = {tuple(sent(stage, pod(f"web-{number}")).warnings) for number in range(6)}
+    assert [len(each) for each in warned] == [1]
+    assert used == []
+
+
 def test_a_namespace_that_goes_takes_no_more(known: Stage) -> None:
     assert known.send("DELETE", "/api/v1/namespaces/shop").code in (200, 202)
     answer = sent(known, pod("web-9"))
@@ -279,6 +295,29 @@ class Judging(Plugin):
 
     def validate(self, attributes: Attributes) -> None:
         self.seen.append(attributes.called())
+
+
+class Calling(Plugin):
+    """Labels pods with their names, though it says that it goes by nothing of theirs."""
+
+    name: ClassVar[str] = "Calling"
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        return resource == PODS and operation is Verb.CREATE
+
+    def rests_on(self, attributes: Attributes) -> Sequence[Resource]:
+        return ()
+
+    def admit(self, attributes: Attributes) -> None:
+        attributes.fields["metadata"]["labels"]["called"] = attributes.called()
+
+
+@pytest.mark.parametrize("names", [("a", "b", "c", "d", "e"), ("a", "a", "a", "a", "e")], ids=["others", "the same"])
+def test_what_is_found_to_depend_on_the_name_is_not_copied(names: Sequence[str]) -> None:
+    stage = fresh(Calling())
+    for name in names:
+        assert sent(stage, pod(name)).body["metadata"]["labels"]["called"] == name
+        stage.send("DELETE", f"{PLACE}/{name}", query={"gracePeriodSeconds": "0"})
 
 
 def test_a_plugin_of_ones_own_sees_every_object(used: list[str]) -> None:

@@ -56,8 +56,8 @@ def create(
         if likeness is not None and not request.told(ctx):
             draft = likeness.became(fields, request.now)
     attributes = request.attributes(ctx, Verb.CREATE, fields)
-    learns = draft is not None and draft.may_learn and not request.options.dry_run
-    precedent = request.admission.precedent(attributes) if learns else None
+    pupil = draft if draft is not None and draft.may_learn and not request.options.dry_run else None
+    precedent = request.admission.precedent(attributes) if pupil is not None else None
     yield from request.admission.admit(attributes)
     fields = attributes.fields
     metadata = fields["metadata"]
@@ -74,8 +74,9 @@ def create(
     yield from request.admission.validate(attributes)
     plan.strategy.conceal(fields)
     decision = yield from _add(request, ctx, attributes)
-    if draft is not None and precedent is not None and plan.strategy.is_settled(ctx, fields):
-        draft.learn(Stencil.of(request, attributes, decision, precedent))
+    if pupil is not None:
+        is_settled = precedent is not None and plan.strategy.is_settled(ctx, fields)
+        pupil.learn(Stencil.of(request, attributes, decision, precedent) if precedent and is_settled else None)
     return decision
 
 

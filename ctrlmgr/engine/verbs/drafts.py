@@ -31,7 +31,8 @@ _LONGEST: Final = 8 * 1024
 _METADATA, _NAME, _GENERATE_NAME = b'"metadata":', b'"name":', b'"generateName":'
 _is_name = re.compile(rb' ?"([a-z0-9][a-z0-9.-]{0,252})"').match
 _VAIN: Final = 8
-"""How many stencils are made of a draft that are of no use: in each case something has changed that it rested on."""
+"""How many objects a draft learns from in vain: their kind has no stencils, say, or what admission rests on changes all
+the time."""
 _ABSENT: Final = b"\0"  # which stands in no JSON
 
 _IDENTITY: Final = ("namespace", "uid", "resourceVersion")
@@ -77,7 +78,7 @@ class Draft:
         return self._in_vain < _VAIN
 
     def learn(self, stencil: Stencil | None) -> None:
-        """Hear what an object that was made from it left, its own cut out, if anything."""
+        """Hear what an object that was made from it left, its own cut out; None if others may become something else."""
         self._in_vain += 1
         agrees = stencil is not None and self._met is not None and self._met.agrees(stencil)
         self._stencil = stencil if agrees else None

@@ -14,9 +14,9 @@ Guarantees:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -32,12 +32,14 @@ from ctrlmgr.eventlog.event import EventType, Proposal
 
 _TIMES: Final = 2
 """How often an object says when it was made: as its own time, and as that of its fields."""
-_HEAD: Final = b'"metadata":{"name":"%b"'
-_NAME, _UID, _NOW, _DRAWN = range(4)
-"""Places of what is an object's own; names that were drawn come last."""
+_START, _END = b'"metadata":{"name":"', b'"'
+"""What is around an object's name."""
+_NAME, _UID = range(2)
+"""Places of what is an object's own; then come its time, and names that were drawn."""
 _is_label = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?").fullmatch
 
 _replace = msgspec.structs.replace
+_Again: TypeAlias = Callable[[str, str], Late]
 
 
 class _Cut(NamedTuple):
@@ -68,13 +70,13 @@ class _Common(NamedTuple):
 class Stencil:
     """What one object became, and why others would become the same."""
 
-    __slots__ = ("_common", "_fill", "_late", "_name", "_precedent")
+    __slots__ = ("_again", "_common", "_fill", "_name", "_precedent")
 
-    def __init__(self, common: _Common, name: str, late: Sequence[Late], precedent: Precedent) -> None:
-        """Take what is not the object's own, and apart from that its name."""
+    def __init__(self, common: _Common, name: str, again: Sequence[_Again], precedent: Precedent) -> None:
+        """Take what is not the object's own, its name, and what decides late for others."""
         self._common = common
         self._name = name
-        self._late = late
+        self._again = again
         self._precedent = precedent
         self._fill = itemgetter(*common.cut.holes)
 
@@ -82,7 +84,8 @@ class Stencil:
     def of(cls, request: Request, attributes: Attributes, decision: Decision, precedent: Precedent) -> Stencil | None:
         """Return the stencil of a creation; None if there is more to it than can be cut out."""
         late, proposals = attributes.late, decision.proposals
-        if len(proposals) != 1 or decision.warnings or request.asked or not all(each.again for each in late):
+        again = [each.again for each in late if each.again is not None]
+        if len(proposals) != 1 or decision.warnings or request.asked or len(again) != len(late):
             return None
         obj, drawn = proposals[0].object, attributes.drawn
         cut = _cut(obj, request.now, [name for _, name in drawn])
@@ -98,7 +101,7 @@ class Stencil:
             dict(request.annotations),
             [each.place for each in late],
         )
-        return cls(common, obj.name, tuple(late), precedent)
+        return cls(common, obj.name, again, precedent)
 
     def agrees(self, other: Stencil) -> bool:
         """Whether two objects of different names have left the same."""
@@ -133,20 +136,19 @@ class Stencil:
             201,
             (Proposal(EventType.ADDED, obj, 0, common.within),),
             0,
-            late=[late for each in self._late if each.again and (late := each.again(name, now))],
+            late=[again(name, now) for again in self._again],
             changed_by=common.changed_by,
         )
 
 
 def _cut(obj: Object, now: str, drawn: Sequence[str]) -> _Cut | None:
     """Cut an object's own out of it; None if it cannot be told from the rest."""
-    body, name = obj.body, obj.name.encode()
-    head = _HEAD % name
-    start = body.find(head) + len(head) - 1 - len(name)
-    marks = {each.encode(): place for place, each in enumerate((obj.uid, now, *drawn), _UID)}
-    if start < len(_HEAD) - 4 or body.count(now.encode()) != _TIMES or body.count(obj.uid.encode()) != 1:
+    body, start = obj.body, _START + obj.name.encode() + _END
+    if start not in body or body.count(now.encode()) != _TIMES or body.count(obj.uid.encode()) != 1:
         return None
-    texts = re.split(b"(" + b"|".join(map(re.escape, marks)) + b")", body[start + len(name) :])
+    before, _, after = body.partition(start)
+    marks = {each.encode(): place for place, each in enumerate((obj.uid, now, *drawn), _UID)}
+    texts = re.split(b"(" + b"|".join(map(re.escape, marks)) + b")", after)
     holes = (_NAME, *(marks[each] for each in texts[1::2]))
-    kept = [body[:start], *texts[::2]]
+    kept = [before + _START, _END + texts[0], *texts[2::2]]
     return _Cut(b"%b".join(each.replace(b"%", b"%%") for each in kept), holes)

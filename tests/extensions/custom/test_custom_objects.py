@@ -134,3 +134,13 @@ def test_apply_merges_lists_by_the_keys_of_the_schema(stage: DefinedStage) -> No
         )
     assert applied.body["spec"]["list"] == [{"k": "a", "v": "one"}, {"k": "b", "v": "two"}]
     assert [entry["manager"] for entry in applied.body["metadata"]["managedFields"]] == ["one", "two"]
+
+
+def test_a_merge_patch_takes_no_nulls_along(stage: DefinedStage) -> None:
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything}}}
+    stage.define(definition(versions=[version(schema=schema)]))
+    stage.send("POST", WIDGETS, widget(spec={"b": 1}))
+    patch = {"spec": {"a": {"gone": None, "kept": [{"gone": None}]}, "b": None}}
+    changed = stage.send("PATCH", f"{WIDGETS}/a", patch, media_type=MERGE)
+    assert changed.body["spec"] == {"a": {"kept": [{}]}}
