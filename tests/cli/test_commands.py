@@ -21,6 +21,7 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import Author, EventType, Proposal, open_log
 from ctrlmgr.eventlog.sealing import Sealing, load_seal
 from tests.cli.conftest import Run, config_map
+from tests.signals import as_usual
 
 PROGRAM = [sys.executable, "-m", "ctrlmgr"]
 
@@ -329,7 +330,9 @@ def test_a_reader_that_goes_away_ends_it_in_silence(database: str) -> None:
 
 def test_ctrl_c_ends_it_in_silence(database: str) -> None:
     arguments = [*PROGRAM, "events", "--database", database, "--follow", "-o", "jsonl"]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=unbuffered()) as process:
+    with as_usual(signal.SIGINT):
+        process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=unbuffered())
+    with process:
         assert process.stdout is not None
         assert process.stderr is not None
         for _ in range(6):

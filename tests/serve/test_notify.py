@@ -17,6 +17,7 @@ import pytest
 
 from ctrlmgr.serve.notify import ServiceManager
 from tests.background import DEADLINE, background
+from tests.signals import as_usual
 
 
 class Systemd:
@@ -108,10 +109,9 @@ def test_nobody_is_told_where_nobody_listens(tmp_path: Path) -> None:
 
 @pytest.fixture
 def hangs_up() -> Iterator[None]:
-    """Have SIGHUP do what it usually does in processes that are started, whatever started this one (`nohup`)."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
+    """Have SIGHUP do what it usually does in processes that are started."""
+    with as_usual(signal.SIGHUP):
+        yield
 
 
 @pytest.mark.slow
