@@ -21,7 +21,7 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import Author, EventType, Proposal, open_log
 from ctrlmgr.eventlog.sealing import Sealing, load_seal
 from tests.cli.conftest import Run, config_map
-from tests.signals import as_usual
+from tests.cli.signals import as_usual
 
 PROGRAM = [sys.executable, "-m", "ctrlmgr"]
 

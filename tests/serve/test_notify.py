@@ -17,7 +17,7 @@ import pytest
 
 from ctrlmgr.serve.notify import ServiceManager
 from tests.background import DEADLINE, background
-from tests.signals import as_usual
+from tests.cli.signals import as_usual
 
 
 class Systemd:
