@@ -175,8 +175,6 @@ class Struct(_Object):
                 added[element] = {} if is_leaf else shape.whole(value)
             elif before is not value and before != value:
                 collect(element, shape.compare(before, value), added, modified, removed)
-        if old.keys() <= new.keys():
-            return (added or None, modified or None, removed or None)
         for name, value in old.items():
             if name not in new and (field := self._field(name)) is not None:
                 element, shape, zero, _ = field

@@ -144,3 +144,10 @@ def test_a_merge_patch_takes_no_nulls_along(stage: DefinedStage) -> None:
     patch = {"spec": {"a": {"gone": None, "kept": [{"gone": None}]}, "b": None}}
     changed = stage.send("PATCH", f"{WIDGETS}/a", patch, media_type=MERGE)
     assert changed.body["spec"] == {"a": {"kept": [{}]}}
+
+
+def test_a_text_in_place_of_an_object_is_refused(stage: DefinedStage) -> None:
+    stage.define()
+    stage.send("POST", WIDGETS, widget(spec={"size": 1}))
+    refused = stage.send("PATCH", f"{WIDGETS}/a", {"spec": "text"}, media_type=MERGE)
+    assert (refused.code, [cause["field"] for cause in refused.body["details"]["causes"]]) == (422, ["spec"])
