@@ -6,7 +6,8 @@ Guarantees:
 - Plugins see what those before them made of the object. If one asks for it (`Attributes.should_reinvoke`), all that
   change objects are called once more, never twice more (apiserver `pkg/admission/reinvocation.go`).
 - What one plugin refuses is refused: those after it are not asked.
-- Every call is timed under kube-apiserver's metric names, with what it waited for.
+- Every call is timed under kube-apiserver's metric names, with what it waited for. A write that follows a precedent
+  calls no plugin, and is counted as if each had let it in at once.
 """
 
 from __future__ import annotations
@@ -159,8 +160,7 @@ class Chain:
 
     def precedent(self, attributes: Attributes) -> _Precedent | None:
         """Return what the plugins decide by, if all of them can say."""
-        route = self._route(attributes.resource, attributes.subresource, attributes.operation)
-        steps = route.awake(attributes.view, attributes.namespace)
+        route, steps = self._route_of(attributes), self._steps(attributes)
         rests_on = set[Resource]()
         for plugin in {link.plugin for step in steps for link in step.links}:
             resources = plugin.rests_on(attributes)
@@ -181,8 +181,10 @@ class Chain:
         return self._pass(self._steps(attributes).validating, attributes)
 
     def _steps(self, attributes: Attributes) -> _Steps:
-        route = self._route(attributes.resource, attributes.subresource, attributes.operation)
-        return route.awake(attributes.view, attributes.namespace)
+        return self._route_of(attributes).awake(attributes.view, attributes.namespace)
+
+    def _route_of(self, attributes: Attributes) -> _Route:
+        return self._route(attributes.resource, attributes.subresource, attributes.operation)
 
     def _pass(self, step: _Step, attributes: Attributes) -> Operation[None]:
         if not step.links:

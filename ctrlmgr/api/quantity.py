@@ -59,12 +59,6 @@ def total(amounts: list[str]) -> str:
     return _write(sum(parse(each) for each in amounts), suffix)
 
 
-def plus(amount: str, more: str) -> str:
-    """Return the sum of two amounts, in the notation of the first that is not 0."""
-    of, suffix = _read(amount)
-    return _write(of + parse(more), suffix) if of else canonical(more)
-
-
 class Quantity(NamedTuple):
     """An amount that has been read: for sums to which more is added all the time."""
 
@@ -80,7 +74,7 @@ class Quantity(NamedTuple):
         return cls(*_read(text), text)
 
     def plus(self, more: Quantity) -> Quantity:
-        """Return the sum, as `plus` writes it."""
+        """Return the sum, in the notation of the first that is not 0."""
         if not self.amount:
             return Quantity.read(canonical(more.text))
         amount = self.amount + more.amount
@@ -88,6 +82,11 @@ class Quantity(NamedTuple):
         if not text.endswith(self.suffix) or amount > _LARGEST:
             return Quantity.read(text)
         return Quantity(amount, self.suffix, text)
+
+
+def plus(amount: str, more: str) -> str:
+    """Return the sum of two amounts, in the notation of the first that is not 0."""
+    return Quantity.read(amount).plus(Quantity.read(more)).text
 
 
 def difference(amount: str, less: str) -> str:

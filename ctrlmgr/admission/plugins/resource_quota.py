@@ -159,6 +159,7 @@ class ResourceQuota(Plugin):
         return evaluator if evaluator is not None and self._limits(attributes, evaluator, quotas) else None
 
     def _late(self, attributes: Attributes, use: Use) -> Late:
+        """Return what charges a write when its turn has come; `use` is what it uses, and others that are alike."""
 
         def charge(view: View) -> Sequence[Proposal]:
             try:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-import msgspec
-
 from ctrlmgr.api.field import MOST_ERRORS
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields import field_set, last_applied, managers
@@ -31,8 +29,6 @@ BEFORE_FIRST_APPLY = "before-first-apply"
 
 _LONGEST_TOLD = 64 * 1024
 """Characters of what is wrong with an object that is applied."""
-
-_encode = msgspec.json.Encoder().encode
 
 
 class FieldManager:

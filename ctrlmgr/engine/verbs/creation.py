@@ -66,7 +66,7 @@ def create(
     metadata["uid"] = new_uid(request.random)
     generated = not metadata.get("name") and bool(metadata.get("generateName"))
     if generated:
-        metadata["name"] = free_name(request, metadata["generateName"])
+        metadata["name"] = _free_name(request, metadata["generateName"])
     _prepare(ctx, fields)
     yield from request.worked(lambda: _validate(ctx, fields))
     plan.strategy.canonicalize(fields)
@@ -84,7 +84,7 @@ def create_alike(request: Request, stencil: Stencil, name: str) -> Decision:
     """Decide on adding an object that a stencil fits, of a name; empty: it is given one."""
     uid, drawn = stencil.draw(request)
     if not name:
-        name = free_name(request, stencil.generate_name)
+        name = _free_name(request, stencil.generate_name)
     there = request.state.get(request.plan.storage, Key(request.target.namespace, name))
     if there is not None:
         raise already_exists(request.plan.resource, name, terminating=there.is_terminating)
@@ -96,8 +96,7 @@ def _complete(request: Request, fields: Unstructured, *, managed: bool) -> Unstr
     return plan.stored(fields) if managed else plan.owned(None, fields, request.manager, request.now, "")
 
 
-def free_name(request: Request, base: str) -> str:
-    """Generate a name that nothing has; raises `AlreadyExists` if that takes too long."""
+def _free_name(request: Request, base: str) -> str:
     storage, namespace = request.plan.storage, request.target.namespace
     for _ in range(NAME_ATTEMPTS):
         name = generate_name(base, request.random)

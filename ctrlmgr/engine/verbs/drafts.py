@@ -5,16 +5,18 @@ nothing but `metadata.name` is neither decoded against its schema nor given defa
 
 Guarantees:
 - A body is taken for the same only if all its other bytes are, and its manager and namespace. What was cut out is known
-  to be the object's name: it stands once in the body, which has no escapes, and is what decoding found.
+  to be the object's name: it stands once in the body, which has no escapes, and is what decoding found. Of a body that
+  is to be given a name nothing is cut out.
 - Nothing is remembered that was warned of, whose defaults depend on its name, or that comes once (`Returning`). What is
   remembered is bounded in bytes.
 - Each caller has an object of its own, to be used up; entries of managed fields share what they own.
+- A draft hears what its objects become in the end, and has a stencil for the next ones once that is known.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -104,10 +106,6 @@ class Draft:
         return fields
 
 
-def _managed(metadata: Mapping[str, Any]) -> Sequence[Any]:
-    return metadata.get("managedFields") or ()
-
-
 class Likeness:
     """A body of which the name has been cut out: what it is recognized by."""
 
@@ -128,7 +126,9 @@ class Likeness:
 
     def became(self, fields: Unstructured, now: str) -> Draft | None:
         """Hear what the body has become, which nobody was warned of; return it if it is remembered."""
-        if not _returns(self._key) or not self._says_its_name_once() or len(_managed(fields["metadata"])) != 1:
+        if not _returns(self._key) or not self._says_its_name_once():
+            return None
+        if len(fields["metadata"].get("managedFields") or ()) != 1:
             return None
         draft = Draft(fields, self._said)
         if draft.named(self.name, now) != fields:  # what was cut out is not its name, say
@@ -151,8 +151,6 @@ class Drafts:
 
     def likeness(self, kind: Hashable, manager: str, namespace: str, body: bytes) -> Likeness | None:
         """Recognize a body that `manager` sends to a namespace; None for one that cannot be.
-
-        What is to be given a name comes as the same to the last byte.
 
         `kind` stands for all that decoding and defaults depend on besides.
         """
