@@ -95,6 +95,8 @@ VALUES = {
     "server.shutdown_delay": "3s",
     "server.max_reads": "7",
     "server.max_writes": "8",
+    "server.http2_max_streams_per_connection": "9",
+    "server.disable_http2_serving": "true",
     "admission.enable_plugins": "AlwaysPullImages,NodeRestriction",
     "admission.disable_plugins": "PodSecurity",
     "admission.control_config_file": "admission.yaml",

@@ -13,15 +13,22 @@ import ssl
 import sys
 import time
 from collections.abc import Sequence
+from typing import cast
 
 import msgspec
 import uvloop
+from hpack import Encoder
+
+from ctrlmgr.server.http.http2 import frames
 
 _SENT = re.compile(rb'"sent":"(\d+)"')
 
 
 class Watchers(msgspec.Struct, frozen=True):
-    """Whom to watch: `count` connections that each send `request` and listen."""
+    """Whom to watch: `count` watchers that each send `request` and listen.
+
+    Each has a connection of its own, unless `streams` says how many share one that speaks HTTP/2.
+    """
 
     host: str
     port: int
@@ -29,10 +36,11 @@ class Watchers(msgspec.Struct, frozen=True):
     count: int
     request: str
     seconds: float
+    streams: int = 0
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """What arrived: deliveries, their latencies in milliseconds, and the deliveries of the slowest connection."""
+    """What arrived: deliveries, their latencies in milliseconds, and the deliveries of the slowest watcher."""
 
     deliveries: int
     fewest: int
@@ -63,10 +71,85 @@ class _Watcher(asyncio.Protocol):
             self._latencies.append((now - int(match[1])) / 1e6)
 
 
+class _Multiplexed(asyncio.Protocol):
+    """One connection of several watchers, that has room for all that comes."""
+
+    def __init__(self, watchers: Watchers, latencies: list[float], ready: asyncio.Future[None]) -> None:
+        self._watchers = watchers
+        self._latencies = latencies
+        self._ready = ready
+        self._rest = b""
+        self._begun = 0
+        self.seen = dict.fromkeys(range(1, 2 * watchers.streams, 2), 0)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to watch, on every stream."""
+        encoder, told = Encoder(), {frames.Setting.INITIAL_WINDOW_SIZE: frames.WIDEST}
+        out = [frames.PREFACE, frames.settings(told), frames.window_update(0, frames.WIDEST - 65_535)]
+        fields = _fields(self._watchers)
+        out += [frames.headers(stream, encoder.encode(fields), frames.END_STREAM) for stream in self.seen]
+        cast(asyncio.Transport, transport).write(b"".join(out))
+
+    def data_received(self, data: bytes) -> None:
+        """Count the events of each stream; a frame holds whole events here, since they are short."""
+        now = time.monotonic_ns()
+        data, at = self._rest + data, 0
+        while len(data) - at >= 9:
+            end = at + 9 + int.from_bytes(data[at : at + 3], "big")
+            if end > len(data):
+                break
+            if data[at + 3] == frames.HEADERS:
+                assert data[at + 9] == 0x88, data[at:end]  # a status of 200
+                self._begun += 1
+                if self._begun == len(self.seen):
+                    self._ready.set_result(None)
+            elif data[at + 3] == frames.DATA:
+                stream = int.from_bytes(data[at + 5 : at + 9], "big")
+                for match in _SENT.finditer(data, at, end):
+                    self.seen[stream] += 1
+                    self._latencies.append((now - int(match[1])) / 1e6)
+            at = end
+        self._rest = data[at:]
+
+
+def _fields(watchers: Watchers) -> list[tuple[str, str]]:
+    """Return a request as HTTP/2 has it."""
+    lines = watchers.request.split("\r\n")
+    method, path, _ = lines[0].split()
+    headers = [(name, value) for name, _, value in (line.partition(": ") for line in lines[1:]) if value]
+    pseudo = [(":method", method), (":scheme", "https"), (":path", path), (":authority", dict(headers)["host"])]
+    return pseudo + [each for each in headers if each[0] != "host"]
+
+
 async def _run(watchers: Watchers) -> Seen:
+    latencies: list[float] = []
+    counts = await (_watch_together if watchers.streams else _watch_alone)(watchers, latencies)
+    return _seen(latencies, counts)
+
+
+async def _watch_together(watchers: Watchers, latencies: list[float]) -> list[int]:
+    context = ssl.create_default_context(cafile=watchers.authority)
+    context.set_alpn_protocols(["h2"])
+    loop = asyncio.get_running_loop()
+    connections: list[_Multiplexed] = []
+    for _ in range(watchers.count // watchers.streams):
+        ready = loop.create_future()
+        _, connection = await loop.create_connection(
+            lambda ready=ready: _Multiplexed(watchers, latencies, ready),  # type: ignore[misc]  # binds the variable
+            watchers.host,
+            watchers.port,
+            ssl=context,
+        )
+        await ready
+        connections.append(connection)
+    print("ready", flush=True)
+    await asyncio.sleep(watchers.seconds)
+    return [seen for connection in connections for seen in connection.seen.values()]
+
+
+async def _watch_alone(watchers: Watchers, latencies: list[float]) -> list[int]:
     context = ssl.create_default_context(cafile=watchers.authority)
     loop = asyncio.get_running_loop()
-    latencies: list[float] = []
     connections: list[_Watcher] = []
     readiness: list[asyncio.Future[None]] = []
     for _ in range(watchers.count):
@@ -83,7 +166,7 @@ async def _run(watchers: Watchers) -> Seen:
     await asyncio.gather(*readiness)
     print("ready", flush=True)
     await asyncio.sleep(watchers.seconds)
-    return _seen(latencies, [watcher.seen for watcher in connections])
+    return [watcher.seen for watcher in connections]
 
 
 def _seen(latencies: Sequence[float], counts: Sequence[int]) -> Seen:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 from urllib.parse import urlsplit
 
@@ -26,6 +27,7 @@ from ctrlmgr.serve.shared_identity import making, shared_token
 from ctrlmgr.server import App, HttpServer, Pages
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.chain import Behind
+from ctrlmgr.server.http.bounds import DEFAULT
 from ctrlmgr.server.http.tls import CertificateFiles, ServingContext, ensure_certificates
 from ctrlmgr.server.kubeconfig import Claim, admin_token, write_kubeconfig
 from ctrlmgr.settings import Settings
@@ -70,7 +72,7 @@ class Front:
             self.files: CertificateFiles = ensure_certificates(
                 settings.data_path / "pki", certificate_names(settings), clock=clock, shared=shared
             )
-            self.serving = ServingContext(self.files)
+            self.serving = ServingContext(self.files, http2=not self._settings.disable_http2_serving)
             self.authentication = ServingAuthentication(
                 settings, self.files, {self._token: ADMIN}, find, clock=clock, random=random, on_use=on_use
             )
@@ -111,6 +113,7 @@ class Front:
             clock=self._clock,
             tls=self.serving.context,
             delay=delay,
+            bounds=replace(DEFAULT, streams=self._settings.http2_max_streams_per_connection),
             housekeeping=[self.serving.reload, *self.authentication.reloads, *housekeeping],
         )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ctrlmgr.settings.declaration import Setting
-from ctrlmgr.settings.kinds import ADDRESS, DURATION, LISTEN, NAMES, TEXT, one_of, whole
+from ctrlmgr.settings.kinds import ADDRESS, DURATION, LISTEN, NAMES, SWITCH, TEXT, one_of, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,7 +14,7 @@ class ServerSettings:
     """Where `serve` answers and whom it believes; an empty `advertise_address` is found out, see `serve`.
 
     `role` says whether this process serves the API, may run the controllers, or both. `shutdown_delay` is in seconds,
-    `max_reads` and `max_writes` are requests at a time.
+    `max_reads` and `max_writes` are requests at a time, `http2_max_streams_per_connection` those of one client.
     """
 
     role: Annotated[
@@ -79,6 +79,14 @@ class ServerSettings:
         int, whole(1), Setting("How many reads are worked on at a time; who comes next is told to come back (429).")
     ] = 400
     max_writes: Annotated[int, whole(1), Setting("The same for writes.")] = 200
+    http2_max_streams_per_connection: Annotated[
+        int,
+        whole(1),
+        Setting("How many requests one connection may have under way that speaks HTTP/2, watches included."),
+    ] = 100
+    disable_http2_serving: Annotated[
+        bool, SWITCH, Setting("Whether HTTP/1.1 alone is spoken, with a connection for each watch.")
+    ] = False
 
     @property
     def address(self) -> tuple[str, int]:

@@ -34,6 +34,12 @@ class Bounds:
     unread_bytes: int = 64 * 1024
     """Bytes of a body that are taken in before the application asks for it."""
 
+    streams: int = 100
+    """Requests under way at a time on one HTTP/2 connection (kube-apiserver's --http2-max-streams-per-connection)."""
+
+    noise: int = 10_000
+    """Frames of HTTP/2 that ask for nothing, within `head_timeout`."""
+
     bodies_bytes: int = 256 << 20
     """Bytes of all bodies of a server together, beyond which only short ones are taken in."""
 

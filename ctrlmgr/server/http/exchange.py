@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.server.http.bounds import Bounds
-from ctrlmgr.server.http.framing import CONTINUE, Header, beginning, has_body, whole
+from ctrlmgr.server.http.framing import Header
 from ctrlmgr.server.http.head import Head
-from ctrlmgr.server.http.stream import Disconnected, Framing, Stream, Wire
+from ctrlmgr.server.http.stream import Disconnected, Framing, Outlet, Stream
 
 
 class BodyTooLarge(CtrlmgrError):
@@ -30,6 +30,42 @@ class BodyTooSlow(CtrlmgrError):
 
 class TooManyBodies(CtrlmgrError):
     """The bodies of all requests together are more than the server holds."""
+
+
+class Wire(Outlet, Protocol):
+    """What a request came on and its answer goes to; used on the event loop only."""
+
+    @property
+    def peer(self) -> str:
+        """The address that the client has, empty if it has none."""
+
+    @property
+    def certificates(self) -> Sequence[bytes]:
+        """What the client presented (DER), its own certificate first; it has not been judged yet."""
+
+    def go_ahead(self) -> None:
+        """Tell a client that waits for it to send its body."""
+
+    def answer(self, exchange: Exchange, code: int, headers: Sequence[Header], body: bytes, own: Header | None) -> None:
+        """Write a whole answer; its length is said by this, and `own` is a header more."""
+
+    def begin(self, exchange: Exchange, code: int, headers: Sequence[Header], length: int | None) -> Framing:
+        """Write the head of an answer whose body follows, of `length` bytes if the headers say so."""
+
+    def finished(self, *, keep_alive: bool) -> None:
+        """Note that the request which was being answered has its answer."""
+
+    def pause_reading(self) -> None:
+        """Take in no more than has come."""
+
+    def resume_reading(self) -> None:
+        """Take in what comes."""
+
+    def reserve(self, count: int) -> bool:
+        """Say whether so many bytes of a body may be held, and count them if so."""
+
+    def release(self, count: int) -> None:
+        """Count them no longer."""
 
 
 class Exchange:
@@ -70,7 +106,7 @@ class Exchange:
         self.length = head.length
         """The bytes of the body, as Content-Length says; None if it does not."""
         self.version = head.version
-        """The version of HTTP: `1.1` or `1.0`."""
+        """The version of HTTP: `2`, `1.1` or `1.0`."""
         self.keep_alive = head.keep_alive
         """Whether the connection goes on after the answer."""
         self.is_begun = False
@@ -113,7 +149,7 @@ class Exchange:
         """
         if self._expects and not self.is_lost:
             self._expects = False
-            self._wire.write(CONTINUE)
+            self._wire.go_ahead()
         self._allowed = limit
         if not (self._has_ended or self.is_lost or self._is_refused or len(self._body) > limit):
             self._wire.resume_reading()
@@ -134,32 +170,23 @@ class Exchange:
         """Write a whole answer, head and body in one; its length is said by this, and `own` is a header more."""
         self._begin()
         if not self.is_lost:
-            head_only = self.method == "HEAD"
-            data = whole(code, self._wire.date, headers, body, own=own, keep_alive=self.keep_alive, head_only=head_only)
-            self._wire.write(data)
+            self._wire.answer(self, code, headers, body, own)
             self._finish()
 
     def begin(self, code: int, headers: Sequence[Header]) -> Stream:
-        """Write the head of an answer, and return the stream of its body; raises `Disconnected`.
-
-        A body whose length the headers do not say goes in chunks, or ends with the connection where the client does
-        not know of chunks.
-        """
+        """Write the head of an answer, and return the stream of its body; raises `Disconnected`."""
         self._begin()
         if self.is_lost:
             raise Disconnected
         length = next((int(value) for name, value in headers if name == b"content-length"), None)
-        chunked = length is None and self.version != "1.0" and has_body(code)
-        if self.method == "HEAD" or not has_body(code):
-            framing, length = Framing.NONE, None
-        elif chunked:
-            framing = Framing.CHUNKED
-        else:
-            framing = Framing.PLAIN
-            self.keep_alive = self.keep_alive and length is not None
-        self.stream = Stream(self._wire, framing, length, self._finish)
-        self._wire.write(beginning(code, self._wire.date, headers, keep_alive=self.keep_alive, chunked=chunked))
+        framing = self._wire.begin(self, code, headers, length)
+        self.stream = Stream(self._wire, framing, None if framing is Framing.NONE else length, self._finish)
         return self.stream
+
+    def abandon(self) -> None:
+        """Have the client see that there will be no answer, or no more of it, if it has not had all of one."""
+        if not (self.is_answered or self.is_lost):
+            self._wire.abort()
 
     def _begin(self) -> None:
         if self.is_begun:

@@ -7,7 +7,7 @@ by definition say nothing of a length.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from http import HTTPStatus
 from typing import TypeAlias
 
@@ -35,6 +35,7 @@ def chunk(body: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(body), body)
 
 
+@lru_cache(maxsize=4)  # a row that one watcher of many is written, others are written as well
 def unchunked(chunks: bytes) -> bytes:
     """Return what is in a row of whole chunks that `chunk` has made."""
     parts: list[bytes] = []

@@ -12,32 +12,23 @@ Guarantees:
 
 from __future__ import annotations
 
-import re
 from typing import Protocol
 
 import httptools
 
 from ctrlmgr.api.header_lines import HeaderLines
-from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.server.http.bounds import Bounds
 from ctrlmgr.server.http.familiar import Familiar
-from ctrlmgr.server.http.head import END, PATH, Head
-
-_TARGET = re.compile(PATH, re.ASCII)
-
-BAD_REQUEST = "400 Bad Request"
-EXPECTATION_FAILED = "417 Expectation Failed"
-TOO_LARGE = "431 Request Header Fields Too Large"
-UNKNOWN_VERSION = "505 HTTP Version Not Supported"
-
-
-class Malformed(CtrlmgrError):
-    """What was received is no request; `status` is the status line's code and phrase."""
-
-    def __init__(self, status: str) -> None:
-        """Be answered with `status`."""
-        super().__init__(status)
-        self.status = status
+from ctrlmgr.server.http.head import (
+    BAD_REQUEST,
+    END,
+    EXPECTATION_FAILED,
+    TOO_LARGE,
+    UNKNOWN_VERSION,
+    Head,
+    Malformed,
+    read_target,
+)
 
 
 class Sink(Protocol):
@@ -205,27 +196,17 @@ class RequestParser:
             raise self._refused(BAD_REQUEST)
         if expectation not in (b"", b"100-continue"):
             raise self._refused(EXPECTATION_FAILED)
-        path, query = self._target()
+        try:
+            path, query = read_target(bytes(self._url))
+        except Malformed as error:
+            self._refusal = error
+            raise
         keep_alive = version == "1.1" and parser.should_keep_alive() and not parser.should_upgrade()
         expects = bool(expectation) and version == "1.1"
         headers = self._headers
         if length is not None:
             headers = HeaderLines(line for line in headers if line[0] != b"content-length")
         return Head(parser.get_method().decode("ascii"), path, query, headers, version, length, keep_alive, expects)
-
-    def _target(self) -> tuple[bytes, bytes]:
-        """Return the path and the query of the request's target, in whichever form it was sent."""
-        url = bytes(self._url)
-        if parts := _TARGET.fullmatch(url):
-            return parts[1], parts[2] or b""
-        try:
-            parsed = httptools.parse_url(url)
-        except httptools.HttpParserInvalidURLError as error:
-            raise self._refused(BAD_REQUEST) from error
-        path = parsed.path or b"/"
-        if not path.isascii():
-            raise self._refused(BAD_REQUEST)
-        return path, parsed.query or b""
 
     def _length(self) -> int:
         return len(self._url) + sum([len(name) + len(value) + 4 for name, value in self._headers])

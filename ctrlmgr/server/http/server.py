@@ -29,6 +29,7 @@ from ctrlmgr.server.http.bounds import DEFAULT, Bounds
 from ctrlmgr.server.http.connection import Connection
 from ctrlmgr.server.http.context import ServerContext
 from ctrlmgr.server.http.exchange import Exchange
+from ctrlmgr.server.http.newcomer import Newcomer
 
 log = structlog.get_logger(__name__)
 
@@ -132,7 +133,7 @@ class HttpServer:
     async def _listen(self, loop: asyncio.AbstractEventLoop, context: ServerContext) -> asyncio.Server:
         context.date = self._date()
         return await loop.create_server(
-            lambda: Connection(context),
+            lambda: Connection(context) if self._tls is None else Newcomer(context),
             sock=self._socket,
             backlog=_BACKLOG,
             ssl=self._tls,

@@ -6,7 +6,7 @@ Guarantees:
 - What a client does not read is bounded: a connection says when its buffer is full (`paused`), and a writer that heeds
   that never has more than a piece beyond it.
 - A client that has stopped reading can be cut off (`abort`) without being waited for.
-- An answer that breaks off is never taken for a whole one: its connection is dropped.
+- An answer that breaks off is never taken for a whole one: its connection is dropped, or its HTTP/2 stream reset.
 - A long answer goes in pieces (`send_all`), each when its reader has come so far, and never holds up the loop: what is
   written at once TLS encrypts at once, into a buffer that is as large from then on until the connection closes.
 """
@@ -14,12 +14,12 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Protocol
 
 from ctrlmgr.errors import CtrlmgrError
-from ctrlmgr.server.http.framing import LAST_CHUNK, Header, chunk, unchunked
+from ctrlmgr.server.http.framing import LAST_CHUNK, chunk, unchunked
 
 ONE_WRITE = 64 * 1024
 """Bytes that are written as one, and the TLS buffer that a connection may well keep."""
@@ -36,62 +36,36 @@ class Framing(Enum):
     """How a client knows where a body ends."""
 
     CHUNKED = "each piece says how long it is"
-    PLAIN = "the head said how long the body is, or the connection closes after it"
+    PLAIN = "the head said how long the body is, the connection says where it ends, or closes there"
     NONE = "there is none: it is the answer to a HEAD"
 
 
-class Wire(Protocol):
-    """A connection, as its requests and answers see it; used on the event loop only."""
-
-    is_paused: bool
-    """Whether the client is behind with reading."""
+class Outlet(Protocol):
+    """Where the pieces of a body go; used on the event loop only."""
 
     @property
-    def date(self) -> Header:
-        """The header that says what time it is."""
-
-    @property
-    def peer(self) -> str:
-        """The address that the client has, empty if it has none."""
-
-    @property
-    def certificates(self) -> Sequence[bytes]:
-        """What the client presented (DER), its own certificate first; it has not been judged yet."""
+    def is_paused(self) -> bool:
+        """Whether the client is behind with reading."""
 
     def write(self, data: bytes) -> None:
         """Send bytes, or buffer them while the client does not read."""
 
     def abort(self) -> None:
-        """Drop the connection and what has not been read."""
-
-    def pause_reading(self) -> None:
-        """Take in no more than has come."""
-
-    def resume_reading(self) -> None:
-        """Take in what comes."""
-
-    def reserve(self, count: int) -> bool:
-        """Say whether so many bytes of a body may be held, and count them if so."""
-
-    def release(self, count: int) -> None:
-        """Count them no longer."""
-
-    def finished(self, *, keep_alive: bool) -> None:
-        """Note that the request which was being answered has its answer."""
+        """Drop what has not been read, so that the client cannot take it for a whole answer."""
 
 
 class Stream:
     """See the module's docstring; used on the event loop only."""
 
-    __slots__ = ("_finish", "_framing", "_left", "_on_lost", "_resumed", "_wire", "cut_off", "lost")
+    __slots__ = ("_finish", "_framing", "_left", "_on_lost", "_outlet", "_resumed", "cut_off", "lost")
 
-    def __init__(self, wire: Wire, framing: Framing, length: int | None, finish: Callable[[], None]) -> None:
-        """Write to `wire` a body of `length` bytes, if that has been said, and call `finish` at its end."""
+    def __init__(self, outlet: Outlet, framing: Framing, length: int | None, finish: Callable[[], None]) -> None:
+        """Write to `outlet` a body of `length` bytes, if that has been said, and call `finish` at its end."""
         self.lost = False
         """Whether the client has gone away; what is written then goes nowhere."""
         self.cut_off = False
         """Whether that is because it did not read."""
-        self._wire = wire
+        self._outlet = outlet
         self._framing = framing
         self._left = length
         self._finish = finish
@@ -101,7 +75,7 @@ class Stream:
     @property
     def paused(self) -> bool:
         """Whether the reader is behind, so that nothing should be written until `drain` returns."""
-        return self._wire.is_paused
+        return self._outlet.is_paused
 
     def on_lost(self, call: Callable[[], None]) -> None:
         """Have `call` called when the client goes away, at once if it has."""
@@ -114,7 +88,7 @@ class Stream:
         if self.lost:
             return
         if self._framing is Framing.CHUNKED:
-            self._wire.write(chunks)
+            self._outlet.write(chunks)
         else:
             self.send(unchunked(chunks))
 
@@ -125,9 +99,9 @@ class Stream:
         if self._left is not None:
             self._left -= len(piece)
         if self._framing is Framing.CHUNKED:
-            self._wire.write(chunk(piece))
+            self._outlet.write(chunk(piece))
         elif self._framing is Framing.PLAIN:
-            self._wire.write(piece)
+            self._outlet.write(piece)
 
     async def send_all(self, pieces: Iterable[bytes], patience: float) -> None:
         """Write pieces that are not framed yet, for a reader that is waited for as by `drain`."""
@@ -162,14 +136,14 @@ class Stream:
             self.abort()  # more or less than was announced: the client must not go on
             return
         if self._framing is Framing.CHUNKED:
-            self._wire.write(LAST_CHUNK)
+            self._outlet.write(LAST_CHUNK)
         finish, self._finish = self._finish, _nothing
         finish()
 
     def abort(self) -> None:
-        """Cut the reader off: drop the connection and what has not been read; `lose` follows."""
+        """Cut the reader off, and drop what has not been read; `lose` follows."""
         self.cut_off = True
-        self._wire.abort()
+        self._outlet.abort()
 
     def wake(self) -> None:
         """Wake the task that drains."""

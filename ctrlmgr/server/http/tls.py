@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Final
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -38,6 +39,10 @@ _SERVING_LIFE = timedelta(days=365)
 _RENEW_BEFORE = timedelta(days=30)
 _BACKDATED = timedelta(hours=1)
 """How far a certificate's start lies in the past, for clients whose clock is behind."""
+
+HTTP1: Final = "http/1.1"
+HTTP2: Final = "h2"
+"""What the two are called in a handshake (RFC 7301, section 6; RFC 9113, section 3.1)."""
 
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
@@ -128,12 +133,13 @@ def issue_client_certificate(
 class ServingContext:
     """The `ssl.SSLContext` the server listens with; `reload` takes up what has changed on disk."""
 
-    def __init__(self, files: CertificateFiles) -> None:
-        """Read the files; raises `SettingsError` if they do not fit together."""
+    def __init__(self, files: CertificateFiles, *, http2: bool = True) -> None:
+        """Read the files, and offer `http2` or HTTP/1.1 alone; raises `SettingsError` if they do not fit together."""
         self._files = files
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
         self.context.set_ciphers(_CIPHERS)
+        self.context.set_alpn_protocols([HTTP2, HTTP1] if http2 else [HTTP1])
         take_any_certificate(self.context)
         followed = (files.serving, files.serving_key, files.authority)
         self._followed = FollowedFiles(

@@ -38,7 +38,10 @@ from ctrlmgr.kinds.core.pod.warnings import pod_warnings
 from ctrlmgr.kinds.spec_difference import difference
 from ctrlmgr.logging import LONGEST, configure, mask
 from ctrlmgr.server.http.bounds import DEFAULT
-from ctrlmgr.server.http.parser import Malformed
+from ctrlmgr.server.http.head import Malformed
+from ctrlmgr.server.http.http2 import frames
+from ctrlmgr.server.http.http2.blocks import BlockReader
+from ctrlmgr.server.http.http2.frames import PREFACE, FrameReader
 from tests.engine.stage import Response, Stage, builtin_kinds
 from tests.robustness.attack.growth import WORST, growth
 from tests.server.http.test_parser import CHUNKED, GET, Heard
@@ -160,6 +163,18 @@ def received(data: bytes, piece: int = 65_536) -> None:
 
 
 Case = tuple[Callable[[int], Any], Callable[[Any], object], int]
+
+
+def block_read(block: bytes) -> None:
+    BlockReader(DEFAULT).read(block)
+
+
+def framed(given: bytes) -> None:
+    reader = FrameReader(DEFAULT)
+    list(reader.feed(PREFACE))
+    for at in range(0, len(given), 8):
+        list(reader.feed(given[at : at + 8]))
+
 
 WORK: dict[str, Case] = {
     "owners that all are controllers": (owners, lambda given: refused(validate_owner_references(given, ROOT)), 200),
@@ -283,6 +298,20 @@ WORK: dict[str, Case] = {
         500,
     ),
     "requests in one go": (lambda count: GET * count, received, 500),
+    "fields of a block": (lambda count: b"\0\1a\1b" * count, block_read, 500),
+    "fields of a block that are no request's": (lambda count: b"\x82" * count, block_read, 500),
+    "a table that grows": (lambda count: b"\x40\1a\1b" * count, block_read, 500),
+    "a table that is referred to": (
+        lambda count: b"\x40\1a\x7f\x81\x1e" + b"b" * 4000 + b"\xbe" * count,
+        block_read,
+        500,
+    ),
+    "a frame in small pieces": (lambda size: frames.head(size, 99, 0, 0) + b"a" * size, framed, 1000),
+    "a block in small frames": (
+        lambda count: frames.head(0, frames.HEADERS, 0, 1) + frames.head(1, frames.CONTINUATION, 0, 1) * count,
+        framed,
+        500,
+    ),
 }
 
 

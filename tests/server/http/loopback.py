@@ -15,6 +15,7 @@ from ctrlmgr.server.http.context import ServerContext
 from ctrlmgr.server.http.exchange import Exchange
 from ctrlmgr.server.http.framing import chunk
 from ctrlmgr.server.http.stream import Disconnected
+from ctrlmgr.server.http.transported import Transported
 
 PRESENTED = [b"jane's", b"her authority's"]
 CERTIFICATE = {"subject": ((("commonName", "jane"),),)}
@@ -107,6 +108,7 @@ class Transport(asyncio.Transport):
         self.certificate = certificate
         self.takes_in = True
         self.written = b""
+        self.writes = 0
         self.unread = 0
         self.limit: int | None = None
         self.closed = self.aborted = False
@@ -116,6 +118,7 @@ class Transport(asyncio.Transport):
 
     def write(self, data: Any) -> None:
         self.written += bytes(data)
+        self.writes += 1
 
     def close(self) -> None:
         self.closed = True
@@ -152,14 +155,18 @@ class Client:
     """
 
     def __init__(
-        self, bounds: Bounds = DEFAULT, clock: Clock | None = None, certificate: dict[str, Any] | None = None
+        self,
+        bounds: Bounds = DEFAULT,
+        clock: Clock | None = None,
+        certificate: dict[str, Any] | None = None,
+        protocol: type[Transported] = Connection,
     ) -> None:
         self.loop, self.transport = Loop(), Transport(certificate or CERTIFICATE)
         self.exchanges: list[Exchange] = []
         loop: asyncio.AbstractEventLoop = self.loop  # type: ignore[assignment]  # as much of one as is needed
         self.context = ServerContext(self._answer, bounds, loop, clock or SystemClock())
         self.context.date = (b"date", b"now")
-        self.connection = Connection(self.context)
+        self.connection = protocol(self.context)
         self.connection.connection_made(self.transport)
 
     async def _answer(self, exchange: Exchange) -> None:

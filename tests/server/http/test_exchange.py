@@ -14,13 +14,14 @@ from ctrlmgr.server.http.bounds import DEFAULT, Bounds
 from ctrlmgr.server.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, TooManyBodies
 from ctrlmgr.server.http.framing import CONTINUE, Header, chunk
 from ctrlmgr.server.http.head import Head
+from ctrlmgr.server.http.line_answers import LineAnswers
 from ctrlmgr.server.http.stream import Disconnected
 
 LIMIT = 100_000
 CERTIFICATES = (b"jane's",)
 
 
-class Line:
+class Line(LineAnswers):
     """A connection of one request: what was written to it, and what it was asked."""
 
     def __init__(self, room: int = 1 << 30) -> None:

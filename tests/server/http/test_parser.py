@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ctrlmgr.server.http.bounds import DEFAULT, Bounds
-from ctrlmgr.server.http.head import Head
-from ctrlmgr.server.http.parser import Malformed, RequestParser
+from ctrlmgr.server.http.head import Head, Malformed
+from ctrlmgr.server.http.parser import RequestParser
 
 GET = b"GET /version HTTP/1.1\r\nhost: x\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nhost: x\r\n"

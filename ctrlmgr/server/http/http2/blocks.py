@@ -1,0 +1,299 @@
+"""Header blocks of HTTP/2 (RFC 9113, section 8.3; RFC 7541): requests read from them, and answers written to them.
+
+Guarantees:
+- What could be read in two ways is refused, never guessed, as it is of HTTP/1.1: a field that must be there once is,
+  names and values have no characters that an HTTP/1.1 message would end at, and no field speaks of the connection.
+- A head is bounded in bytes and in headers; one of twice as many headers ends the connection. The work is linear in its
+  bytes: fields are found here, and given to the library that decodes them one by one.
+- Clients are asked to keep no table (RFC 7541, section 4.2), so that the same fields are the same bytes. What follows
+  the request's method, target and host is then read once, however many requests of a connection it comes with, and
+  they share what the application reads from it. Until a client complies, and if it never does, all of it is read.
+- An answer refers to no table either: the same headers are the same bytes for every client.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
+
+from hpack import Decoder, HPACKError
+
+from ctrlmgr.api.header_lines import HeaderLine, HeaderLines
+from ctrlmgr.api.remembered import remembered
+from ctrlmgr.server.http.bounds import Bounds
+from ctrlmgr.server.http.head import BAD_REQUEST, EXPECTATION_FAILED, TOO_LARGE, Head, Malformed, read_target
+from ctrlmgr.server.http.http2.frames import Code, ConnectionFault, StreamFault
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
+_VALUE = re.compile(rb"(?![\t ])[\t\x20-\x7e\x80-\xff]*(?<![\t ])")
+_OF_CONNECTIONS = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"})
+_PSEUDO = frozenset({b":method", b":scheme", b":authority", b":path"})
+
+_LONGEST = 2048
+"""Bytes of a block that are remembered."""
+_SHORT = 256
+"""Bytes of a field that is remembered by itself."""
+_MOST = 128
+"""What is remembered of a connection: blocks, and fields. Go's clients send the same headers in any order."""
+_MOST_REMEMBERED = 8
+"""Headers of an answer whose block is remembered: hundreds of warnings come once."""
+_LONGEST_NUMBER = 5
+"""Bytes of a number in a block."""
+_STATUSES = {200: 0x88, 204: 0x89, 206: 0x8A, 304: 0x8B, 400: 0x8C, 404: 0x8D, 500: 0x8E}
+"""Where the static table has a whole `:status` (RFC 7541, appendix A)."""
+
+
+class _Rest(NamedTuple):
+    """What a request's fields say besides its method, target and host."""
+
+    headers: HeaderLines
+    length: int | None
+    expects_continue: bool
+
+
+class BlockReader:
+    """Reads the header blocks of one connection, in the order in which they come."""
+
+    __slots__ = ("_bounds", "_decoder", "_fields", "_rests")
+
+    def __init__(self, bounds: Bounds) -> None:
+        """Keep `bounds`."""
+        self._bounds = bounds
+        self._decoder = Decoder(2 * bounds.head_bytes)  # never more than that, of a block that is within them
+        self._fields: dict[bytes, HeaderLine] = {}
+        self._rests: dict[tuple[bytes | None, bytes], _Rest] = {}
+
+    def read(self, block: bytes) -> Head:
+        """Return the head of a request.
+
+        Raises `Malformed` for what is answered in HTTP's words, `StreamFault` for what is no request, and
+        `ConnectionFault` if what comes later cannot be read any more.
+        """
+        try:
+            return self._recognised(block) if self._decoder.header_table_size == 0 else self._read(block)
+        except HPACKError as error:
+            raise ConnectionFault(Code.COMPRESSION_ERROR, f"a header block that cannot be read: {error}") from error
+
+    def skip(self, block: bytes) -> None:
+        """Read trailers, of which none is ever taken for a header; raises as `read` does."""
+        try:
+            for _ in self._decoded(block):
+                pass
+        except HPACKError as error:
+            raise ConnectionFault(Code.COMPRESSION_ERROR, f"trailers that cannot be read: {error}") from error
+
+    def _recognised(self, block: bytes) -> Head:
+        """Read a block that begins with what differs from request to request, as all clients have it."""
+        at, pseudo = 0, {}
+        while at < len(block) and (ends := _end_of_pseudo(block, at)):
+            name, value = self._field(block[at:ends])
+            if name in pseudo:
+                raise StreamFault(Code.PROTOCOL_ERROR, f"two fields {name.decode()}")
+            pseudo[name] = value
+            at = ends
+        rest = block[at:]
+        if at == 0 or (rest and rest[0] & 0xE0 == 0x20):
+            return self._read(block)
+        key = pseudo.get(b":authority"), rest
+        known = self._rests.get(key)
+        if known is None:
+            known = self._rest(list(self._decoded(rest)), key[0])
+            if len(rest) <= _LONGEST:
+                _keep(self._rests, key, known)
+        return _head(pseudo, known)
+
+    def _field(self, field: bytes) -> HeaderLine:
+        line = self._fields.get(field)
+        if line is None:
+            ((name, value),) = self._decoder.decode(field, raw=True)
+            line = bytes(name), bytes(value)
+            if len(field) <= _SHORT:
+                _keep(self._fields, field, line)
+        return line
+
+    def _read(self, block: bytes) -> Head:
+        """Read a block, whatever it begins with."""
+        pseudo: dict[bytes, bytes] = {}
+        lines: list[HeaderLine] = []
+        for name, value in self._decoded(block):
+            if name in _PSEUDO and name not in pseudo and not lines:
+                pseudo[name] = value
+            else:
+                lines.append((name, value))
+        return _head(pseudo, self._rest(lines, pseudo.get(b":authority")))
+
+    def _decoded(self, block: bytes) -> Iterator[HeaderLine]:
+        """Yield the fields of a block, to its end, so that the table is as the client has it; raises `Malformed`."""
+        count = size = 0
+        for begins, ends in _spans(block):
+            if count > 2 * self._bounds.header_count:  # to read on would cost more than the connection is worth
+                raise ConnectionFault(Code.ENHANCE_YOUR_CALM, "a header block of too many fields")
+            if block[begins] & 0xE0 == 0x20 and count:
+                raise ConnectionFault(Code.COMPRESSION_ERROR, "a table's size in the middle of a block")
+            for name, value in self._decoder.decode(block[begins:ends], raw=True):
+                count += 1
+                size += len(name) + len(value) + 4
+                if count <= self._bounds.header_count and size <= self._bounds.head_bytes:
+                    yield bytes(name), bytes(value)
+        if count > self._bounds.header_count or size > self._bounds.head_bytes:
+            raise Malformed(TOO_LARGE)
+
+    def _rest(self, lines: Sequence[HeaderLine], authority: bytes | None) -> _Rest:
+        """Return what is to know of fields, in order, that are no pseudo headers; raises as `read` does."""
+        kept, cookies = HeaderLines(), []
+        hosts, expectation, length = [] if authority is None else [authority], b"", None
+        for name, value in lines:
+            if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+                raise StreamFault(Code.PROTOCOL_ERROR, f"a field {name!r} that must not be")
+            if name in _OF_CONNECTIONS or (name == b"te" and value != b"trailers"):
+                raise StreamFault(Code.PROTOCOL_ERROR, f"a field of connections: {name.decode()}")
+            match name:
+                case b"host":
+                    if authority is None:
+                        hosts.append(value)
+                    continue
+                case b"cookie":
+                    cookies.append(value)
+                    continue
+                case b"content-length":
+                    if length is not None or not value.isdigit() or len(value) > 18:
+                        raise StreamFault(Code.PROTOCOL_ERROR, "a length that is none")
+                    length = int(value)
+                    continue
+                case b"expect":
+                    expectation = value.lower()
+            kept.append((name, value))
+        if len(hosts) != 1:
+            raise Malformed(BAD_REQUEST)
+        if expectation not in (b"", b"100-continue"):
+            raise Malformed(EXPECTATION_FAILED)
+        if cookies:  # which a client may send one by one (RFC 9113, section 8.2.3)
+            kept.append((b"cookie", b"; ".join(cookies)))
+        kept.insert(0, (b"host", hosts[0]))
+        return _Rest(kept, length, bool(expectation))
+
+
+def _head(pseudo: dict[bytes, bytes], rest: _Rest) -> Head:
+    method, target = pseudo.get(b":method", b""), pseudo.get(b":path", b"")
+    if not method or not target or b":scheme" not in pseudo or not method.isalpha() or not method.isascii():
+        raise StreamFault(Code.PROTOCOL_ERROR, "a request without a method, a scheme or a path")
+    path, query = read_target(target)
+    return Head(method.decode(), path, query, rest.headers, "2", rest.length, True, rest.expects_continue)
+
+
+def _end_of_pseudo(block: bytes, at: int) -> int:
+    """Return where the pseudo header at `at` ends, 0 if there is none, as the static table has their names."""
+    first = block[at]
+    if 0x82 <= first <= 0x87:
+        return at + 1
+    if first >= 0x80 or first & 0x60 == 0x20:
+        return 0
+    return _end(block, at) if 0 < first & (0x3F if first & 0x40 else 0x0F) <= 7 else 0
+
+
+def _spans(block: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where each field of a block begins and ends; raises `HPACKError`."""
+    at = 0
+    while at < len(block):
+        ends = _end(block, at)
+        yield at, ends
+        at = ends
+
+
+def _end(block: bytes, at: int) -> int:
+    """Return where a field ends (RFC 7541, section 6)."""
+    first = block[at]
+    if first & 0x80:
+        return _number(block, at, 7)[1]
+    if first & 0xE0 == 0x20:
+        return _number(block, at, 5)[1]
+    index, ends = _number(block, at, 6 if first & 0x40 else 4)
+    for _ in range(1 if index else 2):
+        size, ends = _number(block, ends, 7)
+        ends += size
+    if ends > len(block):
+        raise HPACKError("a field that is cut short")
+    return ends
+
+
+def _number(block: bytes, at: int, bits: int) -> tuple[int, int]:
+    """Return a number and where it ends (RFC 7541, section 5.1)."""
+    most = (1 << bits) - 1
+    if at >= len(block):
+        raise HPACKError("a number that is not there")
+    value = block[at] & most
+    at += 1
+    if value < most:
+        return value, at
+    for shift in range(0, 7 * _LONGEST_NUMBER, 7):
+        if at >= len(block):
+            break
+        byte = block[at]
+        at += 1
+        value += (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    raise HPACKError("a number that is too long, or cut short")
+
+
+def _keep(known: dict[K, V], key: K, value: V) -> None:
+    if len(known) >= _MOST:
+        known.clear()
+    known[key] = value
+
+
+def written(
+    code: int,
+    date: HeaderLine,
+    headers: Sequence[HeaderLine],
+    *,
+    own: HeaderLine | None = None,
+    length: int | None = None,
+) -> bytes:
+    """Return the block of an answer's head; a header that no other answer has is given as `own`."""
+    block = b"%b%b%b" % (_status(code), _dated(date), _lines(tuple(headers)))
+    if own is not None:
+        block += _literal(own)
+    if length is not None:
+        block += b"\x0f\x0d" + _text(b"%d" % length)
+    return block
+
+
+@lru_cache(maxsize=4)
+def _dated(date: HeaderLine) -> bytes:
+    return _literal(date)
+
+
+@remembered(entries=256, longest=_MOST_REMEMBERED)
+def _lines(headers: tuple[HeaderLine, ...]) -> bytes:
+    return b"".join(map(_literal, headers))
+
+
+def _status(code: int) -> bytes:
+    known = _STATUSES.get(code)
+    return bytes((known,)) if known else b"\x08" + _text(b"%d" % code)
+
+
+def _literal(line: HeaderLine) -> bytes:
+    name, value = line
+    if b"\n" in value or b"\r" in value or b"\0" in value:
+        raise ValueError(f"a header of the answer has a line break in it: {line}")
+    return b"\0" + _text(name) + _text(value)
+
+
+def _text(text: bytes) -> bytes:
+    """Return a string as it is, after its length (RFC 7541, section 5.2)."""
+    left = len(text) - 0x7F
+    if left < 0:
+        return bytes((len(text),)) + text
+    size = bytearray(b"\x7f")
+    while left >= 0x80:
+        size.append(left & 0x7F | 0x80)
+        left >>= 7
+    size.append(left)
+    return bytes(size) + text

@@ -1,0 +1,401 @@
+"""A connection on which HTTP/2 is spoken: what its streams share, and what a client must not do on any of them.
+
+Guarantees:
+- Requests that come together are begun in the order in which they came, once all of them have been read. What is
+  answered together goes out together.
+- A client that has not said what it speaks `Bounds.head_timeout` seconds after it connected is disconnected, and so is
+  one that does not finish a frame or a header block for as long. Without a request under way it may be idle.
+- A client has `Bounds.streams` requests under way at most; what goes beyond is refused, and may be sent again.
+- While a client does not read, nothing that it sends is looked at; so what answers it without being asked (settings,
+  pings) cannot pile up.
+- A client that sends more than `Bounds.noise` frames that ask for nothing within `Bounds.head_timeout` seconds, or
+  takes back as many requests, is told to calm down, and its connection closes. Header blocks are bounded in bytes and
+  in frames.
+- A server that stops says so at once (`leave`), and answers what is under way.
+- Of a client certificate that expires, streams are cut off, and no further request is answered.
+
+Rules: RFC 9113; limits as Go's `net/http` and kube-apiserver set them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+from ctrlmgr.server.http.bounds import Bounds
+from ctrlmgr.server.http.context import ServerContext
+from ctrlmgr.server.http.head import Malformed
+from ctrlmgr.server.http.http2 import frames
+from ctrlmgr.server.http.http2.blocks import BlockReader, written
+from ctrlmgr.server.http.http2.channel import Channel
+from ctrlmgr.server.http.http2.frames import Code, ConnectionFault, Frame, FrameReader, Setting, StreamFault
+from ctrlmgr.server.http.http2.outbox import Outbox
+from ctrlmgr.server.http.transported import Transported
+
+_UNREAD = 1024 * 1024
+"""Bytes that may wait for a client before it counts as one that does not read: some for each of its streams."""
+
+_WINDOW = 65_535
+"""Bytes that either end has room for before it says anything else (RFC 9113, section 6.9.2)."""
+
+
+class Http2Connection(Transported):
+    """See the module's docstring: a `Trunk` for its channels, a protocol for its transport."""
+
+    __slots__ = (
+        "_blocks",
+        "_channels",
+        "_cut",
+        "_dropped",
+        "_has_failed",
+        "_last",
+        "_new",
+        "_noise",
+        "_noise_ends",
+        "_outbox",
+        "_roomless",
+        "_said_goodbye",
+        "_stream_window",
+        "_unfinished",
+        "_unread",
+        "send",
+        "window",
+    )
+
+    def __init__(self, context: ServerContext) -> None:
+        """Start with nothing received."""
+        super().__init__(context)
+        self.window = _WINDOW
+        """Bytes of bodies that the client has room for, whatever stream they are on."""
+        self._stream_window = _WINDOW  # the same of a new stream
+        self._cut = FrameReader(context.bounds)
+        self._blocks = BlockReader(context.bounds)
+        self._channels: dict[int, Channel] = {}
+        self._new: list[Channel] = []  # those whose requests have not begun to be answered
+        self._roomless: dict[Channel, None] = {}  # those that wait for room on the connection
+        self._last = 0  # the newest stream
+        self._dropped: deque[int] = deque(maxlen=2 * context.bounds.streams)  # those that ended here, not there
+        self._unfinished: set[int] = set()  # those of them whose clients still send, and have not been told to stop
+        self._unread = 0  # bytes of bodies for which the client has not been given room again
+        self._outbox = Outbox(context.loop, self._write)
+        self.send = self._outbox.send
+        """Send pieces of frames soon, with what else is sent by then."""
+        self._has_failed = False  # whether nothing that comes is looked at
+        self._said_goodbye = False
+        self._noise = 0
+        self._noise_ends = 0.0
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # streams only
+        """Say what is spoken here."""
+        self._made(transport, _UNREAD)
+        bounds = self.bounds
+        told = {
+            Setting.HEADER_TABLE_SIZE: 0,
+            Setting.MAX_CONCURRENT_STREAMS: bounds.streams,
+            Setting.INITIAL_WINDOW_SIZE: bounds.unread_bytes,
+            Setting.MAX_HEADER_LIST_SIZE: bounds.head_bytes,
+        }
+        self.send(frames.settings(told), frames.window_update(0, bounds.streams * bounds.unread_bytes - _WINDOW))
+        self._outbox.flush()
+        self._idleness.start()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell those who answer that the client has gone."""
+        self._has_failed = True
+        channels = list(self._channels.values())
+        for each in (self._channels, self._new, self._roomless):
+            each.clear()
+        for channel in channels:
+            channel.lose()
+        self._lost()
+        self._outbox.close()
+
+    def _reads_again(self) -> None:
+        """Go on with what comes, and with all that waits to be sent."""
+        self.resume_reading()
+        for channel in list(self._channels.values()):
+            if channel.exchange.stream is not None and not channel.is_paused:
+                channel.exchange.stream.wake()
+
+    # What comes in.
+
+    def receive(self, data: bytes) -> None:
+        """Take what has come, and begin to answer what has been asked."""
+        if self._has_failed or self._transport.is_closing():
+            return
+        self._outbox.hold()
+        try:
+            for frame in self._cut.feed(data):
+                self._take(frame)
+        except ConnectionFault as fault:
+            self._new.clear()
+            self._fail(fault.code, str(fault))
+        new, self._new = self._new, []
+        for channel in new:
+            if channel.number in self._channels:
+                self._start(channel.exchange)
+        self._bound()
+        self._outbox.flush()
+        if self.is_paused:
+            self.pause_reading()
+
+    def _take(self, frame: Frame) -> None:
+        if self._has_failed:
+            return
+        take = self._TAKES.get(frame.kind)
+        if take is None:
+            self._hear_noise()
+            return
+        try:
+            take(self, frame)
+        except StreamFault as fault:
+            self._hear_noise()
+            channel = self._channels.get(frame.stream)
+            if channel is not None:
+                channel.reset(fault.code)
+            else:
+                self.reset(frame.stream, fault.code)
+
+    def _take_headers(self, frame: Frame) -> None:
+        if frame.stream % 2 == 0:
+            raise ConnectionFault(Code.PROTOCOL_ERROR, "a request on no stream of a client's")
+        self._open(frame.stream, frame.payload, ends=bool(frame.flags & frames.END_STREAM))
+
+    def _open(self, number: int, block: bytes, *, ends: bool) -> None:
+        """Begin a request, or end one with its trailers."""
+        if number <= self._last:
+            self._end_with_trailers(number, block, ends=ends)
+            return
+        self._last = number
+        try:
+            head = self._blocks.read(block)
+        except Malformed as error:
+            self.send(
+                frames.headers(number, written(int(error.status[:3]), self.date, (), length=0), frames.END_STREAM)
+            )
+            self._hear_noise()
+            return
+        if self._is_leaving:
+            return  # it has been told that this is not answered
+        if len(self._channels) >= self.bounds.streams:
+            raise StreamFault(Code.REFUSED_STREAM, "too many requests at a time")
+        self._idleness.cancel()
+        channel = self._channels[number] = Channel(number, head, self, self._stream_window)
+        if ends:
+            channel.end()
+        self._new.append(channel)
+
+    def _end_with_trailers(self, number: int, block: bytes, *, ends: bool) -> None:
+        self._blocks.skip(block)  # though nobody looks at them: what comes later refers to them
+        channel = self._channels.get(number)
+        if channel is not None and ends:
+            channel.end()
+        elif channel is not None:
+            raise StreamFault(Code.PROTOCOL_ERROR, "trailers that are not the end")
+        elif number in self._dropped:
+            self._hear_noise()
+        else:
+            raise ConnectionFault(Code.STREAM_CLOSED, "a request on a stream that is over")
+
+    def _take_data(self, frame: Frame) -> None:
+        self._must_be_known(frame)
+        piece, size = frames.unpadded(frame), len(frame.payload)
+        self._make_room(size)
+        channel = self._channels.get(frame.stream)
+        ends = bool(frame.flags & frames.END_STREAM)
+        if channel is None or (not piece and not ends):
+            self._hear_noise()
+        if channel is not None:
+            channel.receive(piece, size)
+            if ends:
+                channel.end()
+        elif frame.stream in self._dropped:
+            if ends:
+                self._unfinished.discard(frame.stream)
+        else:
+            raise StreamFault(Code.STREAM_CLOSED, "a body on a stream that is over")
+
+    def _make_room(self, size: int) -> None:
+        """Give the client back the room on the connection: that on each stream is what bounds it."""
+        self._unread += size
+        if self._unread >= self.bounds.unread_bytes:
+            self.send(frames.window_update(0, self._unread))
+            self._unread = 0
+
+    def _take_reset(self, frame: Frame) -> None:
+        self._must_be_known(frame)
+        self._hear_noise()
+        channel = self._channels.get(frame.stream)
+        if channel is not None:
+            self.forget(channel)
+            channel.lose()
+
+    def _take_settings(self, frame: Frame) -> None:
+        self._hear_noise()
+        values = frames.read_settings(frame)
+        if frame.flags & frames.ACK:
+            return
+        self.send(frames.head(0, frames.SETTINGS, frames.ACK, 0))  # before anything goes by them
+        window = values.get(Setting.INITIAL_WINDOW_SIZE, self._stream_window)
+        change, self._stream_window = window - self._stream_window, window
+        for channel in list(self._channels.values()) if change else ():
+            try:
+                channel.widen(change)
+            except StreamFault as fault:
+                raise ConnectionFault(fault.code, str(fault)) from fault
+
+    def _take_ping(self, frame: Frame) -> None:
+        self._hear_noise()
+        if not frame.flags & frames.ACK:
+            self.send(frames.head(8, frames.PING, frames.ACK, 0), frame.payload)
+
+    def _take_goaway(self, frame: Frame) -> None:
+        """Answer what is under way, and close: the client asks for nothing more."""
+        self.shutdown()
+
+    def _take_window_update(self, frame: Frame) -> None:
+        count = frames.read_increment(frame)
+        if frame.stream:
+            self._must_be_known(frame)
+            if not count:
+                raise StreamFault(Code.PROTOCOL_ERROR, "room for nothing")
+            channel = self._channels.get(frame.stream)
+            if channel is not None:
+                channel.widen(count)
+            return
+        if not count:
+            raise ConnectionFault(Code.PROTOCOL_ERROR, "room for nothing")
+        self.window += count
+        if self.window > frames.WIDEST:
+            raise ConnectionFault(Code.FLOW_CONTROL_ERROR, "more room than there can be")
+        roomless, self._roomless = self._roomless, {}
+        for channel in roomless:
+            channel.go_on()
+
+    def _take_priority(self, frame: Frame) -> None:
+        """Look at nothing of it: priorities are deprecated (RFC 9113, section 5.3)."""
+        self._hear_noise()
+
+    def _take_push(self, frame: Frame) -> None:
+        raise ConnectionFault(Code.PROTOCOL_ERROR, "a push by a client")
+
+    def _must_be_known(self, frame: Frame) -> None:
+        if frame.stream > self._last:
+            raise ConnectionFault(Code.PROTOCOL_ERROR, "a frame of no stream that has been opened")
+
+    # Bounds.
+
+    def _bound(self) -> None:
+        """See that what has begun does not go on for too long."""
+        if not self._cut.is_amid:
+            self._forget_head_timer()
+        elif self._head_timer is None:
+            self._time_head()
+
+    def _hear_noise(self) -> None:
+        """Count a frame that asks for nothing; raises `ConnectionFault`."""
+        self._noise += 1
+        if self._noise <= self.bounds.noise:
+            return
+        now = self.loop.time()
+        if now < self._noise_ends:
+            raise ConnectionFault(Code.ENHANCE_YOUR_CALM, "too much that asks for nothing")
+        self._noise, self._noise_ends = 0, now + self.bounds.head_timeout
+
+    # What channels ask of it.
+
+    @property
+    def bounds(self) -> Bounds:
+        """What a client may take."""
+        return self._context.bounds
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """Where timers are set."""
+        return self._context.loop
+
+    def reset(self, number: int, code: Code) -> None:
+        """End a stream here, on which the client may still send for a moment."""
+        self._dropped.append(number)
+        self.send(frames.reset(number, code))
+
+    def drop(self, number: int) -> None:
+        """Be done with a stream on which the client still sends, once it has had a moment to read its answer."""
+        self._dropped.append(number)
+        self._unfinished.add(number)
+        self.loop.call_later(self.bounds.linger, self._drop_unfinished, number)
+
+    def _drop_unfinished(self, number: int) -> None:
+        if number in self._unfinished:
+            self._unfinished.discard(number)
+            self.send(frames.reset(number, Code.NO_ERROR))
+
+    def forget(self, channel: Channel) -> None:
+        """Note that a channel is over; the last one is what a connection that is left waits for."""
+        if self._channels.pop(channel.number, None) is None:
+            return
+        self._roomless.pop(channel, None)
+        if not self._channels:
+            if self._is_leaving:
+                self._part()
+            else:
+                self._idleness.start()
+
+    def await_room(self, channel: Channel) -> None:
+        """Have a channel go on when the client has room again on the connection."""
+        self._roomless[channel] = None
+
+    def _write(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    # How it ends.
+
+    def leave(self) -> None:
+        """Tell the client that it should ask elsewhere; what it asks until it hears that is answered."""
+        if not (self._said_goodbye or self._has_failed):
+            self._said_goodbye = True
+            self.send(frames.goaway(frames.WIDEST, Code.NO_ERROR))
+
+    def shutdown(self) -> None:
+        """Close once what is under way has been answered."""
+        if self._is_leaving or self._has_failed:
+            return
+        self._is_leaving = self._said_goodbye = True
+        self.send(frames.goaway(self._last, Code.NO_ERROR))
+        if not self._channels:
+            self._part()
+
+    def _part(self) -> None:
+        """Close, after all that has been said."""
+        self._outbox.flush()
+        self._close()
+
+    def _fail(self, code: Code, why: str) -> None:
+        """Say what the client must not have done, and look at nothing more that comes."""
+        self._has_failed = True
+        self.send(frames.goaway(self._last, code, why))
+        self._part()
+
+    def _cut_off(self) -> None:
+        """End streams, and let anything else be answered."""
+        for channel in list(self._channels.values()):
+            if channel.exchange.stream is not None:
+                channel.abort()
+        self.shutdown()
+
+    _TAKES: ClassVar[Mapping[int, Callable[[Http2Connection, Frame], None]]] = {
+        frames.DATA: _take_data,
+        frames.HEADERS: _take_headers,
+        frames.PRIORITY: _take_priority,
+        frames.RST_STREAM: _take_reset,
+        frames.SETTINGS: _take_settings,
+        frames.PUSH_PROMISE: _take_push,
+        frames.PING: _take_ping,
+        frames.GOAWAY: _take_goaway,
+        frames.WINDOW_UPDATE: _take_window_update,
+    }

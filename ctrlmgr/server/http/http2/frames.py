@@ -1,0 +1,261 @@
+"""Frames of HTTP/2 (RFC 9113, sections 4, 6 and 7): cut from what comes, and put together for what goes.
+
+Guarantees: a frame is handed on once it is whole, and never one that is larger than was allowed. A header block is one
+frame, however many it comes in, and bounded in bytes and in frames. The work is linear in the bytes received, however
+small the pieces are in which they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from struct import Struct
+from typing import Final, NamedTuple
+
+from ctrlmgr.errors import CtrlmgrError
+from ctrlmgr.server.http.bounds import Bounds
+
+PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+"""What a client says first."""
+
+LARGEST: Final = 16 * 1024
+"""Bytes of a frame's payload, as long as its reader has not allowed more (SETTINGS_MAX_FRAME_SIZE)."""
+
+WIDEST: Final = (1 << 31) - 1
+"""The largest window, and the largest number of a stream."""
+
+DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
+
+END_STREAM = ACK = 0x1
+END_HEADERS = 0x4
+PADDED = 0x8
+WITH_PRIORITY = 0x20
+
+_OF_STREAMS = frozenset({DATA, HEADERS, PRIORITY, RST_STREAM, CONTINUATION})
+_OF_CONNECTIONS = frozenset({SETTINGS, PING, GOAWAY})
+_SIZES = {PRIORITY: 5, RST_STREAM: 4, PING: 8, WINDOW_UPDATE: 4}
+_OF_BLOCKS = (HEADERS, CONTINUATION)
+_HEAD = Struct(">HBBBI")
+_HEAD_SIZE = _HEAD.size
+_SETTING = Struct(">HI")
+_NUMBER = Struct(">I")
+
+
+class Setting(IntEnum):
+    """What an end of a connection says of itself."""
+
+    HEADER_TABLE_SIZE = 1
+    ENABLE_PUSH = 2
+    MAX_CONCURRENT_STREAMS = 3
+    INITIAL_WINDOW_SIZE = 4
+    MAX_FRAME_SIZE = 5
+    MAX_HEADER_LIST_SIZE = 6
+
+
+class Code(IntEnum):
+    """Why a stream or a connection ends."""
+
+    NO_ERROR = 0
+    PROTOCOL_ERROR = 1
+    INTERNAL_ERROR = 2
+    FLOW_CONTROL_ERROR = 3
+    STREAM_CLOSED = 5
+    FRAME_SIZE_ERROR = 6
+    REFUSED_STREAM = 7
+    COMPRESSION_ERROR = 9
+    ENHANCE_YOUR_CALM = 11
+
+
+class Fault(CtrlmgrError):
+    """What a client must not do."""
+
+    def __init__(self, code: Code, message: str) -> None:
+        """End what it concerns with `code`."""
+        super().__init__(message)
+        self.code = code
+
+
+class ConnectionFault(Fault):
+    """What ends the connection on which it is done."""
+
+
+class StreamFault(Fault):
+    """What ends the stream on which it is done."""
+
+
+class Frame(NamedTuple):
+    """A frame, as it came."""
+
+    kind: int
+    flags: int
+    stream: int
+    payload: bytes
+
+
+class FrameReader:
+    """Cuts frames from what comes; one instance a connection."""
+
+    __slots__ = ("_block", "_bounds", "_count", "_greeting", "_held", "_opening")
+
+    def __init__(self, bounds: Bounds) -> None:
+        """Start with nothing received."""
+        self._bounds = bounds
+        self._greeting = PREFACE  # what is awaited of it
+        self._held = bytearray()
+        self._opening: Frame | None = None  # the HEADERS frame whose block is not finished
+        self._block = bytearray()
+        self._count = 0
+
+    @property
+    def is_amid(self) -> bool:
+        """Whether the greeting, a frame or a header block is awaited to its end."""
+        return bool(self._greeting or self._held) or self._opening is not None
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Yield the frames that are whole with `data`; raises `ConnectionFault`."""
+        if self._greeting:
+            data = self._greeted(data)
+        if self._held:
+            self._held += data
+            if not self._is_whole():
+                return
+            data = bytes(self._held)
+            self._held.clear()
+        at, there = 0, len(data)
+        while there - at >= _HEAD_SIZE:
+            high, low, kind, flags, stream = _HEAD.unpack_from(data, at)
+            size = high << 8 | low
+            if size > LARGEST:
+                raise ConnectionFault(Code.FRAME_SIZE_ERROR, f"a frame of {size} bytes")
+            end = at + _HEAD_SIZE + size
+            if end > there:
+                break
+            frame = _checked(Frame(kind, flags, stream & WIDEST, data[at + _HEAD_SIZE : end]))
+            at = end
+            if kind in _OF_BLOCKS or self._opening is not None:
+                whole = self._with_block(frame)
+                if whole is not None:
+                    yield whole
+            else:
+                yield frame
+        self._held += data[at:]
+
+    def _greeted(self, data: bytes) -> bytes:
+        """Return what follows the greeting; raises `ConnectionFault`."""
+        awaited = self._greeting
+        if data[: len(awaited)] != awaited[: len(data)]:
+            raise ConnectionFault(Code.PROTOCOL_ERROR, "another protocol than HTTP/2")
+        self._greeting = awaited[len(data) :]
+        return data[len(awaited) :]
+
+    def _is_whole(self) -> bool:
+        """Whether the first of what is held is a whole frame, or may be none."""
+        held = self._held
+        return len(held) >= _HEAD_SIZE and len(held) - _HEAD_SIZE >= min(int.from_bytes(held[:3], "big"), LARGEST)
+
+    def _with_block(self, frame: Frame) -> Frame | None:
+        """Return a HEADERS frame with its whole block, None if more of that is to come; raises `ConnectionFault`."""
+        opening = self._opening
+        if opening is None:
+            if frame.kind == CONTINUATION:
+                raise ConnectionFault(Code.PROTOCOL_ERROR, "a header block that has not begun")
+            block = unpadded(frame)
+            frame = Frame(HEADERS, frame.flags & ~(PADDED | WITH_PRIORITY), frame.stream, block)
+            if frame.flags & END_HEADERS:
+                return frame
+            self._opening, self._block, self._count = frame, bytearray(block), 0
+            return None
+        if frame.kind != CONTINUATION or frame.stream != opening.stream:
+            raise ConnectionFault(Code.PROTOCOL_ERROR, "a header block that is not finished")
+        self._block += frame.payload
+        self._count += 1
+        if len(self._block) > self._bounds.head_bytes or self._count > self._bounds.header_count:
+            raise ConnectionFault(Code.ENHANCE_YOUR_CALM, "a header block that is too long")
+        if not frame.flags & END_HEADERS:
+            return None
+        self._opening, block = None, bytes(self._block)
+        self._block.clear()
+        return opening._replace(payload=block)
+
+
+def head(size: int, kind: int, flags: int, stream: int) -> bytes:
+    """Return what goes before a payload of `size` bytes."""
+    return _HEAD.pack(size >> 8, size & 0xFF, kind, flags, stream)
+
+
+def settings(values: Mapping[Setting, int]) -> bytes:
+    """Return a SETTINGS frame."""
+    payload = b"".join(_SETTING.pack(setting, value) for setting, value in values.items())
+    return head(len(payload), SETTINGS, 0, 0) + payload
+
+
+def _checked(frame: Frame) -> Frame:
+    """Return a frame that is where frames of its kind may be, and as long; raises `ConnectionFault`."""
+    kind, _, stream, payload = frame
+    if (not stream and kind in _OF_STREAMS) or (stream and kind in _OF_CONNECTIONS):
+        raise ConnectionFault(Code.PROTOCOL_ERROR, f"a frame of kind {kind} on stream {stream}")
+    if len(payload) != _SIZES.get(kind, len(payload)) or (kind == GOAWAY and len(payload) < 8):
+        raise ConnectionFault(Code.FRAME_SIZE_ERROR, f"a frame of kind {kind} of {len(payload)} bytes")
+    return frame
+
+
+def read_settings(frame: Frame) -> dict[int, int]:
+    """Return what a SETTINGS frame says, nothing if it acknowledges ours; raises `ConnectionFault`."""
+    if len(frame.payload) % _SETTING.size or (frame.flags & ACK and frame.payload):
+        raise ConnectionFault(Code.FRAME_SIZE_ERROR, "settings that are cut short, or acknowledge and set")
+    values = dict(_SETTING.iter_unpack(frame.payload))
+    if values.get(Setting.INITIAL_WINDOW_SIZE, 0) > WIDEST:
+        raise ConnectionFault(Code.FLOW_CONTROL_ERROR, "more room than there can be")
+    if values.get(Setting.ENABLE_PUSH, 0) > 1 or not LARGEST <= values.get(Setting.MAX_FRAME_SIZE, LARGEST) < 1 << 24:
+        raise ConnectionFault(Code.PROTOCOL_ERROR, "settings that must not be")
+    return values
+
+
+def read_increment(frame: Frame) -> int:
+    """Return how many bytes a WINDOW_UPDATE frame allows."""
+    return int(_NUMBER.unpack(frame.payload)[0]) & WIDEST
+
+
+def window_update(stream: int, count: int) -> bytes:
+    """Return the frame that allows so many bytes more; stream 0 is the connection."""
+    return head(_NUMBER.size, WINDOW_UPDATE, 0, stream) + _NUMBER.pack(count)
+
+
+def reset(stream: int, code: Code) -> bytes:
+    """Return the frame that ends a stream."""
+    return head(_NUMBER.size, RST_STREAM, 0, stream) + _NUMBER.pack(code)
+
+
+def goaway(last: int, code: Code, why: str = "") -> bytes:
+    """Return the frame that says which stream was the last that is answered."""
+    payload = _NUMBER.pack(last) + _NUMBER.pack(code) + why.encode()
+    return head(len(payload), GOAWAY, 0, 0) + payload
+
+
+def headers(stream: int, block: bytes, flags: int) -> bytes:
+    """Return the frames of a header block: one, unless it is too long for that."""
+    size = len(block)
+    if size <= LARGEST:
+        return head(size, HEADERS, flags | END_HEADERS, stream) + block
+    parts = [head(LARGEST, HEADERS, flags, stream) + block[:LARGEST]]
+    for at in range(LARGEST, size, LARGEST):
+        part = block[at : at + LARGEST]
+        parts.append(head(len(part), CONTINUATION, END_HEADERS if at + LARGEST >= size else 0, stream) + part)
+    return b"".join(parts)
+
+
+def unpadded(frame: Frame) -> bytes:
+    """Return the content of a DATA or HEADERS frame; raises `ConnectionFault`."""
+    payload, begins = frame.payload, 0
+    if not frame.flags & (PADDED | WITH_PRIORITY):
+        return payload
+    ends = len(payload)
+    if frame.flags & PADDED:
+        if not payload:
+            raise ConnectionFault(Code.FRAME_SIZE_ERROR, "a padded frame without a length of its padding")
+        begins, ends = 1, ends - payload[0]
+    if frame.kind == HEADERS and frame.flags & WITH_PRIORITY:
+        begins += 5
+    if begins > ends:
+        raise ConnectionFault(Code.PROTOCOL_ERROR, "a frame that is less than its padding and priority")
+    return payload[begins:ends]
