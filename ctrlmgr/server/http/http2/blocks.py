@@ -5,9 +5,9 @@ Guarantees:
   names and values have no characters that an HTTP/1.1 message would end at, and no field speaks of the connection.
 - A head is bounded in bytes and in headers; one of twice as many headers ends the connection. The work is linear in its
   bytes: fields are found here, and given to the library that decodes them one by one.
-- Clients are asked to keep no table (RFC 7541, section 4.2), so that the same fields are the same bytes. What follows
-  the request's method, target and host is then read once, however many requests of a connection it comes with, and
-  they share what the application reads from it. Until a client complies, and if it never does, all of it is read.
+- Clients are asked to keep no table (RFC 7541, section 4.2), so that the same fields are the same bytes. What
+  is around a request's path is then read once, however many requests of a connection it comes with, and they share what
+  the application reads from it. Until a client complies, and if it never does, all of it is read.
 - An answer refers to no table either: the same headers are the same bytes for every client.
 """
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from hpack import Decoder, HPACKError
 
@@ -25,9 +25,7 @@ from ctrlmgr.api.remembered import remembered
 from ctrlmgr.server.http.bounds import Bounds
 from ctrlmgr.server.http.head import BAD_REQUEST, EXPECTATION_FAILED, TOO_LARGE, Head, Malformed, read_target
 from ctrlmgr.server.http.http2.frames import Code, ConnectionFault, StreamFault
-
-K = TypeVar("K")
-V = TypeVar("V")
+from ctrlmgr.server.http.http2.huffman import decoded
 
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
 _VALUE = re.compile(rb"(?![\t ])[\t\x20-\x7e\x80-\xff]*(?<![\t ])")
@@ -36,37 +34,45 @@ _PSEUDO = frozenset({b":method", b":scheme", b":authority", b":path"})
 
 _LONGEST = 2048
 """Bytes of a block that are remembered."""
-_SHORT = 256
-"""Bytes of a field that is remembered by itself."""
 _MOST = 128
-"""What is remembered of a connection: blocks, and fields. Go's clients send the same headers in any order."""
+"""Blocks that are remembered of a connection. Go's clients send the same headers in any order."""
 _MOST_REMEMBERED = 8
 """Headers of an answer whose block is remembered: hundreds of warnings come once."""
+_UPDATE = 0x20
+"""What a field begins with that sets the size of the table."""
+_PATHS: Final = frozenset({0x04, 0x05, 0x14, 0x15, 0x44, 0x45})
+"""How a path that is written out begins: the static table has its name twice, and there are three kinds of literals."""
 _LONGEST_NUMBER = 5
 """Bytes of a number in a block."""
 _STATUSES = {200: 0x88, 204: 0x89, 206: 0x8A, 304: 0x8B, 400: 0x8C, 404: 0x8D, 500: 0x8E}
 """Where the static table has a whole `:status` (RFC 7541, appendix A)."""
 
 
-class _Rest(NamedTuple):
-    """What a request's fields say besides its method, target and host."""
+class _Around(NamedTuple):
+    """What the fields of a request say besides its path."""
 
+    method: str
     headers: HeaderLines
     length: int | None
     expects_continue: bool
+
+    def head(self, target: bytes) -> Head:
+        """Return the head of a request for `target`; raises `Malformed`."""
+        path, query = read_target(target)
+        return Head(self.method, path, query, self.headers, "2", self.length, True, self.expects_continue)
 
 
 class BlockReader:
     """Reads the header blocks of one connection, in the order in which they come."""
 
-    __slots__ = ("_bounds", "_decoder", "_fields", "_rests")
+    __slots__ = ("_bounds", "_decoder", "_known")
 
     def __init__(self, bounds: Bounds) -> None:
         """Keep `bounds`."""
         self._bounds = bounds
         self._decoder = Decoder(2 * bounds.head_bytes)  # never more than that, of a block that is within them
-        self._fields: dict[bytes, HeaderLine] = {}
-        self._rests: dict[tuple[bytes | None, bytes], _Rest] = {}
+        # What has been read around paths: by what came before one, and by what followed.
+        self._known: dict[bytes, dict[bytes, _Around]] = {}
 
     def read(self, block: bytes) -> Head:
         """Return the head of a request.
@@ -75,7 +81,7 @@ class BlockReader:
         `ConnectionFault` if what comes later cannot be read any more.
         """
         try:
-            return self._recognised(block) if self._decoder.header_table_size == 0 else self._read(block)
+            return self._recognised(block) or self._read(block)
         except HPACKError as error:
             raise ConnectionFault(Code.COMPRESSION_ERROR, f"a header block that cannot be read: {error}") from error
 
@@ -87,37 +93,24 @@ class BlockReader:
         except HPACKError as error:
             raise ConnectionFault(Code.COMPRESSION_ERROR, f"trailers that cannot be read: {error}") from error
 
-    def _recognised(self, block: bytes) -> Head:
-        """Read a block that begins with what differs from request to request, as all clients have it."""
-        at, pseudo = 0, {}
-        while at < len(block) and (ends := _end_of_pseudo(block, at)):
-            name, value = self._field(block[at:ends])
-            if name in pseudo:
-                raise StreamFault(Code.PROTOCOL_ERROR, f"two fields {name.decode()}")
-            pseudo[name] = value
-            at = ends
-        rest = block[at:]
-        if at == 0 or (rest and rest[0] & 0xE0 == 0x20):
-            return self._read(block)
-        key = pseudo.get(b":authority"), rest
-        known = self._rests.get(key)
-        if known is None:
-            known = self._rest(list(self._decoded(rest)), key[0])
-            if len(rest) <= _LONGEST:
-                _keep(self._rests, key, known)
-        return _head(pseudo, known)
-
-    def _field(self, field: bytes) -> HeaderLine:
-        line = self._fields.get(field)
-        if line is None:
-            ((name, value),) = self._decoder.decode(field, raw=True)
-            line = bytes(name), bytes(value)
-            if len(field) <= _SHORT:
-                _keep(self._fields, field, line)
-        return line
+    def _recognised(self, block: bytes) -> Head | None:
+        """Read a block of which all but the path is known."""
+        if self._decoder.header_table_size:
+            return None  # the same bytes may say something else
+        for before, known in self._known.items():
+            if block.startswith(before):
+                size, begins = _number(block, len(before), 7)
+                ends = begins + size
+                around = known.get(block[ends:])
+                if around is None:
+                    break
+                target = block[begins:ends]
+                return around.head(decoded(target) if block[len(before)] & 0x80 else target)
+        return None
 
     def _read(self, block: bytes) -> Head:
-        """Read a block, whatever it begins with."""
+        """Read a block, whatever it says, and remember what is around its path."""
+        has_table = bool(self._decoder.header_table_size)
         pseudo: dict[bytes, bytes] = {}
         lines: list[HeaderLine] = []
         for name, value in self._decoded(block):
@@ -125,7 +118,24 @@ class BlockReader:
                 pseudo[name] = value
             else:
                 lines.append((name, value))
-        return _head(pseudo, self._rest(lines, pseudo.get(b":authority")))
+        method, target = pseudo.get(b":method", b""), pseudo.get(b":path", b"")
+        if not target or b":scheme" not in pseudo or not (method.isalpha() and method.isascii()):
+            raise StreamFault(Code.PROTOCOL_ERROR, "a request without a method, a scheme or a path")
+        around = _around(method.decode(), lines, pseudo.get(b":authority"))
+        if not has_table and len(block) - len(target) <= _LONGEST:
+            self._remember(block, around)
+        return around.head(target)
+
+    def _remember(self, block: bytes, around: _Around) -> None:
+        """Keep what is around a path that is written out in a block."""
+        if block[0] & 0xE0 == _UPDATE:
+            return
+        for begins, ends in _spans(block):
+            if block[begins] in _PATHS:
+                if sum(map(len, self._known.values())) >= _MOST:
+                    self._known.clear()
+                self._known.setdefault(block[: begins + 1], {})[block[ends:]] = around
+                return
 
     def _decoded(self, block: bytes) -> Iterator[HeaderLine]:
         """Yield the fields of a block, to its end, so that the table is as the client has it; raises `Malformed`."""
@@ -133,7 +143,7 @@ class BlockReader:
         for begins, ends in _spans(block):
             if count > 2 * self._bounds.header_count:  # to read on would cost more than the connection is worth
                 raise ConnectionFault(Code.ENHANCE_YOUR_CALM, "a header block of too many fields")
-            if block[begins] & 0xE0 == 0x20 and count:
+            if block[begins] & 0xE0 == _UPDATE and count:
                 raise ConnectionFault(Code.COMPRESSION_ERROR, "a table's size in the middle of a block")
             for name, value in self._decoder.decode(block[begins:ends], raw=True):
                 count += 1
@@ -143,57 +153,40 @@ class BlockReader:
         if count > self._bounds.header_count or size > self._bounds.head_bytes:
             raise Malformed(TOO_LARGE)
 
-    def _rest(self, lines: Sequence[HeaderLine], authority: bytes | None) -> _Rest:
-        """Return what is to know of fields, in order, that are no pseudo headers; raises as `read` does."""
-        kept, cookies = HeaderLines(), []
-        hosts, expectation, length = [] if authority is None else [authority], b"", None
-        for name, value in lines:
-            if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
-                raise StreamFault(Code.PROTOCOL_ERROR, f"a field {name!r} that must not be")
-            if name in _OF_CONNECTIONS or (name == b"te" and value != b"trailers"):
-                raise StreamFault(Code.PROTOCOL_ERROR, f"a field of connections: {name.decode()}")
-            match name:
-                case b"host":
-                    if authority is None:
-                        hosts.append(value)
-                    continue
-                case b"cookie":
-                    cookies.append(value)
-                    continue
-                case b"content-length":
-                    if length is not None or not value.isdigit() or len(value) > 18:
-                        raise StreamFault(Code.PROTOCOL_ERROR, "a length that is none")
-                    length = int(value)
-                    continue
-                case b"expect":
-                    expectation = value.lower()
-            kept.append((name, value))
-        if len(hosts) != 1:
-            raise Malformed(BAD_REQUEST)
-        if expectation not in (b"", b"100-continue"):
-            raise Malformed(EXPECTATION_FAILED)
-        if cookies:  # which a client may send one by one (RFC 9113, section 8.2.3)
-            kept.append((b"cookie", b"; ".join(cookies)))
-        kept.insert(0, (b"host", hosts[0]))
-        return _Rest(kept, length, bool(expectation))
 
-
-def _head(pseudo: dict[bytes, bytes], rest: _Rest) -> Head:
-    method, target = pseudo.get(b":method", b""), pseudo.get(b":path", b"")
-    if not method or not target or b":scheme" not in pseudo or not method.isalpha() or not method.isascii():
-        raise StreamFault(Code.PROTOCOL_ERROR, "a request without a method, a scheme or a path")
-    path, query = read_target(target)
-    return Head(method.decode(), path, query, rest.headers, "2", rest.length, True, rest.expects_continue)
-
-
-def _end_of_pseudo(block: bytes, at: int) -> int:
-    """Return where the pseudo header at `at` ends, 0 if there is none, as the static table has their names."""
-    first = block[at]
-    if 0x82 <= first <= 0x87:
-        return at + 1
-    if first >= 0x80 or first & 0x60 == 0x20:
-        return 0
-    return _end(block, at) if 0 < first & (0x3F if first & 0x40 else 0x0F) <= 7 else 0
+def _around(method: str, lines: Sequence[HeaderLine], authority: bytes | None) -> _Around:
+    """Return what is to know of fields, in order, that are no pseudo headers; raises as `BlockReader.read` does."""
+    kept, cookies = HeaderLines(), []
+    hosts, expectation, length = [] if authority is None else [authority], b"", None
+    for name, value in lines:
+        if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+            raise StreamFault(Code.PROTOCOL_ERROR, f"a field {name!r} that must not be")
+        if name in _OF_CONNECTIONS or (name == b"te" and value != b"trailers"):
+            raise StreamFault(Code.PROTOCOL_ERROR, f"a field of connections: {name.decode()}")
+        match name:
+            case b"host":
+                if authority is None:
+                    hosts.append(value)
+                continue
+            case b"cookie":
+                cookies.append(value)
+                continue
+            case b"content-length":
+                if length is not None or not value.isdigit() or len(value) > 18:
+                    raise StreamFault(Code.PROTOCOL_ERROR, "a length that is none")
+                length = int(value)
+                continue
+            case b"expect":
+                expectation = value.lower()
+        kept.append((name, value))
+    if len(hosts) != 1:
+        raise Malformed(BAD_REQUEST)
+    if expectation not in (b"", b"100-continue"):
+        raise Malformed(EXPECTATION_FAILED)
+    if cookies:  # which a client may send one by one (RFC 9113, section 8.2.3)
+        kept.append((b"cookie", b"; ".join(cookies)))
+    kept.insert(0, (b"host", hosts[0]))
+    return _Around(method, kept, length, bool(expectation))
 
 
 def _spans(block: bytes) -> Iterator[tuple[int, int]]:
@@ -210,7 +203,7 @@ def _end(block: bytes, at: int) -> int:
     first = block[at]
     if first & 0x80:
         return _number(block, at, 7)[1]
-    if first & 0xE0 == 0x20:
+    if first & 0xE0 == _UPDATE:
         return _number(block, at, 5)[1]
     index, ends = _number(block, at, 6 if first & 0x40 else 4)
     for _ in range(1 if index else 2):
@@ -239,12 +232,6 @@ def _number(block: bytes, at: int, bits: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
     raise HPACKError("a number that is too long, or cut short")
-
-
-def _keep(known: dict[K, V], key: K, value: V) -> None:
-    if len(known) >= _MOST:
-        known.clear()
-    known[key] = value
 
 
 def written(

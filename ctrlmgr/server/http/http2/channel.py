@@ -152,7 +152,7 @@ class Channel:
     def lose(self) -> None:
         """Note that the client has gone away, or wants no answer any more."""
         self._fall_silent()
-        self.exchange.lose()
+        self._part().lose()
 
     # What those who answer ask of it.
 
@@ -224,8 +224,7 @@ class Channel:
             return
         self._trunk.reset(self.number, code)
         self._fall_silent()
-        self._trunk.forget(self)
-        self._trunk.loop.call_soon(self.exchange.lose)
+        self._trunk.loop.call_soon(self._part().lose)
 
     def pause_reading(self) -> None:
         """Give the client no more room."""
@@ -281,7 +280,14 @@ class Channel:
             self._trunk.send(head(0, DATA, END_STREAM, self.number))
         if not self._has_come:  # and nobody will look at the rest of it
             self._trunk.drop(self.number)
+        self._part()
+
+    def _part(self) -> Exchange:
+        """Be over, and return whose way it was: neither knows of the other, or the collector would have to look."""
+        exchange = self.exchange
         self._trunk.forget(self)
+        del self.exchange
+        return exchange
 
     def _make_room(self) -> None:
         """Give the client back the room that it has taken, if enough has come together."""

@@ -106,11 +106,9 @@ class Http2Connection(Transported):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell those who answer that the client has gone."""
         self._has_failed = True
-        channels = list(self._channels.values())
-        for each in (self._channels, self._new, self._roomless):
-            each.clear()
-        for channel in channels:
+        for channel in list(self._channels.values()):
             channel.lose()
+        self._new.clear()
         self._lost()
         self._outbox.close()
 
@@ -231,7 +229,6 @@ class Http2Connection(Transported):
         self._hear_noise()
         channel = self._channels.get(frame.stream)
         if channel is not None:
-            self.forget(channel)
             channel.lose()
 
     def _take_settings(self, frame: Frame) -> None:

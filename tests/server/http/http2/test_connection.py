@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -10,7 +11,10 @@ from h2.settings import SettingCodes
 from hyperframe.frame import DataFrame, GoAwayFrame, RstStreamFrame
 
 from ctrlmgr.server.http.bounds import DEFAULT, Bounds
+from ctrlmgr.server.http.exchange import Exchange
 from ctrlmgr.server.http.http2 import frames
+from ctrlmgr.server.http.http2.channel import Channel
+from ctrlmgr.server.http.http2.connection import Http2Connection
 from ctrlmgr.server.http.http2.frames import Code
 from ctrlmgr.testing.clock import FakeClock
 from tests.server.http.http2.loopback import Http2Client, asking
@@ -395,6 +399,44 @@ def test_a_stream_goes_on_when_the_connection_does(client: Http2Client) -> None:
     assert body.paused
     client.connection.resume_writing()
     assert not body.paused
+
+
+@pytest.mark.parametrize("path", ["/a", "/chunks", "/slow", "/silent"])
+def test_a_request_that_is_over_leaves_nothing_to_the_collector(client: Http2Client, path: str) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        before = count(Channel, Exchange)
+        stream = client.get(path)
+        if path == "/slow":
+            client.h2.reset_stream(stream)
+            client.exchange()
+            client.loop.go_on()
+        client.exchanges.clear()
+        assert count(Channel, Exchange) == before
+    finally:
+        gc.enable()
+
+
+def count(*kinds: type) -> int:
+    return sum(isinstance(each, kinds) for each in gc.get_objects())
+
+
+def test_a_connection_that_is_lost_leaves_nothing_to_the_collector() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        before = count(Http2Connection)
+        client = Http2Client()
+        client.get("/slow")
+        client.connection.connection_lost(None)
+        client.loop.go_on()
+        client.exchanges.clear()
+        client.loop.timers.clear()
+        del client.connection
+        assert count(Http2Connection) == before
+    finally:
+        gc.enable()
 
 
 # How it ends.

@@ -1,0 +1,70 @@
+"""Huffman's code of header fields (RFC 7541, section 5.2 and appendix B), two bytes at a time.
+
+Guarantees: what is decoded, and what is refused, is what hpack's table says, whose steps of four bits these are put
+together from. A step is worked out when it is first met, and remembered: paths of an API are of few letters. What is
+remembered is bounded.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Final, NamedTuple
+
+from hpack import HPACKDecodingError
+from hpack.huffman_table import HUFFMAN_COMPLETE, HUFFMAN_EMIT_SYMBOL, HUFFMAN_FAIL, HUFFMAN_TABLE
+
+_MOST: Final = 1 << 14
+"""Steps that are remembered, of some 300 bytes each."""
+
+
+class _Step(NamedTuple):
+    """What two bytes, or the last one, come to in a state of the decoder."""
+
+    letters: bytes
+    state: int
+    """The state after it."""
+    may_end: bool
+    """Whether a text may end there."""
+
+
+_known: dict[int, _Step] = {}
+"""By the state before, and two bytes as they lie in memory."""
+
+
+def decoded(text: bytes) -> bytes:
+    """Return what `text` is the code of; raises `HPACKDecodingError`."""
+    state, may_end, letters = 0, True, []
+    even = len(text) & ~1
+    for pair in memoryview(text)[:even].cast("H"):
+        step = _known.get(state << 16 | pair)
+        if step is None:
+            step = _learned(state, pair)
+        piece, state, may_end = step
+        letters.append(piece)
+    if even != len(text):
+        piece, state, may_end = _taken(state, text[even:])
+        letters.append(piece)
+    if not may_end:
+        raise HPACKDecodingError("a text that ends in the middle of a letter")
+    return b"".join(letters)
+
+
+def _learned(state: int, pair: int) -> _Step:
+    step = _taken(state, pair.to_bytes(2, sys.byteorder))
+    if len(_known) >= _MOST:
+        _known.clear()
+    _known[state << 16 | pair] = step
+    return step
+
+
+def _taken(state: int, text: bytes) -> _Step:
+    """Return what comes of bytes, four bits at a time."""
+    letters, flags = bytearray(), HUFFMAN_COMPLETE
+    for byte in text:
+        for bits in (byte >> 4, byte & 0x0F):
+            state, flags, letter = HUFFMAN_TABLE[state * 16 + bits]
+            if flags & HUFFMAN_FAIL:
+                raise HPACKDecodingError("a text that Huffman's code does not have")
+            if flags & HUFFMAN_EMIT_SYMBOL:
+                letters.append(letter)
+    return _Step(bytes(letters), state, bool(flags & HUFFMAN_COMPLETE))
