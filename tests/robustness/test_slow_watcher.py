@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import uvloop
+from h2.events import StreamReset
 
 from tests.robustness.histories.history import Delivery, Selection, Watch
 from tests.robustness.histories.run import server_of
@@ -17,6 +18,7 @@ from tests.robustness.histories.world import World
 from tests.robustness.places import on_sqlite
 from tests.robustness.serving import Served
 from tests.robustness.wire import Connection, path_of
+from tests.server.http.http2.caller import Caller
 
 _EVENTS = 150
 _SIZE = 100_000
@@ -107,3 +109,40 @@ def test_who_does_not_read_is_cut_off_and_others_do_not_notice(tmp_path: Path) -
         assert revisions == sorted(set(revisions))
         late = max(each.at - moment for each, moment in zip(told(watch), moments, strict=True))
         assert late < 2_000_000_000, f"an event was told {late / 1e9:.2f} s after it was acknowledged"
+
+
+@pytest.mark.slow
+def test_who_does_not_read_one_stream_is_cut_off_there_alone(tmp_path: Path) -> None:
+    served = server_of(on_sqlite(tmp_path))
+    try:
+        served.start()
+        for path, name in (("/api/v1/namespaces", "slow"), (_PATH, "big")):
+            assert served.request("POST", path, {"metadata": {"name": name}})[0] == 201
+        before = served.resident()
+        site = served.site
+        caller = Caller((site.host, site.port), site.trust, ("authorization", f"Bearer {site.token}"))
+        slow, quick = (caller.ask(f"{_PATH}?watch=true&resourceVersion=0", method="GET") for _ in range(2))
+        caller.h2.end_stream(slow)
+        caller.h2.end_stream(quick)
+        caller.unread.add(slow)
+        patch = ("content-type", "application/merge-patch+json")
+        for number in range(_EVENTS):
+            stream = caller.ask(f"{_PATH}/big", patch, method="PATCH")
+            caller.upload(stream, b'{"data":{"number":"%d","padding":"%b"}}' % (number, b"x" * _SIZE))
+            caller.h2.end_stream(stream)
+            caller.answer(stream)
+        last = b'"number":"%d"' % (_EVENTS - 1)
+        while last not in caller.bodies[quick][-2 * _SIZE :] or not is_cut_off(caller, slow):
+            caller.receive()
+        assert caller.bodies[quick].count(b'"type":"MODIFIED"') == _EVENTS
+        assert caller.bodies[slow].count(b'"type":"MODIFIED"') < _EVENTS
+        assert not is_cut_off(caller, quick)
+        assert served.resident() - before < _MOST_MEMORY
+        caller.close()
+        served.stop()
+    finally:
+        served.close()
+
+
+def is_cut_off(caller: Caller, stream: int) -> bool:
+    return any(isinstance(event, StreamReset) and event.stream_id == stream for event in caller.events)

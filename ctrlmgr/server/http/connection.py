@@ -96,7 +96,7 @@ class Connection(Transported, LineAnswers):
         """Take the head of a request."""
         self._forget_head_timer()
         self._idleness.cancel()
-        exchange = Exchange(head, self, self._context.bounds)
+        exchange = Exchange(head, self, self.bounds)
         if self._is_last:
             exchange.keep_alive = False
         self._receiving = exchange
@@ -172,7 +172,7 @@ class Connection(Transported, LineAnswers):
             if self._is_leaving:
                 self._drop_soon()
         elif self._queue:
-            self._context.loop.call_soon(self._go_on)  # others have the loop in between
+            self.loop.call_soon(self._go_on)  # others have the loop in between
         elif self._refusal is not None:
             self._say_refusal(self._refusal)
         else:

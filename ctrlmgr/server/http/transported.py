@@ -16,6 +16,7 @@ from typing import Any
 
 import structlog
 
+from ctrlmgr.server.http.bounds import Bounds
 from ctrlmgr.server.http.client_certificates import presented_certificates
 from ctrlmgr.server.http.context import ServerContext
 from ctrlmgr.server.http.eager import start
@@ -153,8 +154,8 @@ class Transported(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         """Note that the client does not read."""
         self.is_paused = True
-        self._write_timer = self._context.loop.call_later(
-            self._context.bounds.write_timeout, self._look_at_reader, self._transport.get_write_buffer_size()
+        self._write_timer = self.loop.call_later(
+            self.bounds.write_timeout, self._look_at_reader, self._transport.get_write_buffer_size()
         )
 
     def resume_writing(self) -> None:
@@ -168,13 +169,21 @@ class Transported(asyncio.BufferedProtocol):
     def _look_at_reader(self, unread: int) -> None:
         left = self._transport.get_write_buffer_size()
         if left < unread:
-            self._write_timer = self._context.loop.call_later(
-                self._context.bounds.write_timeout, self._look_at_reader, left
-            )
+            self._write_timer = self.loop.call_later(self.bounds.write_timeout, self._look_at_reader, left)
         else:
             self._transport.abort()
 
     # What those who answer ask of it.
+
+    @property
+    def bounds(self) -> Bounds:
+        """What a client may take."""
+        return self._context.bounds
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """Where timers are set."""
+        return self._context.loop
 
     @property
     def date(self) -> Header:
@@ -207,7 +216,7 @@ class Transported(asyncio.BufferedProtocol):
 
     def _start(self, exchange: Exchange) -> None:
         """Have a request answered."""
-        task = start(self._answer(exchange), self._context.loop)
+        task = start(self._answer(exchange), self.loop)
         if task is not None:
             self._context.tasks.add(task)
             task.add_done_callback(self._context.tasks.discard)
@@ -228,7 +237,7 @@ class Transported(asyncio.BufferedProtocol):
             left = ssl.cert_time_to_seconds(str(expires)) - self._context.clock.now() / 1_000_000
             if left < 0:
                 return  # it was worth nothing from the beginning
-            self._expiry = self._context.loop.call_later(min(left, _LONGEST), self._expire, left > _LONGEST)
+            self._expiry = self.loop.call_later(min(left, _LONGEST), self._expire, left > _LONGEST)
 
     def _expire(self, is_early: bool) -> None:
         if is_early and self._certificate is not None:
@@ -254,20 +263,18 @@ class Transported(asyncio.BufferedProtocol):
         A client that is idle, as in every pool of connections, does not read and so does not answer.
         """
         if self._transport.is_closing():
-            self._context.loop.call_later(
-                self._context.bounds.linger, self._drop, self._transport.get_write_buffer_size()
-            )
+            self.loop.call_later(self.bounds.linger, self._drop, self._transport.get_write_buffer_size())
 
     def _drop(self, unread: int) -> None:
         """Drop a connection, unless its client has been reading since `unread` bytes were left of its answer."""
         left = self._transport.get_write_buffer_size()
         if left < unread:
-            self._context.loop.call_later(self._context.bounds.linger, self._drop, left)
+            self.loop.call_later(self.bounds.linger, self._drop, left)
         else:
             self._transport.abort()
 
     def _time_head(self) -> None:
-        self._head_timer = self._context.loop.call_later(self._context.bounds.head_timeout, self._transport.abort)
+        self._head_timer = self.loop.call_later(self.bounds.head_timeout, self._transport.abort)
 
     def _forget_head_timer(self) -> None:
         if self._head_timer is not None:

@@ -117,6 +117,7 @@ class Transport(asyncio.Transport):
         return {"peercert": self.certificate, "ssl_object": Presented()}.get(name, default)
 
     def write(self, data: Any) -> None:
+        assert not self.is_closing(), "uvloop says that on the standard error output"
         self.written += bytes(data)
         self.writes += 1
 

@@ -126,8 +126,6 @@ class Channel:
         self._received += len(piece)
         if self._room < 0:
             raise StreamFault(Code.FLOW_CONTROL_ERROR, "more of a body than there is room for")
-        if self._length is not None and self._received > self._length:
-            raise StreamFault(Code.PROTOCOL_ERROR, "more of a body than was announced")
         self._unread += size
         if piece:
             self.exchange.receive(piece)
@@ -138,7 +136,7 @@ class Channel:
         if self._has_come:
             raise StreamFault(Code.STREAM_CLOSED, "the end of a request that was over")
         if self._length is not None and self._received != self._length:
-            raise StreamFault(Code.PROTOCOL_ERROR, "less of a body than was announced")
+            raise StreamFault(Code.PROTOCOL_ERROR, "another length of the body than was announced")
         self._has_come = True
         self.exchange.end()
 
@@ -200,7 +198,7 @@ class Channel:
         size, trunk = len(data), self._trunk
         if self._is_over:
             return
-        if size <= LARGEST and size <= self._window and size <= trunk.window and not self._waiting:
+        if size <= LARGEST and size <= self._window and size <= trunk.window:  # so nothing waits
             self._window -= size
             trunk.window -= size
             trunk.send(head(size, DATA, 0, self.number), data)
@@ -220,7 +218,7 @@ class Channel:
 
     def reset(self, code: Code) -> None:
         """Say why the stream ends here; those who answer hear that it is lost, when the loop comes round to it."""
-        if self._is_over and not self._waiting:
+        if self._is_over:
             return
         self._trunk.reset(self.number, code)
         self._fall_silent()
@@ -250,7 +248,6 @@ class Channel:
         waiting, trunk = self._waiting, self._trunk
         if not waiting:
             return
-        before = len(waiting), len(waiting[0])
         while waiting and (room := min(self._window, trunk.window, LARGEST)) > 0:
             piece = waiting[0]
             size = min(len(piece), room)
@@ -264,8 +261,7 @@ class Channel:
         if waiting:
             if trunk.window <= 0:
                 trunk.await_room(self)
-            if self._timer is None or (len(waiting), len(waiting[0])) != before:
-                self._time()
+            self._time()
             return
         self._forget_timer()
         if self._ends:

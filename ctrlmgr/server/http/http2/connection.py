@@ -1,8 +1,8 @@
 """A connection on which HTTP/2 is spoken: what its streams share, and what a client must not do on any of them.
 
 Guarantees:
-- Requests that come together are begun in the order in which they came, once all of them have been read. What is
-  answered together goes out together.
+- Requests that come together are begun in the order in which they came, once all of them have been read, and not so
+  many at a time that others wait for it. What is answered together goes out together.
 - A client that has not said what it speaks `Bounds.head_timeout` seconds after it connected is disconnected, and so is
   one that does not finish a frame or a header block for as long. Without a request under way it may be idle.
 - A client has `Bounds.streams` requests under way at most; what goes beyond is refused, and may be sent again.
@@ -24,7 +24,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from ctrlmgr.server.http.bounds import Bounds
 from ctrlmgr.server.http.context import ServerContext
 from ctrlmgr.server.http.head import Malformed
 from ctrlmgr.server.http.http2 import frames
@@ -36,6 +35,9 @@ from ctrlmgr.server.http.transported import Transported
 
 _UNREAD = 1024 * 1024
 """Bytes that may wait for a client before it counts as one that does not read: some for each of its streams."""
+
+_TOGETHER = 16
+"""Requests that are begun before others have the loop."""
 
 _WINDOW = 65_535
 """Bytes that either end has room for before it says anything else (RFC 9113, section 6.9.2)."""
@@ -73,7 +75,7 @@ class Http2Connection(Transported):
         self._cut = FrameReader(context.bounds)
         self._blocks = BlockReader(context.bounds)
         self._channels: dict[int, Channel] = {}
-        self._new: list[Channel] = []  # those whose requests have not begun to be answered
+        self._new: deque[Channel] = deque()  # those whose requests have not begun to be answered
         self._roomless: dict[Channel, None] = {}  # those that wait for room on the connection
         self._last = 0  # the newest stream
         self._dropped: deque[int] = deque(maxlen=2 * context.bounds.streams)  # those that ended here, not there
@@ -128,22 +130,27 @@ class Http2Connection(Transported):
         self._outbox.hold()
         try:
             for frame in self._cut.feed(data):
+                self._forget_head_timer()
                 self._take(frame)
         except ConnectionFault as fault:
             self._new.clear()
             self._fail(fault.code, str(fault))
-        new, self._new = self._new, []
-        for channel in new:
-            if channel.number in self._channels:
-                self._start(channel.exchange)
+        self._begin()
         self._bound()
         self._outbox.flush()
         if self.is_paused:
             self.pause_reading()
 
+    def _begin(self) -> None:
+        """Begin to answer some of what has been asked; others have the loop before there are more."""
+        for _ in range(min(len(self._new), _TOGETHER)):
+            channel = self._new.popleft()
+            if channel.number in self._channels:
+                self._start(channel.exchange)
+        if self._new:
+            self.loop.call_soon(self._begin)
+
     def _take(self, frame: Frame) -> None:
-        if self._has_failed:
-            return
         take = self._TAKES.get(frame.kind)
         if take is None:
             self._hear_noise()
@@ -159,18 +166,16 @@ class Http2Connection(Transported):
                 self.reset(frame.stream, fault.code)
 
     def _take_headers(self, frame: Frame) -> None:
-        if frame.stream % 2 == 0:
-            raise ConnectionFault(Code.PROTOCOL_ERROR, "a request on no stream of a client's")
-        self._open(frame.stream, frame.payload, ends=bool(frame.flags & frames.END_STREAM))
-
-    def _open(self, number: int, block: bytes, *, ends: bool) -> None:
         """Begin a request, or end one with its trailers."""
+        number, ends = frame.stream, bool(frame.flags & frames.END_STREAM)
+        if number % 2 == 0:
+            raise ConnectionFault(Code.PROTOCOL_ERROR, "a request on no stream of a client's")
         if number <= self._last:
-            self._end_with_trailers(number, block, ends=ends)
+            self._end_with_trailers(number, frame.payload, ends=ends)
             return
         self._last = number
         try:
-            head = self._blocks.read(block)
+            head = self._blocks.read(frame.payload)
         except Malformed as error:
             self.send(
                 frames.headers(number, written(int(error.status[:3]), self.date, (), length=0), frames.END_STREAM)
@@ -304,16 +309,6 @@ class Http2Connection(Transported):
         self._noise, self._noise_ends = 0, now + self.bounds.head_timeout
 
     # What channels ask of it.
-
-    @property
-    def bounds(self) -> Bounds:
-        """What a client may take."""
-        return self._context.bounds
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """Where timers are set."""
-        return self._context.loop
 
     def reset(self, number: int, code: Code) -> None:
         """End a stream here, on which the client may still send for a moment."""

@@ -109,3 +109,8 @@ class Http2Client(Client):
 
     def status(self, stream: int) -> str:
         return self.heads[stream][":status"]
+
+
+def code_of(client: Http2Client) -> Code | None:
+    """Return why the connection ended."""
+    return None if client.goodbye is None else Code(client.goodbye.error_code or 0)

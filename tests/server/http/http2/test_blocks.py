@@ -92,6 +92,31 @@ def test_a_client_that_takes_a_table_up_again_is_understood() -> None:
             assert reader.read(encoder.encode([*PSEUDO, *more])).headers == [(b"host", b"x"), *more]
 
 
+BEGUN = b"\x82\x87\x01\1x\x04\2/a"
+KEPT = b"\x40\3x-a\1%d"
+NEWEST = b"\xbe"
+
+
+def test_what_refers_to_a_table_is_read_anew_each_time() -> None:
+    reader = BlockReader(DEFAULT)
+    for number in (1, 2):
+        reader.read(BEGUN + KEPT % number)
+        assert reader.read(BEGUN + NEWEST).headers[1] == (b"x-a", b"%d" % number)
+    reader.read(b"\x20" + BEGUN)
+    with pytest.raises(ConnectionFault):
+        reader.read(BEGUN + NEWEST)
+
+
+def test_what_is_for_a_table_is_kept_once_there_is_one_again() -> None:
+    reader = BlockReader(DEFAULT)
+    reader.read(b"\x20" + BEGUN)
+    for _ in range(2):
+        reader.read(BEGUN + KEPT % 1)
+    reader.read(b"\x3f\xe1\x1f" + BEGUN)
+    reader.read(BEGUN + KEPT % 1)
+    assert reader.read(BEGUN + NEWEST).headers[1] == (b"x-a", b"1")
+
+
 @pytest.mark.parametrize(
     "fields",
     [

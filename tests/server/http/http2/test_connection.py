@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
-from h2.settings import SettingCodes
 from hyperframe.frame import DataFrame, GoAwayFrame, RstStreamFrame
 
 from ctrlmgr.server.http.bounds import DEFAULT, Bounds
@@ -17,25 +15,11 @@ from ctrlmgr.server.http.http2.channel import Channel
 from ctrlmgr.server.http.http2.connection import Http2Connection
 from ctrlmgr.server.http.http2.frames import Code
 from ctrlmgr.testing.clock import FakeClock
-from tests.server.http.http2.loopback import Http2Client, asking
+from tests.server.http.http2.loopback import Http2Client, asking, code_of
 from tests.server.http.http2.test_frames import framed
 from tests.server.http.loopback import PRESENTED
 
 LINGER = DEFAULT.linger
-
-
-@pytest.fixture
-def client() -> Iterator[Http2Client]:
-    client = Http2Client()
-    yield client
-    client.connection.connection_lost(None)
-    assert not client.context.connections
-    assert all(timer.cancelled or timer.when <= client.loop.now + LINGER for timer in client.loop.timers)
-
-
-def code_of(client: Http2Client) -> Code | None:
-    """Return why the connection ended."""
-    return None if client.goodbye is None else Code(client.goodbye.error_code or 0)
 
 
 def test_requests_are_answered(client: Http2Client) -> None:
@@ -55,6 +39,21 @@ def test_requests_that_come_together_are_answered_together(client: Http2Client) 
     client.take()
     assert sorted(client.bodies.values()) == [b"/%d" % at for at in range(10)]
     assert client.paths == [b"/%d" % at for at in range(10)]
+
+
+def test_of_many_requests_that_come_together_others_have_the_loop_in_between(client: Http2Client) -> None:
+    for at in range(40):
+        client.ask(*asking(f"/{at}"))
+    client.connection.receive(client.h2.data_to_send())
+    begun = [len(client.paths)]
+    while len(client.paths) < 40:
+        client.loop.soon.pop(0)()
+        begun.append(len(client.paths))
+    assert sorted(set(begun)) == [16, 32, 40]
+    client.loop.run()
+    client.take()
+    assert client.paths == [b"/%d" % at for at in range(40)]
+    assert len(client.bodies) == 40
 
 
 def test_a_slow_request_holds_up_no_other(client: Http2Client) -> None:
@@ -99,129 +98,6 @@ def test_an_application_that_fails_or_says_nothing_resets_the_stream_alone(clien
     assert client.bodies[client.get("/next")] == b"/next"
 
 
-# Bodies.
-
-
-def test_a_body_that_comes_with_its_head_is_there_when_the_request_begins(client: Http2Client) -> None:
-    stream = client.ask(*asking("/a", method="POST"), ends=False)
-    client.h2.send_data(stream, b"body", end_stream=True)
-    client.exchange()
-    assert client.exchanges[0].has_come
-
-
-def test_a_body_that_nobody_asks_for_has_little_room(client: Http2Client) -> None:
-    stream = client.ask(*asking("/slow", method="POST"), ends=False)
-    client.exchange()
-    for _ in range(DEFAULT.unread_bytes // 16_384):
-        client.h2.send_data(stream, b"a" * 16_384)
-        client.exchange()
-    assert client.h2.local_flow_control_window(stream) == 0
-    client.say(framed(frames.DATA, 0, stream, b"more"))
-    assert client.resets == {stream: Code.FLOW_CONTROL_ERROR}
-
-
-def test_who_is_answered_while_still_sending_has_a_moment_to_read_that(client: Http2Client) -> None:
-    stream = client.ask(*asking("/early", method="POST"), ends=False)
-    client.exchange()
-    assert stream in client.ended
-    client.say(framed(frames.DATA, 0, stream, b"what nobody reads"))
-    client.loop.pass_time(LINGER - 0.1)
-    client.loop.run()
-    client.take()
-    assert not client.resets
-    client.loop.pass_time(0.2)
-    client.loop.run()
-    client.take()
-    assert client.resets == {stream: Code.NO_ERROR}
-    assert client.bodies[client.get("/next")] == b"/next"
-
-
-def test_who_ends_in_that_moment_is_left_alone(client: Http2Client) -> None:
-    stream = client.ask(*asking("/early", method="POST"), ends=False)
-    client.exchange()
-    client.say(framed(frames.DATA, frames.END_STREAM, stream, b"the rest"))
-    client.loop.pass_time(LINGER + 0.1)
-    client.loop.run()
-    client.take()
-    assert not client.resets
-
-
-@pytest.mark.parametrize("said", [3, 5])
-def test_a_body_is_as_long_as_was_announced(client: Http2Client, said: int) -> None:
-    stream = client.ask(*asking("/slow", ("content-length", str(said)), method="POST"), ends=False)
-    client.exchange()
-    client.say(framed(frames.DATA, frames.END_STREAM, stream, b"body"))
-    assert client.resets == {stream: Code.PROTOCOL_ERROR}
-
-
-# Room for answers.
-
-
-def test_no_more_is_sent_than_there_is_room_for() -> None:
-    client = Http2Client(window=10)
-    client.reads = False
-    stream = client.get("/" + "a" * 99)
-    assert len(client.bodies[stream]) == 10
-    client.h2.increment_flow_control_window(50, stream)
-    client.exchange()
-    assert len(client.bodies[stream]) == 60
-    assert stream not in client.ended
-    client.h2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 50})
-    client.exchange()
-    assert (client.bodies[stream], stream in client.ended) == (b"/" + b"a" * 99, True)
-
-
-def test_what_waits_for_room_on_the_connection_goes_in_turn() -> None:
-    client = Http2Client(window=1_000_000)
-    client.reads = False
-    streams = [client.get("/" + letter * 40_000) for letter in "abc"]
-    assert sum(map(len, client.bodies.values())) == 65_535
-    for _ in range(6):
-        client.h2.increment_flow_control_window(10_000)
-        client.exchange()
-    assert [len(client.bodies[stream]) for stream in streams] == [40_001] * 3
-    assert client.ended == set(streams)
-
-
-def test_a_stream_says_that_its_reader_is_behind_and_goes_on_when_it_is_not() -> None:
-    client = Http2Client(window=4)
-    client.reads = False
-    stream = client.get("/chunks")
-    assert client.bodies[stream] == b"onet"
-    body = client.exchanges[0].stream
-    assert body is not None
-    assert body.paused
-    client.h2.increment_flow_control_window(100, stream)
-    client.exchange()
-    assert (client.bodies[stream], body.paused) == (b"onetwothree", False)
-    assert stream in client.ended
-
-
-def test_a_client_that_takes_nothing_of_what_waits_loses_the_stream() -> None:
-    client = Http2Client(window=4)
-    client.reads = False
-    stream, other = client.get("/chunks"), client.get("/abcdef")
-    client.loop.pass_time(DEFAULT.write_timeout - 1)
-    client.h2.increment_flow_control_window(1, other)
-    client.exchange()
-    client.loop.pass_time(2)
-    client.loop.run()
-    client.take()
-    assert client.resets == {stream: Code.FLOW_CONTROL_ERROR}
-    client.h2.increment_flow_control_window(100, other)
-    client.exchange()
-    assert client.bodies[other] == b"/abcdef"
-
-
-@pytest.mark.parametrize(("stream", "code"), [(0, Code.FLOW_CONTROL_ERROR), (1, Code.FLOW_CONTROL_ERROR)])
-def test_more_room_than_there_can_be(stream: int, code: Code) -> None:
-    client = Http2Client(window=1)
-    client.get("/slow")
-    for _ in range(2):
-        client.say(frames.window_update(stream, frames.WIDEST - 10))
-    assert (code_of(client) if stream == 0 else client.resets[1]) is code
-
-
 # What a client takes back, and what it must not do.
 
 
@@ -255,6 +131,19 @@ def test_what_ends_the_connection(client: Http2Client, data: bytes, code: Code) 
     assert (code_of(client), client.transport.closed) == (code, True)
     client.say(framed(frames.PING, 0, 0, b"12345678"))
     assert client.transport.written == b""
+
+
+def test_what_comes_with_that_is_not_begun(client: Http2Client) -> None:
+    client.ask(*asking("/a"))
+    client.say(client.h2.data_to_send() + framed(frames.PUSH_PROMISE, 0, 1, b"\0\0\0\2"))
+    assert client.paths == []
+
+
+def test_a_request_that_is_taken_back_at_once_is_not_begun(client: Http2Client) -> None:
+    taken, kept = client.ask(*asking("/a")), client.ask(*asking("/b"))
+    client.h2.reset_stream(taken)
+    client.exchange()
+    assert (client.paths, client.ended) == ([b"/b"], {kept})
 
 
 @pytest.mark.parametrize(
@@ -300,7 +189,7 @@ def test_pings_are_answered_but_answers_are_not(client: Http2Client) -> None:
     client.h2.ping(b"12345678")
     client.exchange()
     assert type(client.events[-1]).__name__ == "PingAckReceived"
-    client.connection.receive(framed(frames.PING, frames.ACK, 0, b"12345678"))
+    client.connection.receive(framed(frames.PING, frames.ACK, 0, b"12345678") + framed(frames.SETTINGS, frames.ACK, 0))
     assert client.transport.written == b""
 
 
@@ -321,6 +210,18 @@ def test_who_does_not_finish_what_has_begun_is_disconnected(client: Http2Client,
     client.loop.pass_time(DEFAULT.head_timeout - 1)
     assert not client.transport.is_closing()
     client.loop.pass_time(2)
+    assert client.transport.aborted
+
+
+def test_every_frame_has_the_same_time(client: Http2Client) -> None:
+    client.get("/slow")
+    frame = framed(99, 0, 0, b"a" * 99)
+    client.say(frame[:50])
+    for _ in range(5):
+        client.loop.pass_time(DEFAULT.head_timeout - 1)
+        client.say(frame[50:] + frame[:50])
+    assert not client.transport.is_closing()
+    client.loop.pass_time(DEFAULT.head_timeout + 1)
     assert client.transport.aborted
 
 
@@ -418,6 +319,26 @@ def test_a_request_that_is_over_leaves_nothing_to_the_collector(client: Http2Cli
         gc.enable()
 
 
+def test_nor_does_one_that_waited_for_room() -> None:
+    client = Http2Client(window=1_000_000)
+    client.reads = False
+    gc.collect()
+    gc.disable()
+    try:
+        before = count(Channel, Exchange)
+        for _ in range(3):
+            stream = client.get("/" + "a" * 40_000)
+            if stream not in client.ended:
+                client.h2.reset_stream(stream)
+                client.exchange()
+        assert len(client.ended) == 1
+        client.exchanges.clear()
+        client.loop.timers.clear()  # which asyncio would not keep, cancelled as they are
+        assert count(Channel, Exchange) == before
+    finally:
+        gc.enable()
+
+
 def count(*kinds: type) -> int:
     return sum(isinstance(each, kinds) for each in gc.get_objects())
 
@@ -444,12 +365,14 @@ def test_a_connection_that_is_lost_leaves_nothing_to_the_collector() -> None:
 
 def test_a_server_that_stops_says_so_and_answers_what_is_under_way(client: Http2Client) -> None:
     slow = client.get("/slow")
-    client.connection.leave()
+    for _ in range(2):
+        client.connection.leave()
     client.loop.run()
     (first,) = client.untold()
     assert isinstance(first, GoAwayFrame)
     assert (first.error_code, first.last_stream_id) == (Code.NO_ERROR, frames.WIDEST)
-    client.connection.shutdown()
+    for _ in range(2):
+        client.connection.shutdown()
     assert not client.transport.is_closing()
     for _ in range(2):
         client.loop.go_on()

@@ -12,19 +12,17 @@ from typing import Self
 
 import httpx
 import pytest
-from h2.config import H2Configuration
-from h2.connection import H2Connection
-from h2.events import DataReceived, Event, InformationalResponseReceived, StreamEnded, StreamReset
+from h2.events import InformationalResponseReceived, StreamReset
 
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.server.http.exchange import Exchange
 from ctrlmgr.server.http.http2.frames import Code
 from ctrlmgr.server.http.server import HttpServer
 from ctrlmgr.server.http.tls import ServingContext, ensure_certificates
+from tests.server.http.http2.caller import TIMEOUT, Caller
 
 LONG = b"0123456789abcdef" * 50_000
 LIMIT = 2_000_000
-TIMEOUT = 20.0
 
 
 class Echo:
@@ -97,62 +95,9 @@ def served(tmp_path: Path) -> Iterator[Served]:
         yield served
 
 
-class Caller:
-    """One connection, on which anything can be said in any order."""
-
-    def __init__(self, served: Served) -> None:
-        raw = socket.create_connection(("127.0.0.1", served.port), timeout=TIMEOUT)
-        self._socket = served.context("h2").wrap_socket(raw, server_hostname="localhost")
-        assert self._socket.selected_alpn_protocol() == "h2"
-        self.h2 = H2Connection(H2Configuration(client_side=True))
-        self.h2.initiate_connection()
-        self.bodies: dict[int, bytes] = {}
-        self.ended: set[int] = set()
-        self.events: list[Event] = []
-
-    def ask(self, path: str, *more: tuple[str, str]) -> int:
-        stream = self.h2.get_next_available_stream_id()
-        head = [(":method", "POST"), (":scheme", "https"), (":authority", "localhost"), (":path", path)]
-        self.h2.send_headers(stream, [*head, *more])
-        return stream
-
-    def send(self) -> None:
-        self._socket.sendall(self.h2.data_to_send())
-
-    def receive(self) -> None:
-        """Take what comes next."""
-        self.send()
-        for event in self.h2.receive_data(self._socket.recv(1 << 16)):
-            self.events.append(event)
-            if isinstance(event, DataReceived):
-                self.bodies[event.stream_id] = self.bodies.get(event.stream_id, b"") + event.data
-                self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
-            elif isinstance(event, StreamEnded):
-                self.ended.add(event.stream_id)
-
-    def upload(self, stream: int, body: bytes) -> None:
-        """Send a body as far as there is room, and wait for more."""
-        while body:
-            room = min(self.h2.local_flow_control_window(stream), self.h2.max_outbound_frame_size, len(body))
-            if room:
-                self.h2.send_data(stream, body[:room])
-                body = body[room:]
-            else:
-                self.receive()
-        self.send()
-
-    def answer(self, stream: int) -> bytes:
-        while stream not in self.ended:
-            self.receive()
-        return self.bodies[stream]
-
-    def close(self) -> None:
-        self._socket.close()
-
-
 @pytest.fixture
 def caller(served: Served) -> Iterator[Caller]:
-    caller = Caller(served)
+    caller = Caller(("localhost", served.port), served.context())
     yield caller
     caller.close()
 
