@@ -148,8 +148,10 @@ class Channel:
         self.go_on()
 
     def lose(self) -> None:
-        """Note that the client has gone away, or wants no answer any more."""
-        self._fall_silent()
+        """Note that the client has gone away, or is to have no answer any more."""
+        self._is_over = True
+        self._waiting.clear()
+        self._forget_timer()
         self._part().lose()
 
     # What those who answer ask of it.
@@ -196,8 +198,6 @@ class Channel:
     def write(self, data: bytes) -> None:
         """Send a piece of a body, or keep it while the client has no room for it."""
         size, trunk = len(data), self._trunk
-        if self._is_over:
-            return
         if size <= LARGEST and size <= self._window and size <= trunk.window:  # so nothing waits
             self._window -= size
             trunk.window -= size
@@ -217,12 +217,10 @@ class Channel:
         self.reset(Code.INTERNAL_ERROR)
 
     def reset(self, code: Code) -> None:
-        """Say why the stream ends here; those who answer hear that it is lost, when the loop comes round to it."""
-        if self._is_over:
-            return
-        self._trunk.reset(self.number, code)
-        self._fall_silent()
-        self._trunk.loop.call_soon(self._part().lose)
+        """Say why the stream ends here, to the client and to those who answer."""
+        if not self._is_over:
+            self._trunk.reset(self.number, code)
+            self.lose()
 
     def pause_reading(self) -> None:
         """Give the client no more room."""
@@ -300,8 +298,3 @@ class Channel:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-    def _fall_silent(self) -> None:
-        self._is_over = True
-        self._waiting.clear()
-        self._forget_timer()

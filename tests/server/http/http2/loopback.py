@@ -21,6 +21,7 @@ from hyperframe.frame import Frame
 from ctrlmgr.server.http.bounds import DEFAULT, Bounds
 from ctrlmgr.server.http.http2.connection import Http2Connection
 from ctrlmgr.server.http.http2.frames import Code
+from ctrlmgr.server.http.stream import Stream
 from tests.server.http.loopback import Client
 
 
@@ -114,3 +115,12 @@ class Http2Client(Client):
 def code_of(client: Http2Client) -> Code | None:
     """Return why the connection ended."""
     return None if client.goodbye is None else Code(client.goodbye.error_code or 0)
+
+
+def begun(client: Http2Client) -> Stream:
+    """Have the first request answered with a stream, and return that."""
+    assert client.get("/slow") == 1
+    client.loop.go_on()
+    stream = client.exchanges[0].stream
+    assert stream is not None
+    return stream

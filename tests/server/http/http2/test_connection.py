@@ -15,7 +15,7 @@ from ctrlmgr.server.http.http2.channel import Channel
 from ctrlmgr.server.http.http2.connection import Http2Connection
 from ctrlmgr.server.http.http2.frames import Code
 from ctrlmgr.testing.clock import FakeClock
-from tests.server.http.http2.loopback import Http2Client, asking, code_of
+from tests.server.http.http2.loopback import Http2Client, asking, begun, code_of
 from tests.server.http.http2.test_frames import framed
 from tests.server.http.loopback import PRESENTED
 
@@ -292,10 +292,7 @@ def test_while_a_client_does_not_read_nothing_that_it_sends_is_looked_at(client:
 
 
 def test_a_stream_goes_on_when_the_connection_does(client: Http2Client) -> None:
-    client.get("/slow")
-    client.loop.go_on()
-    body = client.exchanges[0].stream
-    assert body is not None
+    body = begun(client)
     client.connection.pause_writing()
     assert body.paused
     client.connection.resume_writing()
