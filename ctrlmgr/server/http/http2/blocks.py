@@ -102,7 +102,7 @@ class BlockReader:
                 size, begins = _number(block, len(before), 7)
                 ends = begins + size
                 around = known.get(block[ends:])
-                if around is None:
+                if around is None or ends > len(block):
                     break
                 target = block[begins:ends]
                 return around.head(decoded(target) if block[len(before)] & 0x80 else target)

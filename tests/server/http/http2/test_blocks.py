@@ -97,6 +97,14 @@ KEPT = b"\x40\3x-a\1%d"
 NEWEST = b"\xbe"
 
 
+def test_a_path_that_is_cut_short_is_not_recognised() -> None:
+    reader = BlockReader(DEFAULT)
+    reader.read(b"\x20" + BEGUN)
+    reader.read(BEGUN)
+    with pytest.raises(ConnectionFault):
+        reader.read(BEGUN[:-1])
+
+
 def test_what_refers_to_a_table_is_read_anew_each_time() -> None:
     reader = BlockReader(DEFAULT)
     for number in (1, 2):
