@@ -33,7 +33,7 @@ from ctrlmgr.server.authn.parts import Authenticator, TokenAuthenticator
 from ctrlmgr.server.authn.service_account_tokens import DEFAULT_ISSUER, ServiceAccountTokens
 from ctrlmgr.server.authn.token_requests import TokenRequests
 from ctrlmgr.server.authn.tokens import Tokens
-from ctrlmgr.server.authn.union import Anonymous, Authentication, TokenUnion
+from ctrlmgr.server.authn.union import Anonymous, Authentication
 from ctrlmgr.server.authn.webhook_tokens import WebhookTokens
 from ctrlmgr.server.http.tls import CertificateFiles
 from ctrlmgr.server.pages.pages import Page
@@ -116,7 +116,7 @@ class ServingAuthentication:
             tokens.append(asked)
         self.authenticator = Authentication(
             [*self._front_proxies(clock), ClientCertificates(self._clients, clock=clock)],
-            TokenUnion(tokens),
+            tokens,
             audiences=audiences,
             anonymous=self._anonymous,
         )

@@ -67,7 +67,7 @@ def page(
     """
     clock = SystemClock()
     log = open_log(database, clock=clock, random=Random(1), migrate=migrate)
-    access = Authentication([], Tokens({TOKEN: ADMIN, **(users or {})}, audiences=OURS), audiences=OURS)
+    access = Authentication([], [Tokens({TOKEN: ADMIN, **(users or {})}, audiences=OURS)], audiences=OURS)
     authorizer = authorizer or KnownUsersAuthorizer()
     kinds = builtin_kinds()
     backend = Backend(

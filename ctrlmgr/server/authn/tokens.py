@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ctrlmgr.api.remembered import remembered
 from ctrlmgr.authentication.followed_files import FollowedFiles
-from ctrlmgr.authentication.user import Audiences, User
+from ctrlmgr.authentication.user import Audiences, User, known
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import FILE_RELOADS
 from ctrlmgr.server.authn.parts import Told
@@ -38,7 +38,7 @@ class Tokens(ForAllAudiences):
         Raises `SettingsError` when the file is malformed or others may read it.
         """
         super().__init__(audiences)
-        self._fixed = {_digest(token): user for token, user in fixed.items()}
+        self._fixed = {_digest(token): known(user) for token, user in fixed.items()}
         self._file = file
         self._followed = FollowedFiles(
             "tokens", [file] if file else [], lambda status: FILE_RELOADS.labels(_SETTING, status).inc()
@@ -80,7 +80,7 @@ def _parse(lines: Iterable[str], file: Path) -> Iterable[tuple[bytes, User]]:
         if not 3 <= len(row) <= 4 or not row[0] or not row[1]:
             raise SettingsError(f'{_SETTING}: {file}:{number}: write token,user,uid or token,user,uid,"group,group"')
         groups = tuple(group.strip() for group in row[3].split(",") if group.strip()) if len(row) == 4 else ()
-        yield _stored(row[0], file, number), User(row[1], row[2], groups)
+        yield _stored(row[0], file, number), known(User(row[1], row[2], groups))
 
 
 def _stored(token: str, file: Path, number: int) -> bytes:

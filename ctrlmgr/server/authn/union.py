@@ -28,35 +28,12 @@ from ctrlmgr.server.authn.parts import Authenticator, RequestParts, TokenAuthent
 _UNKNOWN = "invalid bearer token"
 
 
-class TokenUnion:
-    """Asks several about a token: a `TokenAuthenticator`."""
-
-    def __init__(self, authenticators: Sequence[TokenAuthenticator]) -> None:
-        """Ask `authenticators` in this order."""
-        self._authenticators = authenticators
-
-    async def authenticate_token(self, token: str, audiences: Audiences, told: Told) -> Authenticated | None:
-        """Return the first answer; raises `CredentialsRefused` for all the reasons if there is none."""
-        reasons: list[str] = []
-        for each in self._authenticators:
-            try:
-                found = await each.authenticate_token(token, audiences, told)
-            except CredentialsRefused as refusal:
-                reasons += refusal.reasons
-                continue
-            if found is not None:
-                return found
-        if reasons:
-            raise CredentialsRefused(*reasons)
-        return None
-
-
 class BearerTokens:
     """Finds tokens in headers and among the protocols of web sockets: an `Authenticator`."""
 
-    def __init__(self, tokens: TokenAuthenticator, audiences: Audiences) -> None:
-        """Ask `tokens`; requests are for one of `audiences`, which are this server's own."""
-        self._tokens = tokens
+    def __init__(self, authenticators: Sequence[TokenAuthenticator], audiences: Audiences) -> None:
+        """Ask `authenticators` in this order; requests are for one of `audiences`, which are this server's own."""
+        self._authenticators = authenticators
         self._audiences = audiences
 
     async def authenticate(self, parts: RequestParts) -> User | None:
@@ -71,14 +48,20 @@ class BearerTokens:
         return (await self.review(token, self._audiences, parts.told)).user
 
     async def review(self, token: str, audiences: Audiences, told: Told) -> Authenticated:
-        """Return whom a token stands for towards `audiences`; raises `CredentialsRefused` for an unknown one."""
-        try:
-            found = await self._tokens.authenticate_token(token, audiences, told)
-        except CredentialsRefused as refusal:
-            raise CredentialsRefused(_UNKNOWN, *refusal.reasons) from refusal
-        if found is None:
-            raise CredentialsRefused(_UNKNOWN)
-        return found
+        """Return whom a token stands for towards `audiences`, as the first says who knows it.
+
+        Raises `CredentialsRefused` for one that nobody knows, for all the reasons there are.
+        """
+        refusals: list[CredentialsRefused] = []
+        for each in self._authenticators:
+            try:
+                found = await each.authenticate_token(token, audiences, told)
+            except CredentialsRefused as refusal:
+                refusals.append(refusal)
+                continue
+            if found is not None:
+                return found
+        raise CredentialsRefused(_UNKNOWN, *(reason for refusal in refusals for reason in refusal.reasons))
 
 
 class Anonymous:
@@ -104,12 +87,12 @@ class Authentication:
     def __init__(
         self,
         authenticators: Sequence[Authenticator],
-        tokens: TokenAuthenticator,
+        tokens: Sequence[TokenAuthenticator],
         *,
         audiences: Audiences,
         anonymous: Anonymous | None = None,
     ) -> None:
-        """Ask `authenticators`, then about bearer `tokens` for one of `audiences`; by default all may be anonymous."""
+        """Ask `authenticators`, then `tokens` about bearer tokens for one of `audiences`; by default all may be anonymous."""
         self._bearer = BearerTokens(tokens, audiences)
         self._authenticators = (*authenticators, self._bearer)
         self._audiences = audiences

@@ -237,7 +237,8 @@ class Exchange:
         return True
 
     def _forget_body(self) -> None:
-        self._body = bytearray()
+        if self._body:
+            self._body = bytearray()
         if self._reserved:
             self._wire.release(self._reserved)
             self._reserved = 0

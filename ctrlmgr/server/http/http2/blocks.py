@@ -7,7 +7,8 @@ Guarantees:
   bytes: fields are found here, and given to the library that decodes them one by one.
 - Clients are asked to keep no table (RFC 7541, section 4.2), so that the same fields are the same bytes. What
   is around a request's path is then read once, however many requests of a connection it comes with, and they share what
-  the application reads from it. Until a client complies, and if it never does, all of it is read.
+  the application reads from it; a whole block that comes again soon is not read at all. Until a client complies, and if
+  it never does, all of it is read.
 - An answer refers to no table either: the same headers are the same bytes for every client.
 """
 
@@ -36,6 +37,8 @@ _LONGEST = 2048
 """Bytes of a block that are remembered."""
 _MOST = 128
 """Blocks that are remembered of a connection. Go's clients send the same headers in any order."""
+_MOST_WHOLE = 32
+"""Whole blocks that are remembered of a connection: those of what a client looks at again and again."""
 _MOST_REMEMBERED = 8
 """Headers of an answer whose block is remembered: hundreds of warnings come once."""
 _UPDATE = 0x20
@@ -44,7 +47,9 @@ _PATHS: Final = frozenset({0x04, 0x05, 0x14, 0x15, 0x44, 0x45})
 """How a path that is written out begins: the static table has its name twice, and there are three kinds of literals."""
 _LONGEST_NUMBER = 5
 """Bytes of a number in a block."""
-_STATUSES = {200: 0x88, 204: 0x89, 206: 0x8A, 304: 0x8B, 400: 0x8C, 404: 0x8D, 500: 0x8E}
+_SHORT: Final = [bytes((size,)) for size in range(0x7F)]
+"""Lengths of strings, in the order of their numbers."""
+_STATUSES = {200: b"\x88", 204: b"\x89", 206: b"\x8a", 304: b"\x8b", 400: b"\x8c", 404: b"\x8d", 500: b"\x8e"}
 """Where the static table has a whole `:status` (RFC 7541, appendix A)."""
 
 
@@ -65,7 +70,7 @@ class _Around(NamedTuple):
 class BlockReader:
     """Reads the header blocks of one connection, in the order in which they come."""
 
-    __slots__ = ("_bounds", "_decoder", "_known")
+    __slots__ = ("_bounds", "_decoder", "_heads", "_known")
 
     def __init__(self, bounds: Bounds) -> None:
         """Keep `bounds`."""
@@ -73,6 +78,7 @@ class BlockReader:
         self._decoder = Decoder(2 * bounds.head_bytes)  # never more than that, of a block that is within them
         # What has been read around paths: by what came before one, and by what followed.
         self._known: dict[bytes, dict[bytes, _Around]] = {}
+        self._heads: dict[bytes, Head] = {}
 
     def read(self, block: bytes) -> Head:
         """Return the head of a request.
@@ -94,9 +100,20 @@ class BlockReader:
             raise ConnectionFault(Code.COMPRESSION_ERROR, f"trailers that cannot be read: {error}") from error
 
     def _recognised(self, block: bytes) -> Head | None:
-        """Read a block of which all but the path is known."""
+        """Read a block that is known, or all of it but the path."""
         if self._decoder.header_table_size:
             return None  # the same bytes may say something else
+        head = self._heads.get(block)
+        if head is None:
+            head = self._recognised_around(block)
+            if head is not None and len(block) <= _LONGEST:
+                if len(self._heads) >= _MOST_WHOLE:
+                    self._heads.clear()
+                self._heads[block] = head
+        return head
+
+    def _recognised_around(self, block: bytes) -> Head | None:
+        """Read a block of which all but the path is known."""
         for before, known in self._known.items():
             if block.startswith(before):
                 size, begins = _number(block, len(before), 7)
@@ -243,12 +260,17 @@ def written(
     length: int | None = None,
 ) -> bytes:
     """Return the block of an answer's head; a header that no other answer has is given as `own`."""
-    block = b"%b%b%b" % (_status(code), _dated(date), _lines(tuple(headers)))
+    block = _status(code) + _dated(date) + _lines(tuple(headers))
     if own is not None:
         block += _literal(own)
     if length is not None:
-        block += b"\x0f\x0d" + _text(b"%d" % length)
+        block += _length(length)
     return block
+
+
+@lru_cache(maxsize=1024)
+def _length(length: int) -> bytes:
+    return b"\x0f\x0d" + _text(b"%d" % length)
 
 
 @lru_cache(maxsize=4)
@@ -263,7 +285,7 @@ def _lines(headers: tuple[HeaderLine, ...]) -> bytes:
 
 def _status(code: int) -> bytes:
     known = _STATUSES.get(code)
-    return bytes((known,)) if known else b"\x08" + _text(b"%d" % code)
+    return known if known is not None else b"\x08" + _text(b"%d" % code)
 
 
 def _literal(line: HeaderLine) -> bytes:
@@ -277,7 +299,7 @@ def _text(text: bytes) -> bytes:
     """Return a string as it is, after its length (RFC 7541, section 5.2)."""
     left = len(text) - 0x7F
     if left < 0:
-        return bytes((len(text),)) + text
+        return _SHORT[left] + text
     size = bytearray(b"\x7f")
     while left >= 0x80:
         size.append(left & 0x7F | 0x80)

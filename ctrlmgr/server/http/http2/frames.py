@@ -30,9 +30,12 @@ END_STREAM = ACK = 0x1
 END_HEADERS = 0x4
 PADDED = 0x8
 WITH_PRIORITY = 0x20
+_BESIDES = PADDED | WITH_PRIORITY
+"""Flags of what else is in a payload."""
 
 _OF_STREAMS = frozenset({DATA, HEADERS, PRIORITY, RST_STREAM, CONTINUATION})
 _OF_CONNECTIONS = frozenset({SETTINGS, PING, GOAWAY})
+_OF_REQUESTS = (DATA, HEADERS)
 _SIZES = {PRIORITY: 5, RST_STREAM: 4, PING: 8, WINDOW_UPDATE: 4}
 _OF_BLOCKS = (HEADERS, CONTINUATION)
 _HEAD = Struct(">HBBBI")
@@ -159,11 +162,11 @@ class FrameReader:
         if opening is None:
             if frame.kind == CONTINUATION:
                 raise ConnectionFault(Code.PROTOCOL_ERROR, "a header block that has not begun")
-            block = unpadded(frame)
-            frame = Frame(HEADERS, frame.flags & ~(PADDED | WITH_PRIORITY), frame.stream, block)
+            if frame.flags & _BESIDES:
+                frame = Frame(HEADERS, frame.flags & ~_BESIDES, frame.stream, unpadded(frame))
             if frame.flags & END_HEADERS:
                 return frame
-            self._opening, self._block, self._count = frame, bytearray(block), 0
+            self._opening, self._block, self._count = frame, bytearray(frame.payload), 0
             return None
         if frame.kind != CONTINUATION or frame.stream != opening.stream:
             raise ConnectionFault(Code.PROTOCOL_ERROR, "a header block that is not finished")
@@ -192,6 +195,8 @@ def settings(values: Mapping[Setting, int]) -> bytes:
 def _checked(frame: Frame) -> Frame:
     """Return a frame that is where frames of its kind may be, and as long; raises `ConnectionFault`."""
     kind, _, stream, payload = frame
+    if stream and kind in _OF_REQUESTS:
+        return frame
     if (not stream and kind in _OF_STREAMS) or (stream and kind in _OF_CONNECTIONS):
         raise ConnectionFault(Code.PROTOCOL_ERROR, f"a frame of kind {kind} on stream {stream}")
     if len(payload) != _SIZES.get(kind, len(payload)) or (kind == GOAWAY and len(payload) < 8):

@@ -30,8 +30,7 @@ class Outbox:
     def send(self, *pieces: bytes | memoryview) -> None:
         """Send pieces of frames soon, with what else is sent by then."""
         self._pieces += pieces
-        for piece in pieces:
-            self._size += len(piece)
+        self._size += sum(map(len, pieces))
         if self._size >= ONE_WRITE:
             self._send()
         elif not self._is_held:

@@ -81,6 +81,18 @@ def test_what_is_remembered_of_a_connection_is_bounded() -> None:
         assert (head.path, head.headers[1:]) == (b"/p%d" % at, [(b"x", b"%d" % at)])
     (known,) = reader._known.values()
     assert len(known) <= 128
+    for at in range(1000):
+        assert reader.read(sender.block([*PSEUDO[:3], (b":path", b"/p%d" % at)])).path == b"/p%d" % at
+    assert 0 < len(reader._heads) <= 32
+
+
+def test_a_block_that_comes_again_is_not_read_again() -> None:
+    sender, reader = Sender(table=False), BlockReader(DEFAULT)
+    sender.block(PSEUDO)
+    reader.read(b"\x20" + sender.block(PSEUDO))
+    short, long = ([*PSEUDO[:3], (b":path", b"/" + letter * 3000)] for letter in (b"", b"x"))
+    assert reader.read(sender.block(short)) is reader.read(sender.block(short))
+    assert reader.read(sender.block(long)) is not reader.read(sender.block(long))  # which is not worth the room
 
 
 def test_a_client_that_takes_a_table_up_again_is_understood() -> None:
