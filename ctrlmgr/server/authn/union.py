@@ -92,7 +92,7 @@ class Authentication:
         audiences: Audiences,
         anonymous: Anonymous | None = None,
     ) -> None:
-        """Ask `authenticators`, then `tokens` about bearer tokens for one of `audiences`; by default all may be anonymous."""
+        """Ask `authenticators`, then `tokens` about tokens for one of `audiences`; by default all may be anonymous."""
         self._bearer = BearerTokens(tokens, audiences)
         self._authenticators = (*authenticators, self._bearer)
         self._audiences = audiences

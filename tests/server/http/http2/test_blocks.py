@@ -89,8 +89,9 @@ def test_what_is_remembered_of_a_connection_is_bounded() -> None:
 def test_a_block_that_comes_again_is_not_read_again() -> None:
     sender, reader = Sender(table=False), BlockReader(DEFAULT)
     sender.block(PSEUDO)
-    reader.read(b"\x20" + sender.block(PSEUDO))
-    short, long = ([*PSEUDO[:3], (b":path", b"/" + letter * 3000)] for letter in (b"", b"x"))
+    for size in (b"\x20", b""):
+        reader.read(size + sender.block(PSEUDO))
+    short, long = ([*PSEUDO[:3], (b":path", b"/" + b"x" * size)] for size in (1, 3000))
     assert reader.read(sender.block(short)) is reader.read(sender.block(short))
     assert reader.read(sender.block(long)) is not reader.read(sender.block(long))  # which is not worth the room
 
