@@ -51,11 +51,38 @@ JOB: Fields = {
     "spec": {"template": {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}},
 }
 NAMED_AGAIN: Fields = {**SERVICE, "metadata": {"name": "NAME", "labels": {"app": "NAME"}}}
+
+SELECTING: Fields = {**SERVICE, "spec": {"selector": {"app": "no-NAME"}, "ports": [{"port": 80}]}}
+LABELLED: Fields = {
+    **DEPLOYMENT,
+    "metadata": {"name": "NAME", "labels": {"app": "the-NAME", "tier": "NAME.NAME"}},
+    "spec": {
+        "selector": {"matchLabels": {"app": "NAME"}},
+        "template": {**TEMPLATE, "metadata": {"labels": {"app": "NAME"}}},
+    },
+}
+ELSEWHERE: Fields = {
+    **POD,
+    "metadata": {"name": "NAME", "labels": {"NAME": "a"}, "annotations": {"example.com/a": "NAME"}},
+    "spec": {"containers": [{"name": "NAME", "image": "i:NAME"}]},
+}
 BADLY_LABELLED: Fields = {**SERVICE, "metadata": {"name": "NAME", "labels": {"app": "not a label"}}}
+APPLIED: Fields = {
+    "manager": "other",
+    "operation": "Apply",
+    "apiVersion": "v1",
+    "fieldsType": "FieldsV1",
+    "fieldsV1": {"f:spec": {"f:hostname": {}}},
+}
+MANAGED: Fields = {**POD, "metadata": {**POD["metadata"], "managedFields": [APPLIED]}}
 BODIES = {
     "pods": POD,
     "services": SERVICE,
     "services that are named again": NAMED_AGAIN,
+    "services that select by their name": SELECTING,
+    "deployments whose labels have their name": LABELLED,
+    "pods that are named elsewhere": ELSEWHERE,
+    "pods that are managed already": MANAGED,
     "services with bad labels": BADLY_LABELLED,
     "services with an unknown field": {**SERVICE, "spec": {**SERVICE["spec"], "odd": 1}},
     "services of a version": {**SERVICE, "metadata": {"name": "NAME", "resourceVersion": "7"}},
@@ -111,7 +138,8 @@ def test_each_becomes_what_it_would_alone(body: Fields) -> None:
         stage.clock.step(1)
 
 
-def test_they_are_known_from_the_second_on(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("body", [POD, NAMED_AGAIN, SELECTING, LABELLED], ids=["pod", "labels", "selector", "template"])
+def test_they_are_known_from_the_second_on(body: Fields, monkeypatch: pytest.MonkeyPatch) -> None:
     known: list[str] = []
     given = Draft.named
 
@@ -121,10 +149,10 @@ def test_they_are_known_from_the_second_on(monkeypatch: pytest.MonkeyPatch) -> N
 
     stage = fresh()
     for name in ("web-1", "web-2"):
-        assert stage.send("POST", place(POD), named(POD, name)).code == 201
+        assert stage.send("POST", place(body), named(body, name)).code == 201
     monkeypatch.setattr(Draft, "named", named_)
     for name in ("web-3", "web-4"):
-        assert stage.send("POST", place(POD), named(POD, name)).code == 201
+        assert stage.send("POST", place(body), named(body, name)).code == 201
     assert known[0] == "web-3"  # after that it may be made by a stencil
 
 
@@ -156,6 +184,23 @@ def test_a_name_that_cannot_be_is_refused(name: str) -> None:
     )
 
 
+@pytest.mark.parametrize(("name", "code"), [("9" * 64, 422), ("91", 201), ("0.9", 201)])
+def test_a_name_in_labels_is_a_label(name: str, code: int) -> None:
+    stage = fresh()
+    for each in ("80", "81", "82", name):
+        answer = stage.send("POST", place(LABELLED), named(LABELLED, each))
+    assert (answer.code, answer.body.get("metadata", {}).get("name", name)) == (code, name)
+
+
+@pytest.mark.parametrize(("name", "code"), [("90", 201), ("090", 400), ("99999", 422), ("a90", 400)])
+def test_a_name_that_looks_like_a_number_is_none(name: str, code: int) -> None:
+    stage = fresh()
+    body = b'{"metadata":{"name":"%s"},"spec":{"ports":[{"port":%s}],"type":"ExternalName","externalName":"x"}}'
+    for each in ("80", "81", "82", name):
+        answer = stage.send("POST", place(SERVICE), body % (each.encode(), each.encode()))
+    assert answer.code == code
+
+
 NAMED = (b'"web"', b'"\\u0077eb"')
 """A name as it is written usually, and so that it looks like another text."""
 CRAFTED = b'{"metadata":{"labels":{"name":"%s"},"name":%s},"spec":{"ports":[{"port":80}]}}'
@@ -168,6 +213,35 @@ def test_a_label_that_is_called_name_is_none(name: bytes) -> None:
         metadata = stage.send("POST", place(SERVICE), CRAFTED % (label, name)).body["metadata"]
         assert (metadata["name"], metadata["labels"]) == ("web", {"name": label.decode()})
         stage.send("DELETE", f"{place(SERVICE)}/web")
+
+
+def test_what_is_called_first_is_not_always_the_object() -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "zz", "uid": "u"}
+    for metadata in ({"labels": {"name": "zz"}, "name": "web"}, {"ownerReferences": [owner], "name": "web"}):
+        fields: Fields = {"metadata": {**metadata, "managedFields": [APPLIED]}}
+        body, drafts = json.dumps({"metadata": metadata}, separators=(",", ":")).encode(), Drafts()
+        for _ in range(3):
+            likeness = drafts.likeness("pods", "m", "shop", body)
+            assert likeness is not None
+            likeness.read(fields)
+            assert likeness.became(fields) is None
+
+
+def test_a_name_that_looks_like_a_quantity_is_none() -> None:
+    """One that is written in another way than it is kept."""
+    stage, containers = fresh(), [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "NAME"}}}]
+    body = {**POD, "metadata": {"name": "NAME"}, "spec": {"containers": containers}}
+    for name in ("0.1", "0.2", "0.3", "0.4"):
+        spec = stage.send("POST", place(body), named(body, name)).body["spec"]
+        assert spec["containers"][0]["resources"]["limits"] == {"cpu": f"{name[2:]}00m"}
+
+
+def test_a_pod_that_is_called_as_a_default_leaves_the_default_alone() -> None:
+    stage, body = fresh(), {**POD, "metadata": {"name": "NAME"}}
+    for name in ("default-scheduler", "default-scheduler", "web-1", "web-2"):
+        spec = stage.send("POST", place(body), named(body, name)).body["spec"]
+        assert spec["schedulerName"] == "default-scheduler"
+        stage.send("DELETE", f"{place(body)}/{name}", query={"gracePeriodSeconds": "0"})
 
 
 def test_what_is_named_by_the_server_is_named_anew() -> None:
@@ -190,6 +264,15 @@ def test_what_is_too_long_is_not_known() -> None:
     drafts = Drafts()
     assert drafts.likeness("pods", "m", "shop", named(POD, "web")) is not None
     assert drafts.likeness("pods", "m", "shop", named(POD, "web").ljust(8 * 1024 + 1)) is None
+
+
+def test_what_has_a_mark_in_it_already_is_not_known() -> None:
+    """It would be taken for one with the name in that place."""
+    stage = fresh()
+    for name in NAMES:
+        assert stage.send("POST", place(NAMED_AGAIN), named(NAMED_AGAIN, name)).code == 201
+    body = named({**NAMED_AGAIN, "metadata": {"name": "NAME", "labels": {"app": "MARK"}}}, "last")
+    assert stage.send("POST", place(NAMED_AGAIN), body.replace(b"MARK", b"\0")).code == 400
 
 
 class Labelling(Plugin):
@@ -233,6 +316,20 @@ def test_defaults_are_the_same_whatever_the_name() -> None:
             told_apart = json.dumps(fields).count(name) > 1
         assert made[0] == made[1], kind.name
         assert told_apart is kind.strategy.defaults_by_name, kind.name
+
+
+def test_defaults_are_the_same_whatever_the_labels() -> None:
+    for kind in builtin_kinds():
+        made = []
+        for value in ("some-name", "another"):
+            labels = {"app": value}
+            fields: Fields = {"kind": kind.name, "apiVersion": kind.gvk.api_version, "metadata": {"labels": labels}}
+            template = {"metadata": {"labels": {**labels}}, "spec": {}}
+            spec: Fields = {"template": template, "selector": {**labels, "matchLabels": {**labels}}}
+            fields |= {"spec": spec} if "spec" in kind.schema.properties else {}
+            kind.strategy.default(fields)
+            made.append(json.dumps(fields).replace(value, "VALUE"))
+        assert made[0] == made[1], kind.name
 
 
 IDENTITY = ("namespace", "name", "uid", "resourceVersion")

@@ -54,7 +54,7 @@ def create(
         given = fields
         fields = yield from request.worked(lambda: _complete(request, given, managed=managed))
         if likeness is not None and not request.told(ctx):
-            draft = likeness.became(fields, request.now)
+            draft = likeness.became(fields)
     attributes = request.attributes(ctx, Verb.CREATE, fields)
     pupil = draft if draft is not None and draft.may_learn and not request.options.dry_run else None
     precedent = request.admission.precedent(attributes) if pupil is not None else None

@@ -1,12 +1,13 @@
 """New objects as admission first sees them, decoded and with defaults: known for bodies that come again.
 
-What a template makes is the same again and again but for its name. So the second body that differs from one before in
-nothing but `metadata.name` is neither decoded against its schema nor given defaults: it becomes what the first became.
+What a template makes is the same again and again but for its name, which may be part of its labels and of what it
+selects. So the second body that differs from one before in nothing else is neither decoded against its schema nor given
+defaults: it becomes what the first became.
 
 Guarantees:
-- A body is taken for the same only if all its other bytes are, and its manager and namespace. What was cut out is known
-  to be the object's name: it stands once in the body, which has no escapes, and is what decoding found. Of a body that
-  is to be given a name nothing is cut out.
+- A body is taken for the same only if all its other bytes are, and its manager and namespace. The name is cut out
+  wherever it stands, and that is nowhere but where decoding found it: as the object's name, and within the values of
+  labels, which neither decoding nor defaults look at. Of a body that is to be given a name nothing is cut out.
 - Nothing is remembered that was warned of, whose defaults depend on its name, or that comes once (`Returning`). What is
   remembered is bounded in bytes.
 - Each caller has an object of its own, to be used up; entries of managed fields share what they own.
@@ -35,7 +36,14 @@ _is_name = re.compile(rb' ?"([a-z0-9][a-z0-9.-]{0,252})"').match
 _VAIN: Final = 8
 """How many objects a draft learns from in vain: their kind has no stencils, say, or what admission rests on changes all
 the time."""
-_ABSENT: Final = b"\0"  # which stands in no JSON
+_MARK: Final = b"\0"  # which stands in no JSON
+_LABELS: Final = (
+    ("metadata", "labels"),
+    ("spec", "selector"),
+    ("spec", "selector", "matchLabels"),
+    ("spec", "template", "metadata", "labels"),
+)
+"""Where an object has labels, and where it selects by them: the values may be anything."""
 
 _IDENTITY: Final = ("namespace", "uid", "resourceVersion")
 """What a body says, besides a name, of which object it is about."""
@@ -52,7 +60,7 @@ class _Key(NamedTuple):
     manager: str
     namespace: str
     rest: bytes
-    """The body, and a mark where the name was."""
+    """The body, and a mark wherever the name was."""
 
 
 class Draft:
@@ -60,15 +68,20 @@ class Draft:
 
     __slots__ = ("_body", "_entry", "_in_vain", "_met", "_said", "_stencil")
 
-    def __init__(self, fields: Unstructured, said: Mapping[str, Any]) -> None:
-        """Take an object with one entry of managed fields, its name taken away, and what its body said of itself."""
+    def __init__(self, fields: Unstructured, name: str, said: Mapping[str, Any]) -> None:
+        """Take an object with one entry of managed fields, its name (empty: none), and what its body said of itself."""
         metadata = fields["metadata"]
         self._entry = metadata["managedFields"][0]
-        self._body = _encode({**fields, "metadata": {**metadata, "name": "", "managedFields": None}})
+        self._body = _without(_encode({**fields, "metadata": {**metadata, "managedFields": None}}), name)
         self._said = said
         self._met: Stencil | None = None  # what an object has left, its own cut out
         self._stencil: Stencil | None = None  # once another has left the same
         self._in_vain = 0
+
+    @property
+    def names(self) -> int:
+        """How often it has its name in it."""
+        return self._body.count(_MARK)
 
     def said(self, name: str) -> Mapping[str, Any]:
         """Return the metadata by which a body of a name says which object it is about."""
@@ -96,26 +109,22 @@ class Draft:
 
     def named(self, name: str, now: str) -> Unstructured:
         """Return it under a name, empty for none yet, written at `now`, RFC 3339."""
-        fields = _decode(self._body)
-        metadata = fields["metadata"]
-        if name:
-            metadata["name"] = name
-        else:
-            del metadata["name"]
-        metadata["managedFields"] = [{**self._entry, "time": now}]
+        fields = _decode(self._body.replace(_MARK, name.encode()) if name else self._body)
+        fields["metadata"]["managedFields"] = [{**self._entry, "time": now}]
         return fields
 
 
 class Likeness:
     """A body of which the name has been cut out: what it is recognized by."""
 
-    __slots__ = ("_drafts", "_key", "_said", "draft", "name")
+    __slots__ = ("_drafts", "_is_known_whole", "_key", "_said", "draft", "name")
 
     def __init__(self, drafts: Drafts, key: _Key, name: str, draft: Draft | None) -> None:
         """Take all of a body but its name, the name (empty: none), and what such a body became if that is known."""
         self._drafts = drafts
         self._key = key
         self._said: Mapping[str, Any] = {}
+        self._is_known_whole = False  # whether its name is nowhere but where it may be
         self.name = name
         self.draft = draft
 
@@ -123,23 +132,19 @@ class Likeness:
         """Hear what the body says, before anything is made of it."""
         metadata = fields.get("metadata") or {}
         self._said = {field: metadata[field] for field in _IDENTITY if field in metadata}
+        self._is_known_whole = not self.name or self._key.rest.count(_MARK) == _mentions(fields, self.name)
 
-    def became(self, fields: Unstructured, now: str) -> Draft | None:
+    def became(self, fields: Unstructured) -> Draft | None:
         """Hear what the body has become, which nobody was warned of; return it if it is remembered."""
-        if not _returns(self._key) or not self._says_its_name_once():
+        if not _returns(self._key) or not self._is_known_whole:
             return None
         if len(fields["metadata"].get("managedFields") or ()) != 1:
             return None
-        draft = Draft(fields, self._said)
-        if draft.named(self.name, now) != fields:  # what was cut out is not its name, say
+        draft = Draft(fields, self.name, self._said)
+        if draft.names != _mentions(fields, self.name):  # a default is called so, say
             return None
         self._drafts.remember(self._key, draft)
         return draft
-
-    def _says_its_name_once(self) -> bool:
-        """Whether what was cut out is nowhere else in the body, however it may be written."""
-        rest = self._key.rest
-        return not self.name or (b"\\" not in rest and f'"{self.name}"'.encode() not in rest)
 
 
 class Drafts:
@@ -154,7 +159,7 @@ class Drafts:
 
         `kind` stands for all that decoding and defaults depend on besides.
         """
-        if len(body) > _LONGEST:
+        if len(body) > _LONGEST or _MARK in body:
             return None
         metadata = body.find(_METADATA)
         at = body.find(_NAME, metadata)
@@ -164,7 +169,8 @@ class Drafts:
             found = _is_name(body, at + len(_NAME))
             if found is None:
                 return None
-            name, rest = found[1].decode(), b"".join((body[: found.start(1)], _ABSENT, body[found.end(1) :]))
+            name = found[1].decode()
+            rest = _without(body, name)
         key = _Key(kind, manager, namespace, rest)
         return Likeness(self, key, name, self._known.get(key))
 
@@ -173,3 +179,22 @@ class Drafts:
         if len(self._known) >= _ENTRIES:
             self._known.clear()
         self._known[key] = draft
+
+
+def _without(body: bytes, name: str) -> bytes:
+    """Return a body with a mark wherever a name is in it, if there is a name."""
+    return body.replace(name.encode(), _MARK) if name else body
+
+
+def _mentions(fields: Unstructured, name: str) -> int:
+    """Return how often an object has a name as its name, and within the values of labels; 0 if it is not its name."""
+    if not name or (fields.get("metadata") or {}).get("name") != name:
+        return 0
+    count = 1
+    for path in _LABELS:
+        labels: Any = fields
+        for step in path:
+            labels = labels.get(step) if isinstance(labels, dict) else None
+        if isinstance(labels, dict):
+            count += sum(value.count(name) for value in labels.values() if isinstance(value, str))
+    return count
