@@ -87,7 +87,7 @@ def validate_service(service: Unstructured, old: Unstructured | None) -> list[Fi
     annotations = service["metadata"].get("annotations") or {}
     old_annotations = ((old or {}).get("metadata") or {}).get("annotations") or {}
     is_plain = spec.get("type") == CLUSTER_IP and _BEYOND.isdisjoint(spec) and SOURCE_RANGES not in annotations
-    is_known = is_plain and _are_right(_encode(items(spec, "ports")))
+    is_known = _are_right(_encode(items(spec, "ports")))
     return [
         *(_topology(annotations) if annotations else ()),
         *_type_rules(spec),
@@ -104,7 +104,7 @@ def validate_service(service: Unstructured, old: Unstructured | None) -> list[Fi
 
 @remembered(entries=_REMEMBERED, longest=_LONGEST)
 def _are_right(ports: bytes) -> bool:
-    """Whether nothing is wrong with ports that are for the inside of the cluster: most Services have one of a few."""
+    """Whether nothing is wrong with ports, if they are for the inside of the cluster: most Services have one of a few."""
     spec = {"type": CLUSTER_IP, "ports": _decode(ports)}
     return not (_ports(spec) or _distinct_ports(spec))
 
