@@ -104,7 +104,7 @@ def validate_service(service: Unstructured, old: Unstructured | None) -> list[Fi
 
 @remembered(entries=_REMEMBERED, longest=_LONGEST)
 def _are_right(ports: bytes) -> bool:
-    """Whether nothing is wrong with ports, if they are for the inside of the cluster: most Services have one of a few."""
+    """Whether nothing is wrong with ports, if they are for the inside of the cluster: most Services have usual ones."""
     spec = {"type": CLUSTER_IP, "ports": _decode(ports)}
     return not (_ports(spec) or _distinct_ports(spec))
 
