@@ -22,6 +22,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -48,6 +49,7 @@ from ctrlmgr.eventlog import Cause, EventLog, EventType, Outcome
 from ctrlmgr.informer import Change, Informer
 from ctrlmgr.manager.counts import reconciles
 from ctrlmgr.manager.reconcile import C, Reconciler, Result, StartsWith
+from ctrlmgr.manager.throttle import Throttle
 from ctrlmgr.workqueue import Delivery, Pace, RateLimiter, WorkQueue
 
 log = structlog.get_logger(__name__)
@@ -133,6 +135,7 @@ class Controller:
         # keep it for the moment of the delay, and a delivery before that would not name it.
         self._unanswered: dict[Key, tuple[Revision, ...]] = {}
         self._counts = reconciles(name, workers=workers)
+        self._throttle: Throttle | None = None
         self._watches: list[Watch] = []
         # Set and read on the informers' thread, but for the first time.
         self._stands_by = False
@@ -149,6 +152,10 @@ class Controller:
     def work_from(self, queue: WorkQueue[Key]) -> None:
         """Take keys from `queue` instead of a queue of its own; called before `start`, while no key has come yet."""
         self.queue = queue
+
+    def give_way(self, throttle: Throttle) -> None:
+        """Have workers begin when `throttle` lets them; called before `run`."""
+        self._throttle = throttle
 
     def start(self) -> None:
         """Enqueue what the reconciler wants to begin with (`StartsWith`); the caches must have synced."""
@@ -181,10 +188,14 @@ class Controller:
         """
         self.start()
         failures: list[BaseException] = []
+        throttle = self._throttle
+        goes_on: Callable[[], bool] = (
+            self.process_next if throttle is None else partial(throttle.run, self.process_next)
+        )
 
         def work() -> None:
             try:
-                while not stop.is_set() and self.process_next():
+                while not stop.is_set() and goes_on():
                     pass
             except BaseException as error:  # handed to `run`, which raises it on the manager's thread
                 failures.append(error)

@@ -28,7 +28,7 @@ from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import Fenced, SettingsError
 from ctrlmgr.eventlog import Author, EventLog
 from ctrlmgr.informer import Informers
-from ctrlmgr.manager import Controller, Periodic, Runnable
+from ctrlmgr.manager import Controller, Periodic, Runnable, Throttle
 from ctrlmgr.settings import Settings
 
 _USER_AGENT = f"ctrlmgr/{__version__}"
@@ -128,10 +128,12 @@ class Parts(NamedTuple):
         )
 
 
-def build(descriptors: Iterable[ControllerDescriptor[Any]], parts: Parts) -> Iterator[Controller]:
-    """Build controllers with the options that the settings have for them."""
+def build(descriptors: Iterable[ControllerDescriptor[Any]], parts: Parts, throttle: Throttle) -> Iterator[Controller]:
+    """Build controllers with the options that the settings have for them, to begin when `throttle` lets them."""
     for each in descriptors:
-        yield each.build(parts, parts.settings.of(each.options))
+        controller = each.build(parts, parts.settings.of(each.options))
+        controller.give_way(throttle)
+        yield controller
 
 
 def read_root_ca(settings: Settings, own: Path) -> str:
