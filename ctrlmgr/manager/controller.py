@@ -190,7 +190,7 @@ class Controller:
         failures: list[BaseException] = []
         throttle = self._throttle
         goes_on: Callable[[], bool] = (
-            self.process_next if throttle is None else partial(throttle.run, self.process_next)
+            self.process_next if throttle is None else partial(throttle.run, self.process_next, self.queue.__len__)
         )
 
         def work() -> None:

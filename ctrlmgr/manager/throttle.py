@@ -2,7 +2,7 @@
 
 Guarantees:
 - While the process has time of the processor to spare, or little of what it takes goes into answering, no reconcile
-  waits.
+  waits. Nor does one of a controller that has but a few keys to work off.
 - Else the reconciles of all controllers begin one after the other, so far apart that with all they cause they take a
   fifth of the time. So a backlog, as after very many objects were created, does not hold up who asks, and goes on being
   worked off.
@@ -27,6 +27,8 @@ from ctrlmgr.clock import Clock
 
 T = TypeVar("T")
 
+_FEW = 16
+"""Keys that are reconciled at once, whoever else wants the interpreter."""
 _APART = 20.0
 """How many times as long as a reconcile takes lies between the beginnings of two: to commit what it writes and to tell
 all caches of it takes three times as long as itself."""
@@ -102,9 +104,13 @@ class Throttle:
         self._usual = 0.0  # seconds of the processor that a reconcile takes
         self._next = 0.0  # when the next one may begin
 
-    def run(self, reconcile: Callable[[], T]) -> T:
-        """Return what `reconcile` returns, called when it may begin; raises what it raises."""
-        self._wait()
+    def run(self, reconcile: Callable[[], T], waiting: Callable[[], int]) -> T:
+        """Return what `reconcile` returns, called when it may begin; raises what it raises.
+
+        `waiting` returns how many keys its controller has to work off.
+        """
+        if waiting() > _FEW:
+            self._wait()
         began = self._thread_time()
         try:
             return reconcile()

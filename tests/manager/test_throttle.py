@@ -12,7 +12,7 @@ from ctrlmgr.eventlog import Author, EventType, Proposal
 from ctrlmgr.manager.throttle import RequestDemand, Throttle
 from ctrlmgr.testing.clock import FakeClock
 from tests.background import DEADLINE, background
-from tests.manager.stage import A, Scripted, Stage, pod
+from tests.manager.stage import Scripted, Stage, pod
 
 
 class Demanding:
@@ -20,8 +20,10 @@ class Demanding:
 
     def __init__(self, *, is_high: bool = True) -> None:
         self.high = is_high
+        self.asked = 0
 
     def is_high(self) -> bool:
+        self.asked += 1
         return self.high
 
 
@@ -46,6 +48,7 @@ class Work:
     def __init__(self, clock: FakeClock, seconds: float) -> None:
         self.clock = clock
         self.seconds = seconds
+        self.waiting = 100
         self.taken = 0.0
         self.begun: list[float] = []
 
@@ -59,13 +62,23 @@ def at_work(seconds: float, *, is_high: bool = True) -> tuple[Waits, Work, Deman
     clock, demand = Waits(), Demanding(is_high=is_high)
     work = Work(clock, seconds)
     throttle = Throttle(demand, clock=clock, thread_time=lambda: work.taken)
-    return clock, work, demand, partial(throttle.run, work.reconcile)
+    return clock, work, demand, partial(throttle.run, work.reconcile, lambda: work.waiting)
 
 
 def test_nobody_waits_while_there_is_time_for_all() -> None:
     clock, work, _, reconcile = at_work(0.001, is_high=False)
     assert all(reconcile() for _ in range(100))
     assert (clock.waits, len(work.begun)) == ([], 100)
+
+
+def test_a_few_keys_are_reconciled_at_once() -> None:
+    clock, work, _, reconcile = at_work(0.001)
+    for work.waiting in range(17):
+        reconcile()
+    assert clock.waits == []
+    work.waiting = 17
+    reconcile()
+    assert len(clock.waits) == 1
 
 
 def test_reconciles_are_so_far_apart_that_they_take_a_part_of_the_time() -> None:
@@ -133,25 +146,21 @@ def test_what_raises_has_taken_time_too() -> None:
     throttle = Throttle(Demanding(), clock=clock, thread_time=lambda: work.taken)
     for _ in range(200):
         with pytest.raises(ValueError, match="no"):
-            throttle.run(fail)
+            throttle.run(fail, lambda: 100)
     assert clock.waits[-1] == 0.02
 
 
-def test_the_workers_of_a_controller_give_way() -> None:
-    reconciler, throttled = Scripted(), list[float]()
-
-    def thread_time() -> float:
-        throttled.append(0.0)
-        return 0.0
-
+def test_the_workers_of_a_controller_give_way_while_many_keys_wait() -> None:
+    reconciler, demand = Scripted(), Demanding(is_high=False)
     stage = Stage(reconciler)
-    stage.controller.give_way(Throttle(Demanding(), clock=stage.clock, thread_time=thread_time))
-    stage.log.append([Proposal(EventType.ADDED, pod("a"), 0)], author=Author("alice"))
+    stage.controller.give_way(Throttle(demand, clock=stage.clock))
+    for at in range(20):
+        stage.log.append([Proposal(EventType.ADDED, pod(f"p-{at}"), 0)], author=Author("alice"))
     stage.informers.sync()
     stop = threading.Event()
     running = background(lambda: stage.controller.run(stop))
     stage.clock.wait_for_waiters(1)  # its worker waits for more
-    assert (reconciler.keys, len(throttled)) == ([A], 3)  # before and after the one, and before the next
+    assert (len(reconciler.keys), demand.asked) == (20, 4)
     stop.set()
     running.result(DEADLINE)
 
