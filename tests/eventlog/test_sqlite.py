@@ -211,56 +211,6 @@ def test_a_frozen_writer_costs_others_their_patience_but_nothing_is_in_doubt(pat
     log.close()
 
 
-def at_home(path: Path) -> int:
-    """Return the revision that the database's own file has, whatever is in its journal."""
-    with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as reader:
-        return int(reader.execute("SELECT revision FROM log_head").fetchone()[0])
-
-
-def test_a_frozen_writer_keeps_nobody_from_tidying_later_nor_from_closing(path: Path) -> None:
-    log = opened(path, patience=0.1)
-    log.append([add(thing("a"))], author=AUTHOR)
-    with path.with_name(path.name + "-lock").open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(LogUnavailable):
-            log._sqlite_writer.idle()
-        assert at_home(path) == 0
-        fcntl.flock(lock, fcntl.LOCK_UN)
-        log._sqlite_writer.idle()
-        assert at_home(path) == 1
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        log.close()
-    again = opened(path)
-    assert again.head().revision == 1
-    again.close()
-
-
-def test_tidying_waits_for_no_reader(log: SQLiteEventLog, path: Path) -> None:
-    """A frozen one would keep everybody from writing for as long."""
-    for name in ("a", "b"):
-        log.append([add(thing(name))], author=AUTHOR)
-    writer = log._sqlite_writer
-    writer._connection.execute("PRAGMA busy_timeout = 3600000")
-    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
-        reader.execute("BEGIN")
-        reader.execute("SELECT * FROM event").fetchone()
-        writer.idle()
-        assert writer._dirty
-    assert writer._connection.execute("PRAGMA busy_timeout").fetchone() == (3600000,)
-    writer.idle()
-    assert at_home(path) == 2
-
-
-def test_a_tidied_log_is_written_where_its_journal_was(log: SQLiteEventLog, path: Path) -> None:
-    """A commit that makes the file longer takes longer."""
-    wal, sizes = path.with_name(path.name + "-wal"), []
-    for name in ("a", "b", "c"):
-        log.append([add(thing(name))], author=AUTHOR)
-        log._sqlite_writer.idle()
-        sizes.append(wal.stat().st_size)
-    assert sizes[0] == sizes[1] == sizes[2] > 0
-
-
 def test_a_commit_of_unknown_outcome_is_recognised(log: SQLiteEventLog) -> None:
     log.append([add(thing("a"))], author=AUTHOR)
     pending = log.submit([modify(thing("a", spec=1), None)], author=AUTHOR)

@@ -277,7 +277,10 @@ def test_ports_that_are_known_to_be_right_are_so_for_the_inside_of_the_cluster_a
     """Whatever comes before, and however often: as many are known as have been right."""
     stage = Stage()
     for at, port in enumerate([*range(1, 400), *range(1, 400)]):
-        spec = {"selector": {"a": "b"}, "ports": [{"port": 80, "name": "a"}, {"port": port, "name": "b"}]}
+        spec: dict[str, Any] = {
+            "selector": {"a": "b"},
+            "ports": [{"port": 80, "name": "a"}, {"port": port, "name": "b"}],
+        }
         if port != 80:
             stage.create(spec, name=f"s-{at}")
             continue
