@@ -1,7 +1,8 @@
-"""Compaction of a SQLite file: its WAL stays small, and a transaction that fails ends at once."""
+"""Compacting and tidying a SQLite file: its WAL stays small, and what is in it comes home."""
 
 from __future__ import annotations
 
+import fcntl
 import random
 import sqlite3
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.errors import LogClosed
+from ctrlmgr.errors import LogClosed, LogUnavailable
 from ctrlmgr.eventlog import compaction, open_log
 from ctrlmgr.eventlog.compaction import Write
 from ctrlmgr.eventlog.sqlite.log import SQLiteEventLog
@@ -24,10 +25,16 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "log.db"
 
 
+def opened(path: Path, *, patience: float = 10.0) -> SQLiteEventLog:
+    url, clock = f"sqlite:///{path}", SystemClock()
+    log = open_log(url, clock=clock, random=random.Random(1), migrate=True, patience=patience)
+    assert isinstance(log, SQLiteEventLog)
+    return log
+
+
 @pytest.fixture
 def log(path: Path) -> Iterator[SQLiteEventLog]:
-    log = open_log(f"sqlite:///{path}", clock=SystemClock(), random=random.Random(1), migrate=True)
-    assert isinstance(log, SQLiteEventLog)
+    log = opened(path)
     yield log
     log.close()
 
@@ -67,3 +74,53 @@ def test_what_fails_while_it_writes_leaves_nothing_begun(log: SQLiteEventLog, pa
     log.close()
     with pytest.raises(LogClosed):
         log.compact(1)
+
+
+def at_home(path: Path) -> int:
+    """Return the revision that the database's own file has, whatever is in its journal."""
+    with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as reader:
+        return int(reader.execute("SELECT revision FROM log_head").fetchone()[0])
+
+
+def test_a_frozen_writer_keeps_nobody_from_tidying_later_nor_from_closing(path: Path) -> None:
+    log = opened(path, patience=0.1)
+    log.append([add(thing("a"))], author=AUTHOR)
+    with path.with_name(path.name + "-lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(LogUnavailable):
+            log._sqlite_writer.idle()
+        assert at_home(path) == 0
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        log._sqlite_writer.idle()
+        assert at_home(path) == 1
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        log.close()
+    again = opened(path)
+    assert again.head().revision == 1
+    again.close()
+
+
+def test_tidying_waits_for_no_reader(log: SQLiteEventLog, path: Path) -> None:
+    """A frozen one would keep everybody from writing for as long."""
+    for name in ("a", "b"):
+        log.append([add(thing(name))], author=AUTHOR)
+    writer = log._sqlite_writer
+    writer._connection.execute("PRAGMA busy_timeout = 3600000")
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM event").fetchone()
+        writer.idle()
+        assert writer._dirty
+    assert writer._connection.execute("PRAGMA busy_timeout").fetchone() == (3600000,)
+    writer.idle()
+    assert at_home(path) == 2
+
+
+def test_a_tidied_log_is_written_where_its_journal_was(log: SQLiteEventLog, path: Path) -> None:
+    """A commit that makes the file longer takes longer."""
+    wal, sizes = path.with_name(path.name + "-wal"), []
+    for name in ("a", "b", "c"):
+        log.append([add(thing(name))], author=AUTHOR)
+        log._sqlite_writer.idle()
+        sizes.append(wal.stat().st_size)
+    assert sizes[0] == sizes[1] == sizes[2] > 0

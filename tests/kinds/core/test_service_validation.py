@@ -267,9 +267,10 @@ REFUSED = [
 @pytest.mark.parametrize(("spec", "found"), REFUSED)
 def test_what_is_refused_is_refused_in_kubernetes_words(spec: dict[str, Any], found: list[tuple[str, str]]) -> None:
     stage = Stage()
-    with pytest.raises(Invalid) as refusal:
-        stage.create({"selector": {"a": "b"}, **spec})
-    assert causes(refusal.value) == found
+    for _ in range(2):  # what was wrong once is so again
+        with pytest.raises(Invalid) as refusal:
+            stage.create({"selector": {"a": "b"}, **spec})
+        assert causes(refusal.value) == found
     assert not stage.state.objects
 
 
@@ -277,20 +278,13 @@ def test_ports_that_are_known_to_be_right_are_so_for_the_inside_of_the_cluster_a
     """Whatever comes before, and however often: as many are known as have been right."""
     stage = Stage()
     for at, port in enumerate([*range(1, 400), *range(1, 400)]):
-        spec: dict[str, Any] = {
-            "selector": {"a": "b"},
-            "ports": [{"port": 80, "name": "a"}, {"port": port, "name": "b"}],
-        }
+        ports = {"ports": [{"port": 80, "name": "a"}, {"port": port, "name": "b"}]}
         if port != 80:
-            stage.create(spec, name=f"s-{at}")
+            stage.create({"selector": {"a": "b"}, **ports}, name=f"s-{at}")
             continue
         with pytest.raises(Invalid) as refusal:
-            stage.create(spec)
+            stage.create({"selector": {"a": "b"}, **ports})
         assert causes(refusal.value) == [("spec.ports[1]", f"Duplicate value: {GO_PORT % ('TCP', 80)}")]
-    for spec, found in REFUSED * 2:
-        with pytest.raises(Invalid) as refusal:
-            stage.create({"selector": {"a": "b"}, **spec})
-        assert causes(refusal.value) == found
 
 
 @pytest.mark.parametrize(
