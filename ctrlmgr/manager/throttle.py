@@ -19,7 +19,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -81,8 +80,10 @@ class RequestDemand:
         now = self._monotonic()
         passed = now - self._measured_at
         if self._answering is not None and passed >= _WINDOW:
-            with suppress(OSError):  # the thread has ended
+            try:
                 self._measure(now, passed, self._answering())
+            except OSError:  # the thread has ended
+                self._is_high = False
         return self._is_high
 
     def _measure(self, now: float, passed: float, answered: float) -> None:

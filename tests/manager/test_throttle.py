@@ -201,6 +201,18 @@ def test_what_demand_was_it_is_for_a_moment() -> None:
     assert not processor.passes(0.3, process=1.0, answering=1.0)  # too long a time to say anything of now
 
 
+def test_nobody_gives_way_to_a_thread_that_has_ended() -> None:
+    processor = Processor()
+    processor.passes(1.0, process=1.0, answering=1.0)
+    assert processor.passes(0.05, process=1.0, answering=1.0)
+
+    def ended() -> float:
+        raise OSError
+
+    processor.demand._answering = ended
+    assert not processor.passes(0.05, process=1.0, answering=1.0)
+
+
 def test_a_thread_that_answers_may_end() -> None:
     """Its time cannot be read any more then; before, it is the system's."""
     now = [0.0]

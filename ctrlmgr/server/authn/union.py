@@ -52,16 +52,16 @@ class BearerTokens:
 
         Raises `CredentialsRefused` for one that nobody knows, for all the reasons there are.
         """
-        refusals: list[CredentialsRefused] = []
+        reasons = [_UNKNOWN]
         for each in self._authenticators:
             try:
                 found = await each.authenticate_token(token, audiences, told)
             except CredentialsRefused as refusal:
-                refusals.append(refusal)
+                reasons += refusal.reasons
                 continue
             if found is not None:
                 return found
-        raise CredentialsRefused(_UNKNOWN, *(reason for refusal in refusals for reason in refusal.reasons))
+        raise CredentialsRefused(*reasons)
 
 
 class Anonymous:

@@ -48,7 +48,7 @@ _PATHS: Final = frozenset({0x04, 0x05, 0x14, 0x15, 0x44, 0x45})
 _LONGEST_NUMBER = 5
 """Bytes of a number in a block."""
 _SHORT: Final = [bytes((size,)) for size in range(0x7F)]
-"""Lengths of strings, in the order of their numbers."""
+"""How lengths of strings are written that take a byte."""
 _STATUSES = {200: b"\x88", 204: b"\x89", 206: b"\x8a", 304: b"\x8b", 400: b"\x8c", 404: b"\x8d", 500: b"\x8e"}
 """Where the static table has a whole `:status` (RFC 7541, appendix A)."""
 
@@ -297,12 +297,12 @@ def _literal(line: HeaderLine) -> bytes:
 
 def _text(text: bytes) -> bytes:
     """Return a string as it is, after its length (RFC 7541, section 5.2)."""
-    left = len(text) - 0x7F
-    if left < 0:
-        return _SHORT[left] + text
-    size = bytearray(b"\x7f")
+    size = len(text)
+    if size < 0x7F:
+        return _SHORT[size] + text
+    left, number = size - 0x7F, bytearray(b"\x7f")
     while left >= 0x80:
-        size.append(left & 0x7F | 0x80)
+        number.append(left & 0x7F | 0x80)
         left >>= 7
-    size.append(left)
-    return bytes(size) + text
+    number.append(left)
+    return bytes(number) + text
