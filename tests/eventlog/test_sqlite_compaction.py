@@ -124,3 +124,16 @@ def test_a_tidied_log_is_written_where_its_journal_was(log: SQLiteEventLog, path
         log._sqlite_writer.idle()
         sizes.append(wal.stat().st_size)
     assert sizes[0] == sizes[1] == sizes[2] > 0
+
+
+def test_what_made_the_journal_long_leaves_it_long_until_the_next_commit(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ctrlmgr.eventlog.sqlite.writer.CHECKPOINT", 256 * 1024)
+    log, wal = opened(path), path.with_name(path.name + "-wal")
+    log.append([add(thing(f"a{number}", spec="x" * 1000)) for number in range(1000)], author=AUTHOR)
+    assert wal.stat().st_size > 1024 * 1024
+    log._sqlite_writer.idle()
+    log.append([add(thing("b"))], author=AUTHOR)
+    assert 0 < wal.stat().st_size <= 256 * 1024
+    log.close()
