@@ -40,6 +40,13 @@ class Clock(Protocol):
         """Wait on `condition` (held by the caller) up to `timeout` seconds; False if the time ran out."""
 
 
+def pause(clock: Clock, seconds: float) -> None:
+    """Sleep on a clock; no time at all if that is not positive."""
+    condition = threading.Condition()  # which nobody notifies
+    with condition:
+        clock.wait(condition, seconds)
+
+
 class SystemClock:
     """The machine's clock."""
 

@@ -22,6 +22,18 @@ def metadata_of(fields: Unstructured) -> dict[str, Any]:
     return metadata
 
 
+def at(fields: Any, *path: str | int) -> Any:
+    """Return what is at a path of fields and indexes, None when something on the way is missing."""
+    for step in path:
+        if isinstance(step, int):
+            fields = fields[step] if isinstance(fields, list) and len(fields) > step else None
+        else:
+            fields = fields.get(step) if isinstance(fields, dict) else None
+        if fields is None:
+            return None
+    return fields
+
+
 def repeated(values: Iterable[Any]) -> frozenset[int]:
     """Return where a list has what it had before, in time that is linear in what it holds.
 

@@ -26,7 +26,7 @@ import structlog
 
 from ctrlmgr import threads
 from ctrlmgr.api.resource import Revision
-from ctrlmgr.clock import Clock
+from ctrlmgr.clock import Clock, pause
 from ctrlmgr.errors import CtrlmgrError, LogClosed, LogError, LogUnavailable, OutcomeUnknown, TooManyRequests
 from ctrlmgr.eventlog.event import Event, Outcome
 from ctrlmgr.eventlog.pending import PendingAppend
@@ -322,10 +322,5 @@ class Committer:
             if self._clock.monotonic() + delay > deadline:
                 raise failure
             log.warning("commit retried", error=str(failure), unknown=since is not None, delay=delay)
-            self._pause(delay)
+            pause(self._clock, delay)
             delay = min(delay * 2, _LONGEST_DELAY)
-
-    def _pause(self, delay: float) -> None:
-        pause = threading.Condition()
-        with pause:
-            self._clock.wait(pause, delay)

@@ -29,7 +29,7 @@ import structlog
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
-from ctrlmgr.clock import Clock
+from ctrlmgr.clock import Clock, pause
 from ctrlmgr.errors import Expired, LogUnavailable
 from ctrlmgr.eventlog.event import Event, EventType, Snapshot
 from ctrlmgr.eventlog.log import EventLog
@@ -226,7 +226,6 @@ class Informers:
         self._added: list[Informer] = []  # what handlers have asked for and has not synced yet
         self._reached = threading.Condition()  # notified when `revision` has moved and there are threads that wait
         self._waiting = 0
-        self._pause = threading.Condition()  # never notified: waiting on it is sleeping on the clock
 
     @property
     def revision(self) -> Revision:
@@ -389,8 +388,7 @@ class Informers:
                 must_sync = True
             except LogUnavailable as error:
                 log.warning("log unreachable, following later", error=str(error), retry_in=_RETRY)
-                with self._pause:
-                    self._clock.wait(self._pause, _RETRY)
+                pause(self._clock, _RETRY)
 
     def _follow(self, stop: threading.Event) -> None:
         while not stop.is_set():

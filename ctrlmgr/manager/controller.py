@@ -48,8 +48,8 @@ from ctrlmgr.errors import (
 from ctrlmgr.eventlog import Cause, EventLog, EventType, Outcome
 from ctrlmgr.informer import Change, Informer
 from ctrlmgr.manager.counts import reconciles
+from ctrlmgr.manager.precedence import Precedence
 from ctrlmgr.manager.reconcile import C, Reconciler, Result, StartsWith
-from ctrlmgr.manager.throttle import Throttle
 from ctrlmgr.workqueue import Delivery, Pace, RateLimiter, WorkQueue
 
 log = structlog.get_logger(__name__)
@@ -135,7 +135,7 @@ class Controller:
         # keep it for the moment of the delay, and a delivery before that would not name it.
         self._unanswered: dict[Key, tuple[Revision, ...]] = {}
         self._counts = reconciles(name, workers=workers)
-        self._throttle: Throttle | None = None
+        self._precedence: Precedence | None = None
         self._watches: list[Watch] = []
         # Set and read on the informers' thread, but for the first time.
         self._stands_by = False
@@ -153,9 +153,9 @@ class Controller:
         """Take keys from `queue` instead of a queue of its own; called before `start`, while no key has come yet."""
         self.queue = queue
 
-    def give_way(self, throttle: Throttle) -> None:
-        """Have workers begin when `throttle` lets them; called before `run`."""
-        self._throttle = throttle
+    def give_way(self, precedence: Precedence) -> None:
+        """Have workers begin when `precedence` lets them; called before `run`."""
+        self._precedence = precedence
 
     def start(self) -> None:
         """Enqueue what the reconciler wants to begin with (`StartsWith`); the caches must have synced."""
@@ -188,9 +188,9 @@ class Controller:
         """
         self.start()
         failures: list[BaseException] = []
-        throttle = self._throttle
+        precedence = self._precedence
         goes_on: Callable[[], bool] = (
-            self.process_next if throttle is None else partial(throttle.run, self.process_next, self.queue.__len__)
+            self.process_next if precedence is None else partial(precedence.run, self.process_next, self.queue.__len__)
         )
 
         def work() -> None:

@@ -1,11 +1,11 @@
-"""A throttle: reconciles give way to requests while the interpreter has no time for both.
+"""Precedence: reconciles give way to requests while the interpreter has no time for both.
 
 Guarantees:
 - While the process has time of the processor to spare, or little of what it takes goes into answering, no reconcile
   waits. Nor does one of a controller that has but a few keys to work off.
-- Else the reconciles of all controllers begin one after the other, so far apart that with all they cause they take a
-  fifth of the time. So a backlog, as after very many objects were created, does not hold up who asks, and goes on being
-  worked off.
+- Else the reconciles of all controllers begin one after the other, so far apart that with all they cause they take
+  about a fifth of the time. So a backlog, as after very many objects were created, does not hold up who asks, and goes
+  on being worked off.
 - No worker waits longer than `_LONGEST` at a time, and none holds a key meanwhile: what changes gathers in the queue.
 
 CPython runs one thread at a time and knows no priorities. With a handful of workers awake the event loop had it for two
@@ -22,7 +22,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol, TypeVar
 
-from ctrlmgr.clock import Clock
+from ctrlmgr.clock import Clock, pause
 
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ class RequestDemand:
         self._measured_at, self._taken, self._answered = now, taken, answered
 
 
-class Throttle:
+class Precedence:
     """See the module's docstring; any thread may use it."""
 
     def __init__(self, demand: Demand, *, clock: Clock, thread_time: Callable[[], float] = time.thread_time) -> None:
@@ -125,9 +125,7 @@ class Throttle:
             now = self._clock.monotonic()
             begins = min(max(now, self._next), now + _LONGEST)
             self._next = begins + self._usual * _APART
-        pause = threading.Condition()
-        with pause:
-            self._clock.wait(pause, begins - now)
+        pause(self._clock, begins - now)
 
     def _count(self, taken: float) -> None:
         with self._lock:

@@ -39,7 +39,7 @@ from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.kinds.capabilities import CAPABILITIES
 from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
-from ctrlmgr.manager import Phase, RequestDemand, Runnable, Throttle
+from ctrlmgr.manager import Phase, Precedence, RequestDemand, Runnable
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.serve.apps import Definitions
 from ctrlmgr.serve.apps import chosen as apps_of
@@ -105,7 +105,7 @@ class Application(Fronted):
         fence = leadership.elector.fence if leadership is not None else None
         parts = _parts(settings, event_log, informers, front, authorization, backend, fence, clock=clock, random=random)
         demand = RequestDemand(clock.monotonic)
-        made = () if self._role == API_ONLY else build(chosen.descriptors, parts, Throttle(demand, clock=clock))
+        made = () if self._role == API_ONLY else build(chosen.descriptors, parts, Precedence(demand, clock=clock))
         controllers = [*watched(made, settings.controllers.start_interval, random)]
         led = [] if self._role == API_ONLY else [*controllers, *compaction(parts), *event_expiry(parts)]
         self._election: Election | None = None

@@ -28,7 +28,7 @@ from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import Fenced, SettingsError
 from ctrlmgr.eventlog import Author, EventLog
 from ctrlmgr.informer import Informers
-from ctrlmgr.manager import Controller, Periodic, Runnable, Throttle
+from ctrlmgr.manager import Controller, Periodic, Precedence, Runnable
 from ctrlmgr.settings import Settings
 
 _USER_AGENT = f"ctrlmgr/{__version__}"
@@ -128,11 +128,13 @@ class Parts(NamedTuple):
         )
 
 
-def build(descriptors: Iterable[ControllerDescriptor[Any]], parts: Parts, throttle: Throttle) -> Iterator[Controller]:
-    """Build controllers with the options that the settings have for them, to begin when `throttle` lets them."""
+def build(
+    descriptors: Iterable[ControllerDescriptor[Any]], parts: Parts, precedence: Precedence
+) -> Iterator[Controller]:
+    """Build controllers with the options that the settings have for them, to begin when `precedence` lets them."""
     for each in descriptors:
         controller = each.build(parts, parts.settings.of(each.options))
-        controller.give_way(throttle)
+        controller.give_way(precedence)
         yield controller
 
 

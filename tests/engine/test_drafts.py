@@ -51,7 +51,6 @@ JOB: Fields = {
     "spec": {"template": {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}},
 }
 NAMED_AGAIN: Fields = {**SERVICE, "metadata": {"name": "NAME", "labels": {"app": "NAME"}}}
-
 SELECTING: Fields = {**SERVICE, "spec": {"selector": {"app": "no-NAME"}, "ports": [{"port": 80}]}}
 LABELLED: Fields = {
     **DEPLOYMENT,

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from ctrlmgr.eventlog import Author, EventType, Proposal
-from ctrlmgr.manager.throttle import RequestDemand, Throttle
+from ctrlmgr.manager.precedence import Precedence, RequestDemand
 from ctrlmgr.testing.clock import FakeClock
 from tests.background import DEADLINE, background
 from tests.manager.stage import Scripted, Stage, pod
@@ -62,8 +62,8 @@ class Work:
 def at_work(seconds: float, *, is_high: bool = True) -> tuple[Waits, Work, Demanding, Callable[[], bool]]:
     clock, demand = Waits(), Demanding(is_high=is_high)
     work = Work(clock, seconds)
-    throttle = Throttle(demand, clock=clock, thread_time=lambda: work.taken)
-    return clock, work, demand, partial(throttle.run, work.reconcile, lambda: work.waiting)
+    precedence = Precedence(demand, clock=clock, thread_time=lambda: work.taken)
+    return clock, work, demand, partial(precedence.run, work.reconcile, lambda: work.waiting)
 
 
 def test_nobody_waits_while_there_is_time_for_all() -> None:
@@ -141,17 +141,17 @@ def test_what_raises_has_taken_time_too() -> None:
         work.reconcile()
         raise ValueError("no")
 
-    throttle = Throttle(Demanding(), clock=clock, thread_time=lambda: work.taken)
+    precedence = Precedence(Demanding(), clock=clock, thread_time=lambda: work.taken)
     for _ in range(200):
         with pytest.raises(ValueError, match="no"):
-            throttle.run(fail, lambda: 100)
+            precedence.run(fail, lambda: 100)
     assert clock.waits[-1] == 0.02
 
 
 def test_the_workers_of_a_controller_give_way_while_many_keys_wait() -> None:
     reconciler, demand = Scripted(), Demanding(is_high=False)
     stage = Stage(reconciler)
-    stage.controller.give_way(Throttle(demand, clock=stage.clock))
+    stage.controller.give_way(Precedence(demand, clock=stage.clock))
     for at in range(20):
         stage.log.append([Proposal(EventType.ADDED, pod(f"p-{at}"), 0)], author=Author("alice"))
     stage.informers.sync()

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import Ages, ages_at
 
 NONE = "<none>"
@@ -90,18 +91,6 @@ def columns(text: str) -> list[Column]:
 def _column(text: str) -> Column:
     name, _, type_ = text.removeprefix("+").partition(":")
     return Column(name, type_ or "string", "name" if name == "Name" else "", priority=int(text.startswith("+")))
-
-
-def at(fields: Any, *path: str | int) -> Any:
-    """Return what is at a path of fields and indexes, None when something on the way is missing."""
-    for step in path:
-        if isinstance(step, int):
-            fields = fields[step] if isinstance(fields, list) and len(fields) > step else None
-        else:
-            fields = fields.get(step) if isinstance(fields, dict) else None
-        if fields is None:
-            return None
-    return fields
 
 
 CREATED_AT = printer("Created At:date", lambda fields, ages: [at(fields, "metadata", "creationTimestamp")])

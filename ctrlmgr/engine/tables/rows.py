@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import Ages
-from ctrlmgr.engine.tables.printer import Fields, Row, age, at
+from ctrlmgr.engine.tables.printer import Fields, Row, age
 
 
 def aged(*cells: Callable[[Fields], Any]) -> Row:

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ctrlmgr.api.remembered import Returning
-from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.api.unstructured import Unstructured, at
 from ctrlmgr.engine.verbs.request import Request
 from ctrlmgr.engine.verbs.stencils import Stencil
 
@@ -109,7 +109,7 @@ class Draft:
 
     def named(self, name: str, now: str) -> Unstructured:
         """Return it under a name, empty for none yet, written at `now`, RFC 3339."""
-        fields = _decode(self._body.replace(_MARK, name.encode()) if name else self._body)
+        fields = _decode(self._body.replace(_MARK, name.encode()))
         fields["metadata"]["managedFields"] = [{**self._entry, "time": now}]
         return fields
 
@@ -192,9 +192,7 @@ def _mentions(fields: Unstructured, name: str) -> int:
         return 0
     count = 1
     for path in _LABELS:
-        labels: Any = fields
-        for step in path:
-            labels = labels.get(step) if isinstance(labels, dict) else None
+        labels = at(fields, *path)
         if isinstance(labels, dict):
             count += sum(value.count(name) for value in labels.values() if isinstance(value, str))
     return count

@@ -33,7 +33,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.selectable import FromClause
 
 from ctrlmgr.api.resource import Revision
-from ctrlmgr.clock import Clock
+from ctrlmgr.clock import Clock, pause
 from ctrlmgr.errors import LogClosed, LogCorrupt, LogUnavailable, SchemaOutdated
 from ctrlmgr.eventlog.anchor import Anchor
 from ctrlmgr.eventlog.event import Event, Head
@@ -217,9 +217,7 @@ class PostgresEventLog(SQLLog):
 
     def _back_off(self, delay: float) -> float:
         """Sleep about `delay` seconds and return the next, longer delay; jitter keeps a crowd from coming at once."""
-        pause = threading.Condition()
-        with pause:
-            self._clock.wait(pause, delay * self._random.uniform(0.5, 1.0))
+        pause(self._clock, delay * self._random.uniform(0.5, 1.0))
         return min(delay * 2, _LONGEST_DELAY)
 
     def _translated(self, error: DBAPIError) -> LogUnavailable | SchemaOutdated | LogCorrupt:

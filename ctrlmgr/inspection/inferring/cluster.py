@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ctrlmgr.api.resource import NAMESPACES, NODES, Key
+from ctrlmgr.api.unstructured import at
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.inferring.goings import binding, disruption, is_going, of_taint
 from ctrlmgr.inspection.inferring.inference import Inference, inferred
-from ctrlmgr.inspection.inferring.past import Past, Step, at, newest
+from ctrlmgr.inspection.inferring.past import Past, Step, newest
 
 _TRACKING: Final = "batch.kubernetes.io/job-tracking"
 _GIFTS: Final[Mapping[tuple[str, str], str]] = {

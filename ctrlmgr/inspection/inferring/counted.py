@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.resource import PODS, Key, Resource
+from ctrlmgr.api.unstructured import at
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.inferring.inference import Inference, inferred
-from ctrlmgr.inspection.inferring.past import Past, Step, at, newest
+from ctrlmgr.inspection.inferring.past import Past, Step, newest
 
 REPLICASETS: Final = Resource("apps", "replicasets")
 

@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from ctrlmgr.api.discovery import MANAGED_BY, SERVICE_NAME
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES, Key
+from ctrlmgr.api.unstructured import at
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.inferring.inference import Inference, inferred
-from ctrlmgr.inspection.inferring.past import Past, Step, at, newest
+from ctrlmgr.inspection.inferring.past import Past, Step, newest
 
 _TRIGGERED: Final = "endpoints.kubernetes.io/last-change-trigger-time"
 _MIRROR: Final = "endpointslicemirroring-controller.k8s.io"

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key
+from ctrlmgr.api.unstructured import at
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.inferring.counted import is_active, is_ready
 from ctrlmgr.inspection.inferring.inference import Inference, inferred
 from ctrlmgr.inspection.inferring.owners import Owner, node_meant, owned_pods, owner_of
-from ctrlmgr.inspection.inferring.past import Past, Step, at, newest
+from ctrlmgr.inspection.inferring.past import Past, Step, newest
 
 _SCALED: Final = frozenset({"replicaset-controller", "replicationcontroller-controller", "statefulset-controller"})
 _REVISION_LABEL: Final = "controller-revision-hash"

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.resource import NODES, PODS, Key, Resource
+from ctrlmgr.api.unstructured import at
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.inferring.counted import REPLICASETS, is_active, is_owned, is_ready
 from ctrlmgr.inspection.inferring.inference import Inference, inferred
-from ctrlmgr.inspection.inferring.past import Past, Step, at, heard, newest
+from ctrlmgr.inspection.inferring.past import Past, Step, heard, newest
 
 DEPLOYMENTS: Final = Resource("apps", "deployments")
 _SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.api.unstructured import at
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.database import Database
 
@@ -85,15 +86,6 @@ class Past(Protocol):
 
     def stories(self, resource: Resource, namespace: str, *, until: Revision) -> Sequence[Step]:
         """Return every step of all objects of a namespace before a revision, oldest first."""
-
-
-def at(fields: Any, *path: str) -> Any:
-    """Return what stands at a path of maps; None if nothing does."""
-    for name in path:
-        if not isinstance(fields, Mapping):
-            return None
-        fields = fields.get(name)
-    return fields
 
 
 def newest(steps: Sequence[Step], is_it: Callable[[Step], bool] = lambda step: True) -> Step | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ctrlmgr.engine.tables.printer import UNSET, at, printer
+from ctrlmgr.api.unstructured import at
+from ctrlmgr.engine.tables.printer import UNSET, printer
 from ctrlmgr.engine.tables.rows import aged, length, text
 from ctrlmgr.kinds.label_selectors import selector_shown
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import Ages
-from ctrlmgr.engine.tables.printer import NONE, Fields, age, at, containers, labels_text, printer, selector_text
+from ctrlmgr.engine.tables.printer import NONE, Fields, age, containers, labels_text, printer, selector_text
 from ctrlmgr.engine.tables.rows import replicas, status_count
 
 

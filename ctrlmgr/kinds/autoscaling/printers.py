@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import UNKNOWN, Ages
-from ctrlmgr.engine.tables.printer import NONE, UNSET, Fields, age, at, printer
+from ctrlmgr.engine.tables.printer import NONE, UNSET, Fields, age, printer
 from ctrlmgr.engine.tables.rows import status_count
 
 _MOST_METRICS = 2

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import Ages, human_duration
-from ctrlmgr.engine.tables.printer import NONE, Fields, age, at, containers, printer, selector_text
+from ctrlmgr.engine.tables.printer import NONE, Fields, age, containers, printer, selector_text
 from ctrlmgr.engine.tables.rows import status_count
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import Ages, human_duration
-from ctrlmgr.engine.tables.printer import NONE, Fields, age, at, printer
+from ctrlmgr.engine.tables.printer import NONE, Fields, age, printer
 
 
 def _request(fields: Fields, ages: Ages) -> list[Any]:

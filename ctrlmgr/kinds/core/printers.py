@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ctrlmgr.api import quantity
+from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import UNKNOWN, Ages
 from ctrlmgr.engine.tables.printer import (
     NONE,
@@ -13,7 +14,6 @@ from ctrlmgr.engine.tables.printer import (
     Fields,
     Printer,
     age,
-    at,
     columns,
     containers,
     joined,

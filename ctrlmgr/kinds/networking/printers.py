@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import Ages
-from ctrlmgr.engine.tables.printer import NONE, Fields, age, at, joined, printer, selector_text
+from ctrlmgr.engine.tables.printer import NONE, Fields, age, joined, printer, selector_text
 from ctrlmgr.engine.tables.rows import aged, text
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import Ages
-from ctrlmgr.engine.tables.printer import Fields, age, at, printer
+from ctrlmgr.engine.tables.printer import Fields, age, printer
 
 
 def _binding(fields: Fields, ages: Ages) -> list[Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ctrlmgr.engine.tables.printer import UNSET, Fields, at, joined, printer
+from ctrlmgr.api.unstructured import at
+from ctrlmgr.engine.tables.printer import UNSET, Fields, joined, printer
 from ctrlmgr.engine.tables.rows import aged, text
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ctrlmgr.api import quantity
+from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import Ages
-from ctrlmgr.engine.tables.printer import UNSET, Fields, age, at, joined, printer
+from ctrlmgr.engine.tables.printer import UNSET, Fields, age, joined, printer
 from ctrlmgr.engine.tables.rows import aged, flag, length, text
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import Ages
-from ctrlmgr.engine.tables.printer import NONE, Fields, RowCondition, age, at, joined, printer
+from ctrlmgr.engine.tables.printer import NONE, Fields, RowCondition, age, joined, printer
 
 _UNREACHABLE = "NodeLost"
 

@@ -252,7 +252,7 @@ def headers(stream: int, block: bytes, flags: int) -> bytes:
 def unpadded(frame: Frame) -> bytes:
     """Return the content of a DATA or HEADERS frame; raises `ConnectionFault`."""
     payload, begins = frame.payload, 0
-    if not frame.flags & (PADDED | WITH_PRIORITY):
+    if not frame.flags & _BESIDES:
         return payload
     ends = len(payload)
     if frame.flags & PADDED:
