@@ -50,7 +50,6 @@ _IDENTITY: Final = ("namespace", "uid", "resourceVersion")
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
-_returns = Returning()
 
 
 class _Key(NamedTuple):
@@ -136,7 +135,7 @@ class Likeness:
 
     def became(self, fields: Unstructured) -> Draft | None:
         """Hear what the body has become, which nobody was warned of; return it if it is remembered."""
-        if not _returns(self._key) or not self._is_known_whole:
+        if not self._drafts.returns(self._key) or not self._is_known_whole:
             return None
         if len(fields["metadata"].get("managedFields") or ()) != 1:
             return None
@@ -153,6 +152,8 @@ class Drafts:
     def __init__(self) -> None:
         """Know none."""
         self._known: dict[_Key, Draft] = {}
+        self.returns = Returning(4 * _ENTRIES)
+        """Says which bodies come again."""
 
     def likeness(self, kind: Hashable, manager: str, namespace: str, body: bytes) -> Likeness | None:
         """Recognize a body that `manager` sends to a namespace; None for one that cannot be.

@@ -7,6 +7,7 @@ kinds (`Kind.converts_last`) stay in the served version until they are encoded f
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from typing import Any, Final
 
@@ -39,11 +40,13 @@ class Plan:
         "_to_storage",
         "_to_stored",
         "codec",
+        "drawn_from",
         "kind",
         "limit",
         "manager",
         "recurs",
         "resource",
+        "status_is_plain",
         "storage",
         "strategy",
     )
@@ -73,6 +76,14 @@ class Plan:
         has_spec = "spec" in kind.shape.fields
         self.recurs = has_spec and kind.to_storage is None and not kind.strategy.defaults_by_name
         """Whether bodies may come again that become the same but for their names."""
+        self.status_is_plain = kind.strategy.status_is_plain and kind.to_storage is None and kind.from_storage is None
+        """Whether a patch of its status is decided by the object and the patch alone; see `Strategy`."""
+        self.drawn_from: Sequence[bytes] = ()
+        """What names in its objects are drawn from, as far as any have been."""
+
+    def draws_from(self, bases: Iterable[str]) -> None:
+        """Hear that names in an object of it were drawn from these."""
+        self.drawn_from = tuple(dict.fromkeys([*self.drawn_from, *(base.encode() for base in bases)]))
 
     def decode(self, body: Body, options: WriteOptions, warnings: list[str]) -> Unstructured:
         """Decode a body in the served version; what it has too much is refused, warned of or ignored, as asked."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -27,34 +26,23 @@ from ctrlmgr.engine.late import Late
 from ctrlmgr.engine.names import generate_name, new_uid
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.engine.verbs.attempts import Decision
+from ctrlmgr.engine.verbs.cuts import Template, without
 from ctrlmgr.engine.verbs.request import Request
 from ctrlmgr.eventlog.event import EventType, Proposal
 
 _TIMES: Final = 2
 """How often an object says when it was made: as its own time, and as that of its fields."""
-_START, _END = b'"metadata":{"name":"', b'"'
-"""What is around an object's name."""
-_NAME, _UID = range(2)
-"""Places of what is an object's own; then come its time, and names that were drawn."""
 _is_label = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?").fullmatch
 
 _replace = msgspec.structs.replace
 _Again: TypeAlias = Callable[[str, str], Late]
 
 
-class _Cut(NamedTuple):
-    """An object without its own."""
-
-    text: bytes
-    """With `%b` for each hole."""
-    holes: Sequence[int]
-    """What goes into each."""
-
-
 class _Common(NamedTuple):
     """All that two objects must have in common to be made by one stencil."""
 
-    cut: _Cut
+    cut: bytes
+    """It without its name, its uid, its time, and names that were drawn."""
     requester: Requester
     metadata: ObjectMeta
     """Without name, uid and time."""
@@ -70,7 +58,7 @@ class _Common(NamedTuple):
 class Stencil:
     """What one object became, and why others would become the same."""
 
-    __slots__ = ("_again", "_common", "_fill", "_name", "_precedent")
+    __slots__ = ("_again", "_common", "_name", "_precedent", "_template")
 
     def __init__(self, common: _Common, name: str, again: Sequence[_Again], precedent: Precedent) -> None:
         """Take what is not the object's own, its name, and what decides late for others."""
@@ -78,7 +66,7 @@ class Stencil:
         self._name = name
         self._again = again
         self._precedent = precedent
-        self._fill = itemgetter(*common.cut.holes)
+        self._template = Template(common.cut)
 
     @classmethod
     def of(cls, request: Request, attributes: Attributes, decision: Decision, precedent: Precedent) -> Stencil | None:
@@ -129,7 +117,7 @@ class Stencil:
         common, now = self._common, request.now
         own = [each.encode() for each in (name, uid, now, *drawn)]
         metadata = _replace(common.metadata, name=name, uid=uid, creation_timestamp=now)
-        obj = Object(request.plan.storage, common.cut.text % self._fill(own), 0, metadata)
+        obj = Object(request.plan.storage, self._template.filled(own), 0, metadata)
         request.annotations.update(common.annotations)
         self._precedent.follow()
         return Decision(
@@ -141,14 +129,10 @@ class Stencil:
         )
 
 
-def _cut(obj: Object, now: str, drawn: Sequence[str]) -> _Cut | None:
+def _cut(obj: Object, now: str, drawn: Sequence[str]) -> bytes | None:
     """Cut an object's own out of it; None if it cannot be told from the rest."""
-    body, start = obj.body, _START + obj.name.encode() + _END
-    if start not in body or body.count(now.encode()) != _TIMES or body.count(obj.uid.encode()) != 1:
+    own = [each.encode() for each in (obj.name, obj.uid, now, *drawn)]
+    body, (_, uid, time, *_) = obj.body, own
+    if body.count(time) != _TIMES or body.count(uid) != 1:
         return None
-    before, _, after = body.partition(start)
-    marks = {each.encode(): place for place, each in enumerate((obj.uid, now, *drawn), _UID)}
-    texts = re.split(b"(" + b"|".join(map(re.escape, marks)) + b")", after)
-    holes = (_NAME, *(marks[each] for each in texts[1::2]))
-    kept = [before + _START, _END + texts[0], *texts[2::2]]
-    return _Cut(b"%b".join(each.replace(b"%", b"%%") for each in kept), holes)
+    return without(body, own)
