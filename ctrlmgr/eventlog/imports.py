@@ -18,9 +18,9 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.eventlog.acceptance import Slot
+from ctrlmgr.eventlog.appending.pending import resource_name
 from ctrlmgr.eventlog.chain import Place, Stamp, content_digest, link
 from ctrlmgr.eventlog.event import Author, Event, EventType
-from ctrlmgr.eventlog.pending import resource_name
 
 
 class Imported(NamedTuple):

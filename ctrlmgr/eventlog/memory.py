@@ -20,6 +20,7 @@ from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import ApiError, BadRequest, CtrlmgrError, Expired, LogClosed
 from ctrlmgr.eventlog.acceptance import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
+from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.chain import GENESIS, Place, link
 from ctrlmgr.eventlog.event import (
     Author,
@@ -34,7 +35,6 @@ from ctrlmgr.eventlog.event import (
     Snapshot,
 )
 from ctrlmgr.eventlog.imports import Imported, Stretch, extended, place_batch
-from ctrlmgr.eventlog.pending import PendingAppend
 from ctrlmgr.eventlog.verify import Epoch, Stored
 
 _revision = attrgetter("revision")

@@ -25,7 +25,8 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.errors import BadRequest, Expired, LogClosed, LogCorrupt, LogUnavailable, OutcomeUnknown, SchemaOutdated
 from ctrlmgr.eventlog import compaction, import_rows, purging
 from ctrlmgr.eventlog.anchor import Anchor
-from ctrlmgr.eventlog.committer import Committer, GroupWriter
+from ctrlmgr.eventlog.appending.committer import Committer, GroupWriter
+from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.event import (
     Author,
     Cause,
@@ -39,7 +40,6 @@ from ctrlmgr.eventlog.event import (
     Snapshot,
 )
 from ctrlmgr.eventlog.imports import Imported, Stretch
-from ctrlmgr.eventlog.pending import PendingAppend
 from ctrlmgr.eventlog.read_rows import as_event, as_object, given, narrowed, read_floor, read_head
 from ctrlmgr.eventlog.schema import new_uuid
 from ctrlmgr.eventlog.tables import event, log_epoch, object_, reconcile_trigger

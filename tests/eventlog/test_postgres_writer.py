@@ -22,7 +22,7 @@ from ctrlmgr.errors import (
     SchemaOutdated,
 )
 from ctrlmgr.eventlog import Author, Cause, Fence, Outcome, open_log, verify
-from ctrlmgr.eventlog.pending import PendingAppend
+from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.postgres.arrays import BigintArray, BooleanArray, ByteaArray, IntegerArray, TextArray, register
 from ctrlmgr.eventlog.postgres.log import PostgresEventLog
 from ctrlmgr.eventlog.postgres.url import parse_url

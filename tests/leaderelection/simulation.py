@@ -15,8 +15,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import LEASES, Key
 from ctrlmgr.errors import Fenced
 from ctrlmgr.eventlog import Author, Cause, Event, EventType, Fence, Proposal
+from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.memory import MemoryEventLog
-from ctrlmgr.eventlog.pending import PendingAppend
 from ctrlmgr.leaderelection import Elector, LeaseLock, Timing
 from ctrlmgr.leaderelection.record import held
 from ctrlmgr.testing import FakeClock

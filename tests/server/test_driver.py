@@ -16,9 +16,9 @@ from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.operations import REFRESH, Append, Await, Command, Operation, Read
 from ctrlmgr.errors import AlreadyExists, Fenced, LogUnavailable, RequestTimeout
 from ctrlmgr.eventlog import Author, Fence, Head, Proposal
+from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.event import Event, EventType, Snapshot
 from ctrlmgr.eventlog.memory import MemoryEventLog
-from ctrlmgr.eventlog.pending import PendingAppend
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.server import driver as driving
 from ctrlmgr.server.bounded import BoundedWork

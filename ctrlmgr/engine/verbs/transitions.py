@@ -62,7 +62,7 @@ class _Key(NamedTuple):
     patch: bytes
     """With a mark for what is the object's own."""
     before: bytes = b""
-    """The object, with marks as well; empty: whichever it is."""
+    """The object, with marks as well, once it has been looked at."""
 
 
 class _Transition:
@@ -94,20 +94,46 @@ class _Transition:
         return self._template.filled(own)
 
 
+class _Second:
+    """What is known of one second. Any thread may ask: an entry of a dictionary changes at once."""
+
+    __slots__ = ("_transitions", "now")
+
+    def __init__(self, now: str) -> None:
+        """Know nothing yet of a second (RFC 3339)."""
+        self.now = now
+        self._transitions: dict[_Key, _Transition | None] = {}
+
+    def has_seen(self, key: _Key) -> bool:
+        """Say whether such a write came before, and remember that it has."""
+        if key in self._transitions:
+            return True
+        if len(self._transitions) < _ENTRIES:
+            self._transitions[key] = None
+        return False
+
+    def transition(self, key: _Key) -> _Transition | None:
+        """Return what such a write made of an object."""
+        return self._transitions.get(key)
+
+    def keep(self, key: _Key, transition: _Transition) -> None:
+        """Know what a write made of an object that has been seen before."""
+        self._transitions[key] = transition
+
+
 class Recurrence:
-    """One more patch like one before: it is asked what the object becomes, or is told."""
+    """A patch that may be like one before: it is asked what the object becomes, or is told."""
 
-    __slots__ = ("_addresses", "_key", "_known", "_own", "_precedent", "_request")
+    __slots__ = ("_addresses", "_key", "_own", "_precedent", "_request", "_second", "_was_seen")
 
-    def __init__(
-        self, request: Request, key: _Key, addresses: Sequence[bytes], known: dict[_Key, _Transition | None]
-    ) -> None:
+    def __init__(self, request: Request, key: _Key, addresses: Sequence[bytes], second: _Second) -> None:
         """Take the patch without the object's own, the addresses that were in it, and what is known."""
         self._request = request
         self._key = key
         self._addresses = addresses
-        self._known = known
+        self._second = second
         self._own: Sequence[bytes] = ()
+        self._was_seen = False  # such an object as well: only then it is of use to know what it becomes
         self._precedent: Precedent | None = None
 
     def known(self, current: Object) -> Decision | None:
@@ -119,8 +145,9 @@ class Recurrence:
         if before is None:
             return None
         self._own = own
-        self._key = self._key._replace(before=before)
-        transition = self._known.get(self._key)
+        self._key = key = self._key._replace(before=before)
+        self._was_seen = self._second.has_seen(key)
+        transition = self._second.transition(key)
         after = None if transition is None else transition.of(self._request, own)
         if after is None:
             return None
@@ -129,32 +156,33 @@ class Recurrence:
 
     def admit(self, attributes: Attributes) -> None:
         """Hear what admission is about to see."""
-        self._precedent = self._request.admission.precedent(attributes)
+        if self._was_seen:
+            self._precedent = self._request.admission.precedent(attributes)
 
     def learn(self, current: Object, decision: Decision) -> None:
         """Hear what was decided the whole way."""
-        if self._precedent is None or not self._key.before or not _is_plain_change(decision, current):
+        if self._precedent is None or not _is_plain_change(decision, current):
             return
         obj = decision.proposals[0].object
         after = without(obj.body, self._own)
         if after is None or _sorts(obj, self._addresses):
             return
-        transition, met = _Transition(self._request, obj.name, after, self._precedent), self._known.get(self._key)
+        transition = _Transition(self._request, obj.name, after, self._precedent)
+        met = self._second.transition(self._key)
         if met is not None:
             transition.confirm(met)
-        if met is not None or len(self._known) < _ENTRIES:
-            self._known[self._key] = transition
+        self._second.keep(self._key, transition)
 
 
 class Transitions:
-    """The transitions of one engine. Any thread may ask: an entry of a dictionary changes at once."""
+    """The transitions of one engine."""
 
     def __init__(self) -> None:
         """Know none."""
-        self._second: tuple[str, dict[_Key, _Transition | None]] = ("", {})
+        self._second = _Second("")
 
     def recurrence(self, request: Request, current: Object, body: Body) -> Recurrence | None:
-        """Recognize a patch that came before in this second; None for others, and for those that must be looked at."""
+        """Take a patch for one that may come again; None for those that must be looked at."""
         plan, data, options = request.plan, body.data, request.options
         if request.target.subresource != "status" or not plan.status_is_plain or options.dry_run:
             return None
@@ -166,20 +194,11 @@ class Transitions:
         patch = data.replace(current.uid.encode(), MARKS[1])
         for mark, address in zip(MARKS[2:], addresses, strict=False):
             patch = patch.replace(b'"%b"' % address, mark)
-        known = self._of(request.now)
+        second = self._second
+        if second.now != request.now:
+            second = self._second = _Second(request.now)
         key = _Key(plan, request.manager, body.media_type, options.field_validation, patch)
-        if key in known:
-            return Recurrence(request, key, addresses, known)
-        if len(known) < _ENTRIES:
-            known[key] = None
-        return None
-
-    def _of(self, now: str) -> dict[_Key, _Transition | None]:
-        second, known = self._second
-        if second != now:
-            known = {}
-            self._second = (now, known)
-        return known
+        return Recurrence(request, key, addresses, second)
 
 
 def _is_plain_change(decision: Decision, current: Object) -> bool:

@@ -23,10 +23,10 @@ from psycopg.errors import DataError, ProgramLimitExceeded, ReadOnlySqlTransacti
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.errors import BadRequest, CtrlmgrError, LogCorrupt, LogUnavailable, OutcomeUnknown
 from ctrlmgr.eventlog.acceptance import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
+from ctrlmgr.eventlog.appending.committer import Answer, Finished
+from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.chain import Place, link
-from ctrlmgr.eventlog.committer import Answer, Finished
 from ctrlmgr.eventlog.event import Cause
-from ctrlmgr.eventlog.pending import PendingAppend
 from ctrlmgr.eventlog.postgres.arrays import BigintArray, BooleanArray, ByteaArray, IntegerArray, TextArray
 from ctrlmgr.eventlog.postgres.connection import COMPACTED, BoundedConnection, append_failure, is_open
 

@@ -18,8 +18,8 @@ from sqlalchemy import Connection
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogUnavailable, SchemaOutdated
-from ctrlmgr.eventlog.committer import Answer, Finished
-from ctrlmgr.eventlog.pending import PendingAppend
+from ctrlmgr.eventlog.appending.committer import Answer, Finished
+from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.schema import require_latest
 from ctrlmgr.eventlog.sqlite.log import SQLiteEventLog, open_read_only, own_connection
 from ctrlmgr.eventlog.sqllog import SQLLog

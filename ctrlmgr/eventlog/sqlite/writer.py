@@ -18,10 +18,10 @@ from typing import Any
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.errors import ApiError, LogCorrupt, LogUnavailable, OutcomeUnknown
 from ctrlmgr.eventlog.acceptance import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
+from ctrlmgr.eventlog.appending.committer import Answer, Finished
+from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.chain import Place, link
-from ctrlmgr.eventlog.committer import Answer, Finished
 from ctrlmgr.eventlog.event import Cause, Event, EventType, Proposal
-from ctrlmgr.eventlog.pending import PendingAppend
 from ctrlmgr.eventlog.sqlite.file_lock import FileLock
 
 CHECKPOINT = 40 * 1024 * 1024

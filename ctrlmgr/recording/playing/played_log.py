@@ -23,11 +23,11 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import BadRequest, CtrlmgrError, Expired, LogClosed
+from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.chain import GENESIS
 from ctrlmgr.eventlog.event import Author, Cause, Event, Fence, Head, Outcome, Proposal, Reconcile, Snapshot
 from ctrlmgr.eventlog.imports import Imported, Stretch
 from ctrlmgr.eventlog.memory import state_at
-from ctrlmgr.eventlog.pending import PendingAppend
 from ctrlmgr.recording.playing.pretending import Writes
 from ctrlmgr.recording.playing.tape import Tape
 

@@ -22,8 +22,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import INTERNAL_GROUP, Key, Resource, Revision
 from ctrlmgr.errors import MethodNotAllowed, StatusDetails
 from ctrlmgr.eventlog.acceptance import EMPTY, Slot, refusal
+from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.event import Event, EventType, Proposal
-from ctrlmgr.eventlog.pending import PendingAppend
 
 KEPT = 10_000
 """How many writes are remembered."""
