@@ -54,10 +54,11 @@ class Plugin:
         return True
 
     def rests_on(self, attributes: Attributes) -> Collection[Resource] | None:
-        """Return the resources by which the plugin decides on this creation, besides its object and who asks for it.
+        """Return the resources by which the plugin decides on this write, besides its object and who asks for it.
 
-        As long as none of their objects changes, it decides the same on objects that are the same but for their names,
-        and draws names by `Attributes.draw_name` alone. None: each creation is to be decided for itself.
+        It is asked of creations, and of patches of a status. As long as none of their objects changes, it decides the
+        same on objects that are the same but for their names and uids, and the addresses that a patch gives them, and
+        draws names by `Attributes.draw_name` alone. None: each write is to be decided for itself.
         """
         return None
 

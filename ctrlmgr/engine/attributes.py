@@ -174,11 +174,11 @@ class Admission(Protocol):
         """Whether deciding on this write takes its object; `attributes` may be without one."""
 
     def precedent(self, attributes: Attributes) -> Precedent | None:
-        """Return what other creations may rely on if this one is let in, before `admit` is called.
+        """Return what other writes may rely on if this one is let in, before `admit` is called.
 
-        Those are the same requester's, for no dry run, of objects that are the same but for their names. They are
-        changed in the same way, but for names that are drawn (`Attributes.draw_name`). None: each has to be decided for
-        itself.
+        Those are the same requester's, for no dry run, of objects that are the same but for what is their own: their
+        names, say. They are changed in the same way, but for names that are drawn (`Attributes.draw_name`). None: each
+        has to be decided for itself.
         """
 
     def admit(self, attributes: Attributes) -> Operation[None]:
