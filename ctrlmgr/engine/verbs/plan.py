@@ -24,6 +24,8 @@ from ctrlmgr.engine.verbs.patching import told
 from ctrlmgr.errors import Invalid
 from ctrlmgr.schema.codec import OtherVersion, Part
 
+_BASES: Final = 4
+"""How many bases of drawn names are remembered; each is looked for in objects."""
 LARGE: Final = 64 * 1024
 """Bytes beyond which decoding, patching and validating are not done where others wait for it."""
 
@@ -83,7 +85,7 @@ class Plan:
 
     def draws_from(self, bases: Iterable[str]) -> None:
         """Hear that names in an object of it were drawn from these."""
-        self.drawn_from = tuple(dict.fromkeys([*self.drawn_from, *(base.encode() for base in bases)]))
+        self.drawn_from = tuple(dict.fromkeys([*self.drawn_from, *(base.encode() for base in bases)]))[:_BASES]
 
     def decode(self, body: Body, options: WriteOptions, warnings: list[str]) -> Unstructured:
         """Decode a body in the served version; what it has too much is refused, warned of or ignored, as asked."""

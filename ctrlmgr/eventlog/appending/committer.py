@@ -114,7 +114,8 @@ class Committer:
         """Commit an append right here if no thread is at work, else queue it; raises as `submit` does.
 
         A lone caller is spared two switches between threads. In a crowd, which the last groups tell, the first one
-        back would only keep the others waiting for a group of its own.
+        back would only keep the others waiting for a group of its own. What a reconcile writes may wait for company
+        first.
         """
         with self._lock:
             pending.is_patient = pending.cause is not None and self._company.may_come(self._clock.monotonic())

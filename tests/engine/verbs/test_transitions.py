@@ -19,6 +19,7 @@ from ctrlmgr.engine.late import Late
 from ctrlmgr.engine.operations import Answer, Target
 from ctrlmgr.engine.options import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Body, Requester
 from ctrlmgr.engine.verbs.attempts import Decision
+from ctrlmgr.engine.verbs.plan import Plan
 from ctrlmgr.engine.verbs.transitions import Recurrence, Transitions
 from ctrlmgr.errors import ApiError, Conflict, Invalid
 from ctrlmgr.metrics import REGISTRY
@@ -482,6 +483,15 @@ def test_what_admission_makes_of_it_is_made_of_each(change: Callable[[Attributes
         answer = patched(stage, number, running(number))
         assert answer.changed_by == (("plugin Changing",) if change is say_so else ())
     assert used == []
+
+
+def test_not_every_base_of_drawn_names_is_looked_for() -> None:
+    pods = builtin_kinds().find("", "v1", "pods")
+    assert pods is not None
+    plan = Plan(pods, builtin_kinds())
+    plan.draws_from(f"base-{number}-" for number in range(100))
+    plan.draws_from(["other-"])
+    assert plan.drawn_from == (b"base-0-", b"base-1-", b"base-2-", b"base-3-")
 
 
 def test_one_object_shows_nothing_of_others() -> None:
