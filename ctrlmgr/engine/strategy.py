@@ -171,10 +171,22 @@ class Strategy:
     def is_settled(self, ctx: Context, obj: Unstructured) -> bool:
         """Whether a new object is what its body, its defaults and admission make of it, without a warning.
 
-        It has no companions then, holds nothing that depends on its name or was drawn, and says when it was made in its
-        metadata alone. So others that are the same but for their names are not asked about.
+        It has no companions then but those of what it was `granted`, holds nothing else that depends on its name or was
+        drawn, and says when it was made in its metadata alone. So others that are the same but for their names are not
+        asked about.
         """
         return False
+
+    def granted(self, obj: Unstructured) -> Sequence[str]:
+        """Return what a settled new object was given that no other has: an address, say."""
+        return ()
+
+    def grant(self, ctx: Context, key: Key, like: Sequence[str]) -> Sequence[str]:
+        """Give another object what is like that, in the same order of random draws; raises an `ApiError`.
+
+        It is the texts that the object will have in their places, and companions in `ctx`.
+        """
+        return ()
 
     def begin_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
         """Allocate and release; raises an `ApiError` when that cannot be done."""

@@ -77,8 +77,10 @@ def create(
     plan.strategy.conceal(fields)
     decision = yield from _add(request, ctx, attributes)
     if pupil is not None:
-        is_settled = precedent is not None and plan.strategy.is_settled(ctx, fields)
-        pupil.learn(Stencil.of(request, attributes, decision, precedent) if precedent and is_settled else None)
+        stencil = None
+        if precedent is not None and plan.strategy.is_settled(ctx, fields):
+            stencil = Stencil.of(request, attributes, decision, precedent, pupil.names)
+        pupil.learn(stencil)
     return decision
 
 
@@ -90,7 +92,11 @@ def create_alike(request: Request, stencil: Stencil, name: str) -> Decision:
     there = request.state.get(request.plan.storage, Key(request.target.namespace, name))
     if there is not None:
         raise already_exists(request.plan.resource, name, terminating=there.is_terminating)
-    return stencil.made(request, name, uid, drawn)
+    if not stencil.granted:
+        return stencil.made(request, name, uid, drawn)
+    ctx = request.context()
+    granted = request.plan.strategy.grant(ctx, Key(request.target.namespace, name), stencil.granted)
+    return stencil.made(request, name, uid, [*drawn, *granted], ctx.companions)
 
 
 def _complete(request: Request, fields: Unstructured, *, managed: bool) -> Unstructured:

@@ -1,7 +1,8 @@
 """Objects without their own: what is an object's alone is cut out of its bytes, and another's put in its place.
 
 Guarantees:
-- An object's name is cut out where it is its name, and nowhere else; all else that is its own, wherever it stands.
+- An object's name is cut out where it is its name, and nowhere else unless that is asked for; all else that is its own,
+  wherever it stands.
 - What is left, filled with what was cut out, is the object to the last byte.
 """
 
@@ -20,14 +21,17 @@ _START, _END = b'"metadata":{"name":"', b'"'
 _split_at_marks = re.compile(b"([" + b"".join(MARKS) + b"])").split
 
 
-def without(body: bytes, own: Sequence[bytes]) -> bytes | None:
+def without(body: bytes, own: Sequence[bytes], *, everywhere: bool = False) -> bytes | None:
     """Return a body with a mark for each text of its `own`, of which the first is its name; None if that cannot be.
 
-    It may not have been in it twice, as when one of the texts is part of another: who calls sees to that.
+    No text may be part of another, and where the name is cut out `everywhere`, it must stand where it means the object
+    alone: who calls sees to that.
     """
     before, found, after = body.partition(_START + own[0] + _END)
     if not found or len(own) > len(MARKS):
         return None
+    if everywhere:
+        before, after = (part.replace(own[0], MARKS[0]) for part in (before, after))
     for mark, text in zip(MARKS[1:], own[1:], strict=False):
         after = after.replace(text, mark)
     return b"".join((before, _START, MARKS[0], _END, after))

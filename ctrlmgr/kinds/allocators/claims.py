@@ -67,7 +67,12 @@ NOTHING = Holdings(frozenset(), frozenset())
 def service_parent(service: Unstructured) -> ParentReference:
     """Return the reference to a Service."""
     metadata = service["metadata"]
-    return ParentReference("", "services", metadata.get("namespace") or "", metadata.get("name") or "")
+    return parent_of(Key(metadata.get("namespace") or "", metadata.get("name") or ""))
+
+
+def parent_of(key: Key) -> ParentReference:
+    """Return the reference to the Service of a key."""
+    return ParentReference("", "services", key.namespace, key.name)
 
 
 def is_claimed(view: View, resource: Resource, name: str) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Sequence
+from random import Random
 from typing import Any, ClassVar
 
 import pytest
@@ -16,9 +18,12 @@ from ctrlmgr.engine import options
 from ctrlmgr.engine.attributes import Admission, Attributes, Verb
 from ctrlmgr.engine.operations import Target
 from ctrlmgr.engine.options import Body, Requester
+from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.verbs.drafts import Draft
 from ctrlmgr.engine.verbs.request import Request
 from ctrlmgr.engine.verbs.stencils import Stencil
+from ctrlmgr.kinds.allocators.allocation import Allocation
+from ctrlmgr.kinds.core.service.strategy import ServiceStrategy
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.settings import AdmissionSettings
 from ctrlmgr.testing.clock import FakeClock
@@ -26,6 +31,7 @@ from tests.engine.stage import REQUESTER, Response, Stage, builtin_kinds
 
 Fields = dict[str, Any]
 PLACE = "/api/v1/namespaces/shop/pods"
+SERVICES = "/api/v1/namespaces/shop/services"
 SPEC: Fields = {"containers": [{"name": "c", "image": "i:1", "resources": {"requests": {"cpu": "100m"}}}]}
 QUOTA: Fields = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "6", "requests.cpu": "1"}}}
 USED = {"status": {"hard": QUOTA["spec"]["hard"], "used": {"pods": "0", "requests.cpu": "0"}}}
@@ -51,17 +57,23 @@ def fresh(*own: Plugin) -> Stage:
 
 
 def create(stage: Stage, body: Fields, by: Requester = REQUESTER, **query: str) -> Any:
-    pods = builtin_kinds().find("", "v1", "pods")
-    assert pods is not None
+    kind = builtin_kinds().find("", "v1", body["kind"].lower() + "s")
+    assert kind is not None
     data = Body("application/json", json.dumps(body).encode())
     parsed = options.parse_create({key: [value] for key, value in query.items()})
-    made = stage.driver.run(stage.engine.create(Target(pods, "shop", ""), data, parsed, by))
+    made = stage.driver.run(stage.engine.create(Target(kind, "shop", ""), data, parsed, by))
     stage.clock.step(1)
     return made
 
 
+def service(name: str, labels: Fields | None = None, **spec: Any) -> Fields:
+    labels = {"app": "web"} if labels is None else labels
+    spec = {"selector": labels, "ports": [{"port": 80}], **spec}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "labels": labels}, "spec": spec}
+
+
 def sent(stage: Stage, body: Fields) -> Response:
-    answer = stage.send("POST", PLACE, body)
+    answer = stage.send("POST", PLACE if body["kind"] == "Pod" else SERVICES, body)
     stage.clock.step(1)
     return answer
 
@@ -72,9 +84,9 @@ def used(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     made = Stencil.made
 
-    def made_(stencil: Stencil, request: Request, name: str, uid: str, drawn: Sequence[str]) -> Any:
+    def made_(stencil: Stencil, request: Request, name: str, *rest: Any) -> Any:
         names.append(name)
-        return made(stencil, request, name, uid, drawn)
+        return made(stencil, request, name, *rest)
 
     monkeypatch.setattr(Stencil, "made", made_)
     return names
@@ -103,6 +115,15 @@ BODIES = {
     ),
     "that are named by dots": lambda number: pod(f"web.{number}"),
     "that wait at a gate": lambda number: pod(f"web-{number}", {**SPEC, "schedulingGates": [{"name": "a/b"}]}),
+    "with their names in labels": lambda number: pod(f"web-{number}", labels={"pod": f"the-web-{number}"}),
+    "services": lambda number: service(f"web-{number}"),
+    "services with their names in labels": lambda number: service(f"web-{number}", {"app": f"no-web-{number}"}),
+    "services named by letters": lambda number: service("abcdefgh"[number], {"app": "abcdefgh"[number]}),
+    "headless services": lambda number: service(f"web-{number}", clusterIP="None"),
+    "services on nodes": lambda number: service(f"web-{number}", type="NodePort"),
+    "balanced services": lambda number: service(f"web-{number}", type="LoadBalancer"),
+    "services elsewhere": lambda number: service(f"web-{number}", type="ExternalName", externalName="a.example.com"),
+    "services of a policy": lambda number: service(f"web-{number}", ipFamilyPolicy="PreferDualStack"),
     "with owners": lambda number: pod(
         f"web-{number}", ownerReferences=[{"apiVersion": "v1", "kind": "Node", "name": "web", "uid": "u"}]
     ),
@@ -119,9 +140,26 @@ def test_they_are_what_the_whole_way_makes_to_the_last_byte(body: Any, monkeypat
         assert one == other
         assert one.object.metadata == other.object.metadata
         assert one.object.wire() == other.object.wire()
+    claims = [stage.send("GET", "/apis/networking.k8s.io/v1/ipaddresses").body for stage in (quick, whole)]
+    assert claims[0] == claims[1]
 
 
-@pytest.mark.parametrize("what", ["named", "to be named", "with percent signs", "with three containers", "with owners"])
+QUICK = (
+    "named",
+    "to be named",
+    "with percent signs",
+    "with three containers",
+    "with owners",
+    "with their names in labels",
+    "services",
+    "services with their names in labels",
+    "headless services",
+    "services elsewhere",
+    "services of a policy",
+)
+
+
+@pytest.mark.parametrize("what", QUICK)
 def test_they_are_known_from_the_fourth_on(what: str, used: list[str]) -> None:
     stage = fresh()
     names = [sent(stage, BODIES[what](number)).body["metadata"]["name"] for number in range(6)]
@@ -134,6 +172,61 @@ def test_what_says_more_of_itself_is_made_the_whole_way(what: str, used: list[st
     for number in range(6):
         assert sent(stage, BODIES[what](number)).code == 201
     assert used == []
+
+
+@pytest.fixture
+def served(used: list[str]) -> Stage:
+    """Return a stage that knows how Services come out whose names are in their labels."""
+    stage = fresh()
+    for number in range(4):
+        assert sent(stage, service(f"web-{number}", {"app": f"web-{number}"})).code == 201
+    assert used == ["web-3"]
+    used.clear()
+    return stage
+
+
+def test_a_name_that_is_too_long_for_a_label_is_refused(used: list[str]) -> None:
+    stage, name = fresh(), "w" * 63
+    for number in range(4):
+        assert sent(stage, service(f"web-{number}", {"app": f"no-web-{number}"})).code == 201
+    answer = sent(stage, service(name, {"app": f"no-{name}"}))
+    assert (answer.code, "must be no more than 63" in answer.message) == (422, True)
+    assert used == ["web-3"]
+
+
+ASKED: dict[str, Fields] = {
+    "an address": {"clusterIP": "10.96.7.7"},
+    "a port": {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30080}]},
+}
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED.keys())
+def test_what_is_asked_for_is_not_exchanged(asked: Fields, used: list[str]) -> None:
+    stage = fresh()
+    for number in range(4):
+        assert sent(stage, service(f"web-{number}", **asked)).code == 201
+        assert stage.send("DELETE", f"{SERVICES}/web-{number}").code == 200
+    assert sent(stage, service("web-5", **asked)).code == 201
+    answer = sent(stage, service("web-6", **asked))
+    assert (answer.code, "is already allocated" in answer.message) == (422, True)
+    assert used == []
+
+
+def test_a_service_of_two_addresses_is_not_settled() -> None:
+    kind = builtin_kinds().find("", "v1", "services")
+    assert kind is not None
+    context = Context(kind, fresh().cacher, SAID, Random(1))
+    service = {"spec": {"clusterIPs": ["10.96.0.7", "fd00::7"]}}
+    assert not ServiceStrategy().is_settled(context, service)
+
+
+def test_addresses_that_have_run_out_are_not_granted(served: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Allocation, "next_address", lambda *_: None)
+    answer = sent(served, service("web-9", {"app": "web-9"}))
+    assert (answer.code, answer.message) == (
+        500,
+        "Internal error occurred: failed to allocate a serviceIP: range is full",
+    )
 
 
 def test_a_taken_name_is_refused(known: Stage) -> None:
@@ -168,6 +261,7 @@ def test_every_write_is_counted_as_let_in(known: Stage) -> None:
         labels = {"name": "Priority", "type": "admit", "operation": "CREATE", "rejected": "false"}
         return REGISTRY.get_sample_value("apiserver_admission_controller_admission_duration_seconds_count", labels) or 0
 
+    gc.collect()  # chains of other tests, which are counted while they are there
     before = counted()
     sent(known, pod("web-9"))
     assert counted() == before + 1
