@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable, Collection
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.admission.registry import new_chain
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.authorization.authorizer import AlwaysAllow
 from ctrlmgr.engine import options
-from ctrlmgr.engine.attributes import Attributes, Verb
-from ctrlmgr.engine.late import Late
+from ctrlmgr.engine.attributes import Attributes
 from ctrlmgr.engine.operations import Answer, Target
 from ctrlmgr.engine.options import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Body, Requester
 from ctrlmgr.engine.verbs.attempts import Decision
@@ -27,6 +25,7 @@ from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.settings import AdmissionSettings
 from ctrlmgr.testing.clock import FakeClock
 from tests.engine.stage import REQUESTER, Stage, builtin_kinds
+from tests.engine.verbs.plugins import Changing, Judging, Telling, decide_late, label_it, name_it, say_so
 
 Fields = dict[str, Any]
 PLACE = "/api/v1/namespaces/shop/pods"
@@ -387,21 +386,6 @@ def test_a_webhook_that_comes_is_asked(known: Stage, used: list[str]) -> None:
     assert used == []
 
 
-class Judging(Plugin):
-    """Counts the pods whose status it sees."""
-
-    name: ClassVar[str] = "Judging"
-
-    def __init__(self) -> None:
-        self.seen: list[str] = []
-
-    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        return resource == PODS and operation is Verb.UPDATE
-
-    def validate(self, attributes: Attributes) -> None:
-        self.seen.append(attributes.called())
-
-
 def test_a_plugin_of_ones_own_sees_every_change(used: list[str]) -> None:
     judging = Judging()
     stage = fresh(judging)
@@ -409,23 +393,6 @@ def test_a_plugin_of_ones_own_sees_every_change(used: list[str]) -> None:
         patched(stage, number, running(number))
     assert judging.seen == [f"web-{number}" for number in range(6)]
     assert used == []
-
-
-class Telling(Judging):
-    """Tells the audit log of every change, and says that it goes by nothing but that."""
-
-    name: ClassVar[str] = "Telling"
-
-    def __init__(self, told: str) -> None:
-        super().__init__()
-        self._told = told
-
-    def rests_on(self, attributes: Attributes) -> Collection[Resource]:
-        return ()
-
-    def validate(self, attributes: Attributes) -> None:
-        super().validate(attributes)
-        attributes.annotations["told"] = self._told.format(name=attributes.called())
 
 
 def test_admissions_audit_annotations_come_again(used: list[str]) -> None:
@@ -442,40 +409,6 @@ def test_annotations_of_each_are_told_of_each(used: list[str]) -> None:
     told = [patched(stage, number, running(number)).annotations for number in range(6)]
     assert told == [{"told": f"web-{number}"} for number in range(6)]
     assert used == []
-
-
-class Changing(Judging):
-    """Changes what it sees, though it says that it goes by nothing of it."""
-
-    name: ClassVar[str] = "Changing"
-
-    def __init__(self, change: Callable[[Attributes], None]) -> None:
-        super().__init__()
-        self._change = change
-
-    def rests_on(self, attributes: Attributes) -> Collection[Resource]:
-        return ()
-
-    def admit(self, attributes: Attributes) -> None:
-        self._change(attributes)
-
-
-def name_it(attributes: Attributes) -> None:
-    if attributes.fields["status"]["phase"] == "Running":
-        attributes.fields["status"]["message"] = attributes.called()
-
-
-def say_so(attributes: Attributes) -> None:
-    attributes.fields["status"]["message"] = "changed"
-    attributes.changed("Changing")
-
-
-def label_it(attributes: Attributes) -> None:
-    attributes.fields["metadata"]["labels"] = {"new": "label"}
-
-
-def decide_late(attributes: Attributes) -> None:
-    attributes.late.append(Late("here", lambda view: ()))
 
 
 @pytest.mark.parametrize("change", [name_it, say_so, label_it, decide_late])
