@@ -12,15 +12,16 @@ from ctrlmgr.engine.late import Late
 
 
 class Judging(Plugin):
-    """Counts the pods whose status it sees."""
+    """Counts the pods that are created or changed."""
 
     name: ClassVar[str] = "Judging"
 
-    def __init__(self) -> None:
+    def __init__(self, operation: Verb = Verb.UPDATE) -> None:
         self.seen: list[str] = []
+        self._operation = operation
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        return resource == PODS and operation is Verb.UPDATE
+        return resource == PODS and operation is self._operation
 
     def validate(self, attributes: Attributes) -> None:
         self.seen.append(attributes.called())

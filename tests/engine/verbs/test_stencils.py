@@ -28,6 +28,7 @@ from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.settings import AdmissionSettings
 from ctrlmgr.testing.clock import FakeClock
 from tests.engine.stage import REQUESTER, Response, Stage, builtin_kinds
+from tests.engine.verbs.plugins import Judging
 
 Fields = dict[str, Any]
 PLACE = "/api/v1/namespaces/shop/pods"
@@ -376,21 +377,6 @@ def test_a_namespace_that_goes_takes_no_more(known: Stage) -> None:
     assert (answer.code, "because it is being terminated" in answer.message) == (403, True)
 
 
-class Judging(Plugin):
-    """Counts the pods that it sees."""
-
-    name: ClassVar[str] = "Judging"
-
-    def __init__(self) -> None:
-        self.seen: list[str] = []
-
-    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        return resource == PODS and operation is Verb.CREATE
-
-    def validate(self, attributes: Attributes) -> None:
-        self.seen.append(attributes.called())
-
-
 class Calling(Plugin):
     """Labels pods with their names, though it says that it goes by nothing of theirs."""
 
@@ -415,7 +401,7 @@ def test_what_is_found_to_depend_on_the_name_is_not_copied(names: Sequence[str])
 
 
 def test_a_plugin_of_ones_own_sees_every_object(used: list[str]) -> None:
-    judging = Judging()
+    judging = Judging(Verb.CREATE)
     stage = fresh(judging)
     for number in range(6):
         assert sent(stage, pod(f"web-{number}")).code == 201

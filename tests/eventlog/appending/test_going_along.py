@@ -91,42 +91,37 @@ def test_what_no_reconcile_writes_does_not_wait(busy: Committer, writer: Scripte
     assert background(commit).result(10) == writer.threads[0]
 
 
-def patient_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(company, "_LEAST", 0.2)
-    monkeypatch.setattr(company, "_LONGEST", 0.2)
-
-
-def test_who_is_written_already_when_its_time_is_over_is_left_alone(
-    writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    patient_for_a_moment(monkeypatch)
+@pytest.fixture
+def brief(writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch) -> Iterator[Committer]:
+    """Return such a line, on which they wait for a second."""
+    monkeypatch.setattr(company, "_LEAST", 1.0)
+    monkeypatch.setattr(company, "_LONGEST", 1.0)
     line = Committer(writer, clock=SystemClock(), head=10, patience=5.0)
     have_requests_come(line, writer)
+    yield line
+    line.close()
+
+
+def test_who_is_written_already_when_its_time_is_over_is_left_alone(brief: Committer, writer: ScriptedWriter) -> None:
     gate = Gate(writer)
-    (thread,) = reconcile(line, "a")
-    line.submit(pending("r"))
+    (thread,) = reconcile(brief, "a")
+    brief.submit(pending("r"))
     assert gate.entered.wait(10)
     thread.result(10)
     gate.opened.set()
-    line.close()
+    brief.close()
     assert writer.groups == [["a", "r"]]
 
 
-def test_whose_time_is_over_while_others_are_written_is_next(
-    writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    patient_for_a_moment(monkeypatch)
-    line = Committer(writer, clock=SystemClock(), head=10, patience=5.0)
-    have_requests_come(line, writer)
+def test_whose_time_is_over_while_others_are_written_is_next(brief: Committer, writer: ScriptedWriter) -> None:
     gate = Gate(writer)
-    line.submit(pending("r"))
+    brief.submit(pending("r"))
     assert gate.entered.wait(10)
-    (thread,) = reconcile(line, "a")
+    (thread,) = reconcile(brief, "a")
     thread.result(10)
     gate.opened.set()
-    line.flush()
+    brief.flush()
     assert writer.groups == [["r"], ["a"]]
-    line.close()
 
 
 def test_requests_are_told_before_reconciles(busy: Committer) -> None:
@@ -168,14 +163,13 @@ def test_where_no_requests_come_a_reconcile_commits_on_its_own_thread(line: Comm
 
 
 def test_for_whom_nobody_comes_goes_alone_and_the_next_ones_at_once(
-    line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
+    brief: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    have_requests_come(line, writer)
-    line.commit(Reconciled("a"))  # waits for milliseconds
+    brief.commit(Reconciled("a"))  # waits for a second
     monkeypatch.setattr(company, "_LEAST", 1000.0)
     monkeypatch.setattr(company, "_LONGEST", 1000.0)
     for name in "bcd":
-        line.commit(Reconciled(name))  # would wait for long
+        brief.commit(Reconciled(name))  # would wait for long
     assert writer.groups == [["a"], ["b"], ["c"], ["d"]]
     assert set(writer.threads) == {threading.get_ident()}
 
