@@ -92,14 +92,15 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 @pytest.fixture
 def workplace(tmp_path: Path) -> tuple[Path, dict[str, str]]:
-    """Return an empty directory with the recordings, and an environment in which `ctrlmgr` is a command."""
+    """Return an empty directory with the recordings, and an environment in which `ctrlmgr` and `python` are ours."""
     programs, folder = tmp_path / "bin", tmp_path / "work"
     (folder / "tests").mkdir(parents=True)
     programs.mkdir()
     (folder / "tests" / "recordings").symlink_to(ROOT / "tests" / "recordings")
-    program = programs / "ctrlmgr"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ctrlmgr "$@"\n')
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    for name, command in {"python": f'"{sys.executable}"', "ctrlmgr": f'"{sys.executable}" -m ctrlmgr'}.items():
+        program = programs / name
+        program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("CTRLMGR_")}
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     return folder, {**inherited, "PATH": path, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path / "home")}

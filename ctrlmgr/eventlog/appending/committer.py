@@ -6,9 +6,7 @@ Guarantees:
 - Whatever waits when the thread comes round is one group. A lone append never waits for company; after a group of
   several, the thread lets those it has just released come back before it sets off again, as long as they keep
   coming, and go with those who came meanwhile: half as many, twice as large groups cost half as many syncs to disk.
-- What a reconcile writes goes with a request's append while those come often (`Company`).
-- An append ends only after its group is durable, and in group order: observers first, then the requests that append,
-  then who waited to go with them.
+- An append ends only after its group is durable, and in group order: observers first, then the appenders.
 - A refused append disturbs no other in its group.
 - Outcomes of reconciles go with the next append, or by themselves if none comes for `_LINGER` seconds.
 - A failing database is tried again, with backoff, for `patience` seconds; an append whose first try may have been
@@ -30,7 +28,6 @@ from ctrlmgr import threads
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock, pause
 from ctrlmgr.errors import CtrlmgrError, LogClosed, LogError, LogUnavailable, OutcomeUnknown, TooManyRequests
-from ctrlmgr.eventlog.appending.company import Company
 from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.event import Event, Outcome
 
@@ -57,10 +54,6 @@ _RETURN = 0.005
 
 Finished = tuple[int, Outcome]
 Answer = list[Event] | CtrlmgrError
-
-
-def _is_patient(ended: tuple[PendingAppend, Answer]) -> bool:
-    return ended[0].is_patient
 
 
 class GroupWriter(Protocol):
@@ -97,13 +90,11 @@ class Committer:
         self._condition = threading.Condition(self._lock)
         # Everything below is guarded by _lock.
         self._waiting: deque[PendingAppend] = deque()
-        self._urgent = 0  # how many of those do not wait for company
-        self._company = Company()
         self._outcomes: list[Finished] = []
         self._working = False  # a thread, one at a time, commits a group
         self._queued = 0  # appends and outcomes ever taken in
         self._ended = 0  # how many of them have ended; never more than _queued
-        self._wake_at = 0  # how many urgent ones must wait before the thread wants to be woken; 0: it is awake
+        self._wake_at = 0  # the length of the line at which the thread wants to be woken; 0: it is awake
         self._wants_outcomes = False  # whether it wants to be woken for those as well
         self._flushing = 0  # how many wait for _ended to grow
         self._tidied = -1  # _ended when the writer last had its idle moment
@@ -114,46 +105,22 @@ class Committer:
         """Commit an append right here if no thread is at work, else queue it; raises as `submit` does.
 
         A lone caller is spared two switches between threads. In a crowd, which the last groups tell, the first one
-        back would only keep the others waiting for a group of its own. What a reconcile writes may wait for company
-        first.
+        back would only keep the others waiting for a group of its own.
         """
         with self._lock:
-            pending.is_patient = pending.cause is not None and self._company.may_come(self._clock.monotonic())
-            if pending.is_patient or self._working or self._waiting or self._crowd >= _CROWD or self._closing:
+            in_company = self._working or self._waiting or self._crowd >= _CROWD
+            if in_company or self._closing:
                 self._enqueue(pending)
-                outcomes = None
-            else:
-                self._queued += 1
-                outcomes = self._begin()
-        if outcomes is not None:
-            self._work([pending], outcomes)
-        elif pending.is_patient and not pending.wait(self._company.patience):
-            self._go(pending)
+                return
+            self._queued += 1
+            self._working = True
+            outcomes, self._outcomes = self._outcomes, []
+        self._work([pending], outcomes)
 
     def submit(self, pending: PendingAppend) -> None:
-        """Queue the append of a request; raises `TooManyRequests` or `LogClosed`."""
+        """Queue an append; raises `TooManyRequests` or `LogClosed`."""
         with self._lock:
-            self._company.request(self._clock.monotonic())
             self._enqueue(pending)
-
-    def _begin(self) -> list[Finished]:
-        """Be at work, with _lock held; return the outcomes that go with what is committed next."""
-        self._working = True
-        outcomes, self._outcomes = self._outcomes, []
-        return outcomes
-
-    def _go(self, pending: PendingAppend) -> None:
-        """Commit an append for which no company has come, right here if nobody is at work."""
-        with self._lock:
-            if pending not in self._waiting:
-                return
-            self._company.missed()
-            if self._working or self._closing or self._crowd >= _CROWD:
-                pending.is_patient = False
-                self._hurry()
-                return
-            outcomes, group = self._begin(), self._take()
-        self._work(group, outcomes)
 
     def alone(self, write: Callable[[], list[Event]]) -> list[Event]:
         """Have `write` commit something of its own on this thread, between two groups, and publish what it returns.
@@ -197,13 +164,12 @@ class Committer:
             raise TooManyRequests
         self._waiting.append(pending)
         self._queued += 1
-        if not pending.is_patient:
-            self._hurry()
+        if self._wake_at:
+            self._wake()
 
-    def _hurry(self) -> None:
-        """Note one more that does not wait for company; wake the thread if it sleeps, and as many wait as it wants."""
-        self._urgent += 1
-        if self._wake_at and not self._working and self._urgent >= self._wake_at:
+    def _wake(self) -> None:
+        """Wake the thread, which sleeps, if the line is as long as it wants it to be."""
+        if not self._working and len(self._waiting) >= self._wake_at:
             self._condition.notify_all()
 
     def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
@@ -235,35 +201,34 @@ class Committer:
     def _next(self) -> tuple[list[PendingAppend], list[Finished]] | None:
         with self._lock:
             self._gather()
-            while self._working or not (self._urgent or self._linger()):
+            while self._working or not (self._waiting or self._linger()):
                 if self._closing and not self._working:
-                    if not self._waiting:
-                        return None
-                    break
+                    return None
                 self._sleep()
-            outcomes = self._begin()
+            self._working = True
+            outcomes, self._outcomes = self._outcomes, []
             return self._take(), outcomes
 
     def _gather(self) -> None:
         """Wait, with _lock held, while the appenders of the last groups are still coming back."""
         if self._crowd < _CROWD:
             return
-        if not (self._urgent or self._closing):
+        if not (self._waiting or self._closing):
             self._wake_at = 1
             self._condition.wait(_RETURN)
         seen = 0
         self._wake_at = self._crowd
-        while seen < self._urgent < self._crowd and not self._closing:
-            seen = self._urgent
+        while seen < len(self._waiting) < self._crowd and not self._closing:
+            seen = len(self._waiting)
             self._condition.wait(_GATHER)
         self._wake_at = 0
-        if not self._urgent:
+        if not self._waiting:
             self._crowd = 0  # they have left
 
     def _linger(self) -> bool:
         """Wait, with _lock held, for an append that outcomes can go with; return whether there are any to be taken."""
         waited = False
-        while self._outcomes and not (waited or self._working or self._urgent or self._flushing or self._closing):
+        while self._outcomes and not (waited or self._working or self._waiting or self._flushing or self._closing):
             self._wake_at = 1
             waited = not self._condition.wait(_LINGER)
             self._wake_at = 0
@@ -301,25 +266,20 @@ class Committer:
                 self._working = False
                 self._ended += len(group) + len(outcomes)
                 # A thread that sleeps over an empty line is left alone, or each lone append would wake it.
-                if self._urgent or self._outcomes or self._flushing or self._closing:
+                if self._waiting or self._outcomes or self._flushing or self._closing:
                     self._condition.notify_all()
 
     def _take(self) -> list[PendingAppend]:
         group: list[PendingAppend] = []
-        events = size = urgent = 0
+        events = size = 0
         while self._waiting and (not group or (events < GROUP_EVENTS and size < GROUP_BYTES)):
             pending = self._waiting.popleft()
             group.append(pending)
-            urgent += not pending.is_patient
             events += len(pending.proposals)
             size += pending.size
-        self._urgent -= urgent
-        if 0 < urgent < len(group):
-            self._company.found()
         return group
 
     def _commit_and_end(self, group: list[PendingAppend], outcomes: list[Finished]) -> None:
-        began = self._clock.monotonic()
         try:
             answers = self._commit(group, outcomes)
         except Exception as error:
@@ -329,10 +289,8 @@ class Committer:
                 pending.fail(error)
             return
         self._publish(list(chain.from_iterable(answer for answer in answers if type(answer) is list)))
-        self._company.took(self._clock.monotonic() - began)
-        # Before any of them can be back, and counted twice.
-        self._crowd = sum(not pending.is_patient for pending in group) + self._urgent
-        for pending, answer in sorted(zip(group, answers, strict=True), key=_is_patient):
+        self._crowd = len(group) + len(self._waiting)  # before any of them can be back, and counted twice
+        for pending, answer in zip(group, answers, strict=True):
             if isinstance(answer, list):
                 pending.succeed(answer)
             else:

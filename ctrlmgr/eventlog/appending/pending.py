@@ -38,7 +38,6 @@ class PendingAppend:
         "error",
         "events",
         "fence",
-        "is_patient",
         "places",
         "proposals",
         "size",
@@ -90,8 +89,6 @@ class PendingAppend:
             self.digests.append(content_digest(place, obj.body, proposal.type.value, stamp))
         self.events: Sequence[Event] = ()
         self.error: BaseException | None = None
-        self.is_patient = False
-        """Whether it waits in line for company."""
         self._ended = False
         self._callbacks: list[Callable[[PendingAppend], None]] = []
 
@@ -125,20 +122,15 @@ class PendingAppend:
             except Exception:
                 log.exception("append callback failed")
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait up to `timeout` seconds for its end; return whether it has ended."""
-        if self._ended:
-            return True
-        # A bare lock is the cheapest thing a thread can wait on, and only who waits needs one.
-        ended = threading.Lock()
-        ended.acquire()
-        self.add_done_callback(lambda _: ended.release())
-        return ended.acquire(timeout=-1 if timeout is None else timeout)
-
     def result(self, timeout: float | None = None) -> Sequence[Event]:
         """Wait up to `timeout` seconds for its events; raises what it ended with, or `TimeoutError`."""
-        if not self.wait(timeout):
-            raise TimeoutError("the append is still under way")
+        if not self._ended:
+            # A bare lock is the cheapest thing a thread can wait on, and only who waits needs one.
+            ended = threading.Lock()
+            ended.acquire()
+            self.add_done_callback(lambda _: ended.release())
+            if not ended.acquire(timeout=-1 if timeout is None else timeout):
+                raise TimeoutError("the append is still under way")
         if self.error is not None:
             raise self.error
         return self.events

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -16,16 +16,78 @@ from ctrlmgr.errors import (
 )
 from ctrlmgr.eventlog import Event, Outcome
 from ctrlmgr.eventlog.appending import committer
-from ctrlmgr.eventlog.appending.committer import Committer
+from ctrlmgr.eventlog.appending.committer import Answer, Committer, Finished
 from ctrlmgr.eventlog.appending.pending import PendingAppend
-from tests.eventlog.appending.scripted import (
-    Gate,
-    ScriptedWriter,
-    commit_together,
-    hold_group,
-    pending,
-    submit,
-)
+from ctrlmgr.testing.eventlog_contract import AUTHOR, add, thing
+
+Step = Callable[[], None]
+
+
+class ScriptedWriter:
+    """A `GroupWriter` that numbers events itself and goes through a script of failures first."""
+
+    def __init__(self) -> None:
+        self.script: list[BaseException] = []
+        self.refused: set[str] = set()
+        self.before: Step = lambda: None
+        self.groups: list[list[str]] = []
+        self.sinces: list[int | None] = []
+        self.outcomes: list[Finished] = []
+        self.threads: list[int] = []
+        self.idled = threading.Event()
+        self.problem: Exception | None = None
+        self.revision = 10
+
+    def commit(
+        self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], *, since: int | None
+    ) -> list[Answer]:
+        self.before()
+        self.sinces.append(since)
+        self.threads.append(threading.get_ident())
+        if self.script:
+            raise self.script.pop(0)
+        self.groups.append([pending.places[0][2] for pending in group])
+        self.outcomes += outcomes
+        return [self.answer(pending) for pending in group]
+
+    def answer(self, pending: PendingAppend) -> Answer:
+        if pending.places[0][2] in self.refused:
+            return AlreadyExists()
+        self.revision += 1
+        return [pending.event(0, self.revision, 0, b"h")]
+
+    def idle(self) -> None:
+        self.idled.set()
+        if self.problem is not None:
+            raise self.problem
+
+
+@pytest.fixture
+def writer() -> ScriptedWriter:
+    return ScriptedWriter()
+
+
+@pytest.fixture
+def line(writer: ScriptedWriter) -> Iterator[Committer]:
+    line = Committer(writer, clock=SystemClock(), head=10, patience=5.0)
+    yield line
+    line.close()
+
+
+def pending(name: str) -> PendingAppend:
+    return PendingAppend([add(thing(name))], AUTHOR, None, None, recorded_at=1, append_id=1)
+
+
+class Gate:
+    """Holds a writer inside a commit until it is opened."""
+
+    def __init__(self, writer: ScriptedWriter) -> None:
+        self.entered, self.opened = threading.Event(), threading.Event()
+        writer.before = self.hold
+
+    def hold(self) -> None:
+        self.entered.set()
+        assert self.opened.wait(10)
 
 
 def test_a_lone_append_commits_on_its_callers_thread(line: Committer, writer: ScriptedWriter) -> None:
@@ -65,6 +127,32 @@ def test_what_came_while_a_lone_caller_worked_is_taken_up_at_once(
     assert next_one.result(10)[0].revision == 12
     caller.join(10)
     line.close()
+
+
+def submit(line: Committer, name: str, number: int) -> list[PendingAppend]:
+    """Submit so many appends called `name` and a number."""
+    appends = [pending(f"{name}{i}") for i in range(number)]
+    for append in appends:
+        line.submit(append)
+    return appends
+
+
+def hold_group(line: Committer, writer: ScriptedWriter, number: int) -> tuple[Gate, list[PendingAppend]]:
+    """Have so many appends that come back be a group, and hold it inside its commit."""
+    gate = Gate(writer)
+    group = submit(line, "q", number)
+    assert gate.entered.wait(10)
+    return gate, group
+
+
+def commit_together(line: Committer, writer: ScriptedWriter, number: int) -> None:
+    """Have so many appends be one group, as they are when they come while another is written."""
+    gate = Gate(writer)
+    line.submit(pending("first"))
+    assert gate.entered.wait(10)
+    crowd = submit(line, "p", number)
+    gate.opened.set()
+    crowd[-1].result(10)
 
 
 def test_who_comes_back_from_a_crowd_waits_for_the_others(line: Committer, writer: ScriptedWriter) -> None:
