@@ -4,8 +4,9 @@ One at a time works on the database: the committer's thread, or a caller that fi
 
 Guarantees:
 - Whatever waits when the thread comes round is one group. A lone append never waits for company; after a group of
-  several, the thread lets those it has just released come back before it sets off again, as long as they keep
+  several requests, the thread lets those it has just released come back before it sets off again, as long as they keep
   coming, and go with those who came meanwhile: half as many, twice as large groups cost half as many syncs to disk.
+  Nothing waits for reconciles, which take longer over what they write next.
 - An append ends only after its group is durable, and in group order: observers first, then the appenders.
 - A refused append disturbs no other in its group.
 - Outcomes of reconciles go with the next append, or by themselves if none comes for `_LINGER` seconds.
@@ -82,14 +83,15 @@ class Committer:
         self._clock = clock
         self._patience = patience
         self._head = head  # the newest revision known; belongs to the worker
-        # How many appends are to be the next group, if all come back that the last one was of. Written by whoever is at
-        # work, and by the thread while nobody is.
+        # How many appends are to be in the next group, if all requests come back that the last one was of. Written by
+        # whoever is at work, and by the thread while nobody is.
         self._crowd = 0
         self._observers: list[Callable[[Sequence[Event]], None]] = []
         self._lock = threading.Lock()
         self._condition = threading.Condition(self._lock)
         # Everything below is guarded by _lock.
         self._waiting: deque[PendingAppend] = deque()
+        self._requests = 0  # how many of those no reconcile makes
         self._outcomes: list[Finished] = []
         self._working = False  # a thread, one at a time, commits a group
         self._queued = 0  # appends and outcomes ever taken in
@@ -163,6 +165,7 @@ class Committer:
         if len(self._waiting) >= MAX_WAITING:
             raise TooManyRequests
         self._waiting.append(pending)
+        self._requests += pending.cause is None
         self._queued += 1
         if self._wake_at:
             self._wake()
@@ -275,6 +278,7 @@ class Committer:
         while self._waiting and (not group or (events < GROUP_EVENTS and size < GROUP_BYTES)):
             pending = self._waiting.popleft()
             group.append(pending)
+            self._requests -= pending.cause is None
             events += len(pending.proposals)
             size += pending.size
         return group
@@ -289,7 +293,8 @@ class Committer:
                 pending.fail(error)
             return
         self._publish(list(chain.from_iterable(answer for answer in answers if type(answer) is list)))
-        self._crowd = len(group) + len(self._waiting)  # before any of them can be back, and counted twice
+        # Before any of them can be back, and counted twice.
+        self._crowd = sum(pending.cause is None for pending in group) + self._requests
         for pending, answer in zip(group, answers, strict=True):
             if isinstance(answer, list):
                 pending.succeed(answer)

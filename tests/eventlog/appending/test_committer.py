@@ -14,7 +14,7 @@ from ctrlmgr.errors import (
     OutcomeUnknown,
     TooManyRequests,
 )
-from ctrlmgr.eventlog import Event, Outcome
+from ctrlmgr.eventlog import Cause, Event, Outcome
 from ctrlmgr.eventlog.appending import committer
 from ctrlmgr.eventlog.appending.committer import Answer, Committer, Finished
 from ctrlmgr.eventlog.appending.pending import PendingAppend
@@ -76,6 +76,12 @@ def line(writer: ScriptedWriter) -> Iterator[Committer]:
 
 def pending(name: str) -> PendingAppend:
     return PendingAppend([add(thing(name))], AUTHOR, None, None, recorded_at=1, append_id=1)
+
+
+def reconciled(name: str) -> PendingAppend:
+    """Return what a reconcile appends."""
+    cause = Cause(1, "controller", name, attempt=1, started_at=1, triggers=())
+    return PendingAppend([add(thing(name))], AUTHOR, None, cause, recorded_at=1, append_id=1)
 
 
 class Gate:
@@ -202,6 +208,44 @@ def test_who_has_left_a_crowd_is_missed_once(
     punctual[-1].result(10)
     submit(line, "r", 5)[-1].result(10)
     assert [len(group) for group in writer.groups] == [1, 7, 5, 5]
+
+
+def test_reconciles_are_not_waited_for(
+    line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committer, "_RETURN", 1000.0)
+    monkeypatch.setattr(committer, "_GATHER", 1000.0)
+    gate = Gate(writer)
+    line.submit(pending("first"))
+    assert gate.entered.wait(10)
+    submit(line, "p", 3)
+    appends = [reconciled(f"r{number}") for number in range(5)]
+    for append in appends:
+        line.commit(append)
+    gate.opened.set()
+    appends[-1].result(10)
+    line.flush()
+    line.commit(pending("alone"))
+    assert [len(group) for group in writer.groups] == [1, 8, 1]
+    assert writer.threads[-1] == threading.get_ident()
+
+
+def test_reconciles_that_missed_a_group_do_not_make_it_larger(
+    line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committer, "_RETURN", 1000.0)
+    commit_together(line, writer, 5)
+    monkeypatch.setattr(committer, "_GATHER", 1000.0)  # only all being there helps
+    gate, punctual = hold_group(line, writer, 5)
+    late = reconciled("late")
+    line.commit(late)
+    gate.opened.set()
+    punctual[-1].result(10)
+    submit(line, "r", 4)
+    late.result(10)
+    line.commit(pending("back"))  # waits for the other three
+    submit(line, "s", 3)[-1].result(10)
+    assert [len(group) for group in writer.groups] == [1, 5, 5, 5, 4]
 
 
 def test_a_group_is_bounded(line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch) -> None:
