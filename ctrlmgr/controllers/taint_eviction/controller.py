@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from ctrlmgr.api.core import ObjectReference
+from ctrlmgr.api.core import ObjectReference, Pod
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NODES, PODS, Key
 from ctrlmgr.client import EngineClient
@@ -32,6 +32,7 @@ from ctrlmgr.scheduling.taints import NO_EXECUTE, Taint, Toleration
 log = structlog.get_logger(__name__)
 
 _SECOND: Final = 1_000_000
+_NO_EXECUTE: Final = f'"{NO_EXECUTE}"'.encode()
 _REASON: Final = "TaintManagerEviction"
 _TARGET: Final = {
     "type": "DisruptionTarget",
@@ -131,9 +132,10 @@ class TaintEviction:
         Most pods are on nodes without such taints and are passed over: a taint that comes later finds the pods which
         the cache then holds, this one too.
         """
-        spec = _decode_pod(change.object.body).spec
-        if not spec.node_name or not (change.object.key in self._plans or self._is_tainted(spec.node_name)):
+        node = change.object.view(Pod).spec.node_name  # decoded already, for the index of nodes
+        if not node or not (change.object.key in self._plans or self._is_tainted(node)):
             return
+        spec = _decode_pod(change.object.body).spec
         if change.new is None or change.old is None or _decode_pod(change.old.body).spec != spec:
             yield change.object.key
 
@@ -143,6 +145,9 @@ class TaintEviction:
 
 
 def _no_execute(node: Object) -> list[Taint]:
+    """Return its taints of that effect; most nodes have none, and are not decoded for that."""
+    if not node.mentions(_NO_EXECUTE):
+        return []
     return [each for each in _decode_node(node.body).spec.taints or () if each.effect == NO_EXECUTE]
 
 
