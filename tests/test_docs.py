@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import stat
 import subprocess
 import sys
 import tomllib
@@ -20,6 +19,7 @@ import pytest
 
 from ctrlmgr import cli
 from tests import generated
+from tests.project.shell import put_programs
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -97,10 +97,8 @@ def workplace(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     (folder / "tests").mkdir(parents=True)
     programs.mkdir()
     (folder / "tests" / "recordings").symlink_to(ROOT / "tests" / "recordings")
-    for name, command in {"python": f'"{sys.executable}"', "ctrlmgr": f'"{sys.executable}" -m ctrlmgr'}.items():
-        program = programs / name
-        program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    python = f'exec "{sys.executable}"'
+    put_programs(programs, {"python": f'{python} "$@"', "ctrlmgr": f'{python} -m ctrlmgr "$@"'})
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("CTRLMGR_")}
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     return folder, {**inherited, "PATH": path, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path / "home")}

@@ -9,6 +9,8 @@ from shutil import which
 
 import pytest
 
+from tests.project.shell import put_programs
+
 ROOT = Path(__file__).parents[2]
 LOCKED = "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 4711 (dpkg)"
 UNKNOWN = "E: Unable to locate package chromium"
@@ -18,9 +20,7 @@ def run(tmp_path: Path, script: str, apt_get: str) -> subprocess.CompletedProces
     """Run shell lines after the scripts, as root on a distribution whose apt-get is `apt_get`."""
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name, lines in {"apt-get": apt_get, "id": "echo 0", "sleep": f'echo "$1" >>{tmp_path}/slept'}.items():
-        (programs / name).write_text(f"#!/bin/sh\n{lines}\n")
-        (programs / name).chmod(0o755)
+    put_programs(programs, {"apt-get": apt_get, "id": "echo 0", "sleep": f'echo "$1" >>{tmp_path}/slept'})
     sources = "".join(f". scripts/{name}.sh\n" for name in ("environment", "packages", "chromium"))
     command = ["sh", "-euc", f"PATH={programs}:$PATH\n{sources}{script}"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
@@ -58,9 +58,7 @@ SLOW_AT_FIRST = 'if [ -e "$0.ran" ]; then echo 3500; else : >"$0.ran"; echo 9000
     ids=["much quicker", "about as quick", "too old", "makes no environment", "slow at first", "none"],
 )
 def test_the_quickest_python_is_taken(tmp_path: Path, pythons: dict[str, str], found: str | None) -> None:
-    for name, lines in pythons.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{lines}\n")
-        (tmp_path / name).chmod(0o755)
+    put_programs(tmp_path, pythons)
     (tmp_path / "awk").symlink_to(which("awk") or "")
     command = ["/bin/sh", "-uc", f". scripts/environment.sh\nPATH={tmp_path}\nfind_python venv"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)

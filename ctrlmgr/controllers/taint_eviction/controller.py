@@ -135,8 +135,8 @@ class TaintEviction:
         node = change.object.view(Pod).spec.node_name  # decoded already, for the index of nodes
         if not node or not (change.object.key in self._plans or self._is_tainted(node)):
             return
-        spec = _decode_pod(change.object.body).spec
-        if change.new is None or change.old is None or _decode_pod(change.old.body).spec != spec:
+        old, new = change.old, change.new
+        if old is None or new is None or _decode_pod(old.body).spec != _decode_pod(new.body).spec:
             yield change.object.key
 
     def _is_tainted(self, name: str) -> bool:

@@ -144,3 +144,26 @@ def test_pods_on_a_node_without_such_taints_are_no_work() -> None:
     assert not scene.stage.controller.process_next(timeout=0)
     scene.taint("k")
     assert scene.going() == ["another"]
+
+
+def test_of_a_pod_on_a_tainted_node_only_other_tolerations_are_work() -> None:
+    scene = Scene()
+    scene.taint("k")
+    path = "/api/v1/namespaces/a/pods/short"
+    scene.stage.patch(path, {"metadata": {"labels": {"a": "b"}}})
+    scene.stage.hear()
+    assert not scene.stage.controller.process_next(timeout=0)
+    before = {"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
+    scene.stage.patch(path, {"spec": {"tolerations": [before, {"key": "l", "operator": "Exists"}]}})
+    scene.stage.hear()
+    assert scene.stage.controller.process_next(timeout=0)
+
+
+def test_of_a_planned_pod_that_goes_it_is_said_even_when_its_node_has_gone() -> None:
+    scene = Scene()
+    scene.taint("k")
+    scene.stage.delete("/api/v1/nodes/n")
+    scene.stage.work()
+    scene.stage.delete("/api/v1/namespaces/a/pods/short", gracePeriodSeconds=0)
+    scene.stage.work()
+    assert scene.messages() == ["Cancelling deletion of Pod a/short"]

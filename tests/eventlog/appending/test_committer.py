@@ -153,9 +153,7 @@ def hold_group(line: Committer, writer: ScriptedWriter, number: int) -> tuple[Ga
 
 def commit_together(line: Committer, writer: ScriptedWriter, number: int) -> None:
     """Have so many appends be one group, as they are when they come while another is written."""
-    gate = Gate(writer)
-    line.submit(pending("first"))
-    assert gate.entered.wait(10)
+    gate, _ = hold_group(line, writer, 1)
     crowd = submit(line, "p", number)
     gate.opened.set()
     crowd[-1].result(10)
@@ -182,13 +180,19 @@ def test_a_crowd_may_take_a_while_to_come_back(
     assert writer.groups[1:] == [[f"p{i}" for i in range(5)], [f"q{i}" for i in range(5)]]
 
 
-def test_who_missed_a_group_goes_with_those_who_come_back_from_it(
-    line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def held(line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch) -> tuple[Gate, list[PendingAppend]]:
+    """Hold five that are a crowd inside their commit, on a line that then sets off only when all are there."""
     monkeypatch.setattr(committer, "_RETURN", 1000.0)
     commit_together(line, writer, 5)
-    monkeypatch.setattr(committer, "_GATHER", 1000.0)  # only all being there helps
-    gate, punctual = hold_group(line, writer, 5)
+    monkeypatch.setattr(committer, "_GATHER", 1000.0)
+    return hold_group(line, writer, 5)
+
+
+def test_who_missed_a_group_goes_with_those_who_come_back_from_it(
+    line: Committer, writer: ScriptedWriter, held: tuple[Gate, list[PendingAppend]]
+) -> None:
+    gate, punctual = held
     submit(line, "late", 7)
     gate.opened.set()
     punctual[-1].result(10)
@@ -215,9 +219,7 @@ def test_reconciles_are_not_waited_for(
 ) -> None:
     monkeypatch.setattr(committer, "_RETURN", 1000.0)
     monkeypatch.setattr(committer, "_GATHER", 1000.0)
-    gate = Gate(writer)
-    line.submit(pending("first"))
-    assert gate.entered.wait(10)
+    gate, _ = hold_group(line, writer, 1)
     submit(line, "p", 3)
     appends = [reconciled(f"r{number}") for number in range(5)]
     for append in appends:
@@ -231,12 +233,9 @@ def test_reconciles_are_not_waited_for(
 
 
 def test_reconciles_that_missed_a_group_do_not_make_it_larger(
-    line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
+    line: Committer, writer: ScriptedWriter, held: tuple[Gate, list[PendingAppend]]
 ) -> None:
-    monkeypatch.setattr(committer, "_RETURN", 1000.0)
-    commit_together(line, writer, 5)
-    monkeypatch.setattr(committer, "_GATHER", 1000.0)  # only all being there helps
-    gate, punctual = hold_group(line, writer, 5)
+    gate, punctual = held
     late = reconciled("late")
     line.commit(late)
     gate.opened.set()
@@ -250,22 +249,16 @@ def test_reconciles_that_missed_a_group_do_not_make_it_larger(
 
 def test_a_group_is_bounded(line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committer, "GROUP_EVENTS", 4)
-    gate = Gate(writer)
-    line.submit(pending("first"))
-    assert gate.entered.wait(10)
-    rest = [pending(f"p{i}") for i in range(6)]
-    for append in rest:
-        line.submit(append)
+    gate, _ = hold_group(line, writer, 1)
+    rest = submit(line, "p", 6)
     gate.opened.set()
     rest[-1].result(10)
     assert [len(group) for group in writer.groups] == [1, 4, 2]
 
 
 def test_a_refused_append_disturbs_nobody_else(line: Committer, writer: ScriptedWriter) -> None:
-    gate = Gate(writer)
     writer.refused = {"b"}
-    line.submit(pending("first"))
-    assert gate.entered.wait(10)
+    gate, _ = hold_group(line, writer, 1)
     a, b, c = (pending(name) for name in "abc")
     for append in (a, b, c):
         line.submit(append)
@@ -330,11 +323,8 @@ def test_a_line_that_is_too_long_refuses(
     line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committer, "MAX_WAITING", 2)
-    gate = Gate(writer)
-    line.submit(pending("first"))
-    assert gate.entered.wait(10)
-    line.submit(pending("a"))
-    line.submit(pending("b"))
+    gate, _ = hold_group(line, writer, 1)
+    submit(line, "p", 2)
     for enqueue in (line.submit, line.commit):
         with pytest.raises(TooManyRequests):
             enqueue(pending("c"))

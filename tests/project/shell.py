@@ -1,0 +1,14 @@
+"""Programs that are shell scripts, for tests of what calls programs by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def put_programs(folder: Path, programs: Mapping[str, str]) -> None:
+    """Put programs into a folder, given their names and the lines of shell that they are."""
+    for name, lines in programs.items():
+        program = folder / name
+        program.write_text(f"#!/bin/sh\n{lines}\n", encoding="utf-8")
+        program.chmod(0o755)
