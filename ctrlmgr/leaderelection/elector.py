@@ -4,6 +4,8 @@ Guarantees beyond those of `decision` and `lock`:
 - `fence` gives out a term only while this process may trust itself to lead; nothing has to run for that to end.
 - A new term does not begin while a controller of the last one may still be at work (`ended` says that none is), and the
   lease is given back after that only.
+- A takeover is conditional on the very revision of the lease that the decision was based on. To look at the session of
+  the holder takes a while; if another candidate takes the lease meanwhile, the log refuses the takeover.
 - Whether a write of the lease that was interrupted has come to be in the log is never guessed: a leader counts it as
   not renewed, a candidate waits to see.
 
@@ -13,7 +15,7 @@ One thread steps it; one, the informers', tells it what the lease has become; an
 from __future__ import annotations
 
 import threading
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -41,6 +43,15 @@ _PASSING = (ApiError, LogUnavailable, OutcomeUnknown, TimeoutError)
 """What a write of the lease may fail with and be tried again: another writer was first, or the database is away."""
 
 
+class _Seen(NamedTuple):
+    """The lease as it was at one revision; `since` is when it began to say what it says (monotonic seconds)."""
+
+    revision: Revision = 0
+    lease: Object | None = None
+    held: Held | None = None
+    since: float = 0.0
+
+
 class Elector:
     """A candidate for one lease."""
 
@@ -55,13 +66,12 @@ class Elector:
         # Whether a controller of a term that began here may still be at work.
         self._at_work = False
         self._newest_term = 0  # that the log has been heard to be in
-        self._tries_at = 0.0  # not before then again (monotonic seconds)
-        # Guards what follows: what is known of the lease.
-        self._seen = threading.Lock()
-        self._lease: Object | None = None
-        self._held: Held | None = None
-        self._since = 0.0
-        self._revision: Revision = 0
+        # An attempt on this revision of the lease failed: the next is made on a newer one, or at this monotonic time.
+        self._failed_on: Revision = -1
+        self._tries_at = 0.0
+        # Guards changes of `_seen`, which is replaced as a whole, so that any thread may read it.
+        self._learning = threading.Lock()
+        self._seen = _Seen()
         self._settled = False
 
     @property
@@ -77,7 +87,7 @@ class Elector:
     @property
     def lease(self) -> Object | None:
         """The lease as it was seen last."""
-        return self._lease
+        return self._seen.lease
 
     @property
     def term(self) -> int:
@@ -115,28 +125,26 @@ class Elector:
         hold one. So a holder under another process' session is a stranger, and of one without a session it is not
         known.
         """
-        with self._seen:
-            now = self._held
+        now = self._seen.held
         if self._term is not None or now is None or now.holder in ("", self.identity):
             return ""
         return now.holder if now.session and now.session != self._sessions.name(now.holder) else ""
 
     def observe(self, lease: Object | None, revision: Revision) -> int:
         """Learn what the lease is at `revision`; return the term if it says that this process leads, else 0."""
-        with self._seen:
-            self._learn(lease, revision)
-            now = self._held
+        now = self._learn(lease, revision).held
         return now.term if now is not None and now.holder == self.identity else 0
 
-    def _learn(self, lease: Object | None, revision: Revision) -> None:
-        if revision < self._revision:
-            return
-        self._revision = revision
-        self._lease = lease
-        self._tries_at = 0.0  # what was tried was tried on what it was before
-        now = None if lease is None else held(lease)
-        if now != self._held:
-            self._held, self._since = now, self._clock.monotonic()
+    def _learn(self, lease: Object | None, revision: Revision) -> _Seen:
+        """Learn what the lease is at `revision`, unless something newer is known; return the newest."""
+        with self._learning:
+            before = self._seen
+            if revision < before.revision:
+                return before
+            now = None if lease is None else held(lease)
+            since = before.since if now == before.held else self._clock.monotonic()
+            self._seen = _Seen(revision, lease, now, since)
+            return self._seen
 
     def step(self) -> float:
         """Do what is to be done now; return when (monotonic seconds) to step again unless the lease changes.
@@ -144,42 +152,42 @@ class Elector:
         Raises what says that this process must not go on with this log.
         """
         now = self._clock.monotonic()
-        if self._term is None and (self._at_work or now < self._tries_at):
-            return _FOR_EVER if self._at_work else self._tries_at
-        observed = self._observed()
-        timing = self._timing
-        return self._act(decide(observed, self._term, identity=self.identity, now=now, timing=timing), observed, now)
+        seen = self._seen
+        if self._term is None and self._at_work:
+            return _FOR_EVER
+        if self._term is None and seen.revision == self._failed_on and now < self._tries_at:
+            return self._tries_at
+        decision = decide(self._observed(seen), self._term, identity=self.identity, now=now, timing=self._timing)
+        return self._act(decision, seen, now)
 
-    def _observed(self) -> Observed | None:
-        with self._seen:
-            now, since = self._held, self._since
-        if now is None:
+    def _observed(self, seen: _Seen) -> Observed | None:
+        if seen.held is None:
             return None
-        gone = self._term is None and self._is_gone(now)
-        return Observed(now, since, gone)
+        gone = self._term is None and self._is_gone(seen.held)
+        return Observed(seen.held, seen.since, gone)
 
     def _is_gone(self, now: Held) -> bool:
         """Whether the holder is known to be gone, by the end of the session that it said was its own."""
         is_own = now.session and now.session == self._sessions.name(now.holder)
         return bool(is_own) and self._sessions.has_ended(now.session)
 
-    def _act(self, decision: Decision, observed: Observed | None, now: float) -> float:
+    def _act(self, decision: Decision, seen: _Seen, now: float) -> float:
         match decision:
             case TakeOver(after):
-                return self._take_over(after, now)
+                return self._take_over(after, seen, now)
             case Renew():
-                return self._renew(now)
+                return self._renew(seen, now)
             case StepDown(reason):
                 self.step_down(reason)
                 return now
             case Wait(until):
-                return self._wait(until, observed, now)
+                return self._wait(until, seen.held, now)
 
-    def _wait(self, until: float, observed: Observed | None, now: float) -> float:
+    def _wait(self, until: float, lease: Held | None, now: float) -> float:
         """Return until when to wait: as was decided, or less to look at a session in between."""
         self._settled = True
         if self._term is None:
-            has_session = observed is not None and observed.held.session
+            has_session = lease is not None and lease.session
             return min(until, now + self._sessions.look_again) if has_session else until
         until = min(until, self._trusted_until(self._term))
         if not self._sessions.may_be_lost:
@@ -187,19 +195,19 @@ class Elector:
         self._sessions.hold(self.identity)
         return min(until, now + self._sessions.look_again)
 
-    def _take_over(self, after: int, now: float) -> float:
+    def _take_over(self, after: int, seen: _Seen, now: float) -> float:
         number = max(after if after < TRUSTED else 0, self._newest_term) + 1
         session = self._sessions.hold(self.identity)
         patience = self._timing.renew_deadline
         try:
             lease = self._lock.take_over(
-                self._lease, number, duration=self._timing.lease_duration, session=session, patience=patience
+                seen.lease, number, duration=self._timing.lease_duration, session=session, patience=patience
             )
         except Fenced as error:
             self._newest_term = max(self._newest_term, error.current)
             return now
         except _PASSING as error:
-            return self._later("the lease could not be taken", error, now)
+            return self._later("the lease could not be taken", error, seen, now)
         self._newest_term = number
         self._at_work = True
         self._term = Term(number, now, self._clock.now())
@@ -208,33 +216,32 @@ class Elector:
         log.info("became leader", identity=self.identity, term=number)
         return now + self._timing.retry_period
 
-    def _renew(self, now: float) -> float:
+    def _renew(self, seen: _Seen, now: float) -> float:
         term = self._term
         assert term is not None, "only a leader renews"
         session = self._sessions.hold(self.identity)
         patience = max(self._trusted_until(term) - self._clock.monotonic(), 0.0)
         try:
             lease = self._lock.renew(
-                self._lease, term, duration=self._timing.lease_duration, session=session, patience=patience
+                seen.lease, term, duration=self._timing.lease_duration, session=session, patience=patience
             )
         except Fenced as error:
             self.step_down(str(error))
             return now
         except _PASSING as error:
-            return min(self._later("the lease could not be renewed", error, now), self._trusted_until(term))
+            return min(self._later("the lease could not be renewed", error, seen, now), self._trusted_until(term))
         if self._term is term:
             self._term = term._replace(renewed_at=now)
         self._took(lease)
         return now + self._timing.retry_period
 
-    def _later(self, what: str, error: Exception, now: float) -> float:
+    def _later(self, what: str, error: Exception, seen: _Seen, now: float) -> float:
         log.warning(what, error=str(error) or type(error).__name__, retry_in=self._timing.retry_period)
-        self._tries_at = now + self._timing.retry_period
+        self._failed_on, self._tries_at = seen.revision, now + self._timing.retry_period
         return self._tries_at
 
     def _took(self, lease: Object) -> None:
-        with self._seen:
-            self._learn(lease, lease.revision)
+        self._learn(lease, lease.revision)
 
     def step_down(self, reason: str) -> None:
         """Lead no longer, from now on; controllers at work are to end, and then `ended` is to be called."""
@@ -255,6 +262,6 @@ class Elector:
         self._term = None
         log.info("stopped leading", identity=self.identity, term=term.number, reason="released")
         try:
-            self._took(self._lock.release(self._lease, term, patience=patience))
+            self._took(self._lock.release(self._seen.lease, term, patience=patience))
         except (Fenced, *_PASSING) as error:
             log.warning("the lease could not be given back", error=str(error) or type(error).__name__)

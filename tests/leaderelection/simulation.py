@@ -1,8 +1,8 @@
 """A world of electors on one log and one clock, in which a chooser decides what happens next.
 
-Each process is the real `Elector` with workers that write as controllers do. Whenever a process touches the log, others
-may act first, or time may pass: that is a process frozen at that instruction. What is true in every history is asked of
-the log (`violations`) and of the moments at which a reconcile begins.
+Each process is the real `Elector` with workers that write as controllers do. Whenever a process touches the log or asks
+about a session, others may act first, or time may pass: that is a process frozen at that instruction. What is true in
+every history is asked of the log (`violations`), of each takeover and of the moments at which a reconcile begins.
 """
 
 from __future__ import annotations
@@ -92,15 +92,19 @@ class SharedLog(MemoryEventLog):
     """The log as one process reaches it; `before` and `after` happen around each of its appends."""
 
     around: Callable[[], None] = staticmethod(lambda: None)
+    wrote_lease: Callable[[Object | None, Object], None] = staticmethod(lambda before, after: None)
 
     def submit(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> PendingAppend:
         self.around()
-        try:
-            return super().submit(proposals, author=author, fence=fence, cause=cause)
-        finally:
-            self.around()
+        before = self.get(LEASES, KEY)
+        pending = super().submit(proposals, author=author, fence=fence, cause=cause)
+        after = self.get(LEASES, KEY)
+        if after is not None and after != before:
+            self.wrote_lease(before, after)
+        self.around()
+        return pending
 
 
 class Sessions:
@@ -108,19 +112,29 @@ class Sessions:
 
     look_again = 0.25
     may_be_lost = True
+    around: Callable[[], None] = staticmethod(lambda: None)
 
     def __init__(self) -> None:
         self.ended: set[str] = set()
+        self.lost: set[str] = set()
+        """Sessions that ended after their holder last wrote the lease, also those held again since."""
 
     def name(self, identity: str) -> str:
         return f"simulated:{identity}"
 
+    def end(self, identity: str) -> None:
+        self.ended.add(self.name(identity))
+        self.lost.add(self.name(identity))
+
     def hold(self, identity: str) -> str:
+        self.around()
         self.ended.discard(self.name(identity))
         return self.name(identity)
 
     def has_ended(self, session: str) -> bool:
-        return session in self.ended
+        has_ended = session in self.ended
+        self.around()
+        return has_ended
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -221,12 +235,15 @@ class World:
         self.log = SharedLog(clock=self.clock, random=Random(1))
         self.log.around = self._meanwhile
         self.sessions = Sessions()
+        self.sessions.around = self._meanwhile
+        self.log.wrote_lease = self._on_lease
         self.processes = [Process(self, f"p{number}", 3600.0 * (number % 3 - 1)) for number in range(processes)]
         self._born = processes
         self.problems: list[str] = []
         self._depth = depth
         self._inside = 0
         self._names = 0
+        self._written_at = 0.0
 
     def run(self, actions: int) -> None:
         """Let so many things happen."""
@@ -283,12 +300,12 @@ class World:
         match self.chooser.choose(6):
             case 0 if process.can_act:
                 process.dead = True
-                self.sessions.ended.add(self.sessions.name(process.name))
+                self.sessions.end(process.name)
             case 1 if process.can_act:
                 process.leaving = True
                 self._alone(process, process.drain)
             case 2:
-                self.sessions.ended.add(self.sessions.name(process.name))
+                self.sessions.end(process.name)
 
     def _meanwhile(self) -> None:
         """Let others act while somebody is in the middle of an append."""
@@ -300,6 +317,22 @@ class World:
                 self.act()
         finally:
             self._inside -= 1
+
+    def _on_lease(self, before: Object | None, after: Object) -> None:
+        """Check that no living leader was displaced; called after each write of the lease."""
+        now = held(after)
+        then = held(before).holder if before is not None else ""
+        if "" not in (then, now.holder) and then != now.holder and self._lives(then):
+            self.problems.append(f"{now.holder} began term {now.term} while {then} lived and led")
+        self._written_at = self.clock.monotonic()
+        session = self.sessions.name(now.holder)
+        if session not in self.sessions.ended:
+            self.sessions.lost.discard(session)
+
+    def _lives(self, holder: str) -> bool:
+        """Whether the holder's lease is good and its session has stood since it was written."""
+        is_good = self.clock.monotonic() < self._written_at + TIMING.lease_duration
+        return is_good and self.sessions.name(holder) not in self.sessions.lost
 
     def begins(self, process: Process, fence: Fence) -> None:
         """Check that a reconcile begins in time."""
@@ -334,7 +367,7 @@ class World:
     def heal(self) -> bool:
         """Let everything go right for a while; return whether a new process leads and can write by then."""
         self.chooser = Dice(0)
-        self.log.around = lambda: None
+        self.log.around = self.sessions.around = lambda: None
         for process in self.processes:
             process.dead = True
         survivor = Process(self, "survivor", 0.0)

@@ -225,3 +225,20 @@ def test_every_write_of_the_lease_is_the_electors(shared: Shared) -> None:
     events = shared.log.events_after(0, resource=LEASES)
     assert {event.actor for event in events} == {"system:controller:leader-election"}
     assert [event.term for event in events] == [1, 1]
+
+
+def test_a_lease_that_another_has_taken_is_not_taken_on_the_word_of_an_older_one(shared: Shared) -> None:
+    sessions = Sessions()
+    leader, first, second = (Candidate(shared, name, sessions=sessions) for name in "abc")
+    for each in (leader, first, second):
+        each.step()
+    sessions.end("a")
+    first.step()
+    second.elector.step()  # refused: the log is in term 2 already
+    sessions.around = second.hear  # it hears of term 2 while it looks at the session of term 1
+    second.elector.step()
+    assert (first.elector.term, second.elector.term) == (2, 0)
+    assert held(shared.lease)[:2] == ("b", 2)
+    sessions.end("b")
+    second.elector.step()
+    assert second.elector.term == 3, "it does not wait after an attempt on an older lease"

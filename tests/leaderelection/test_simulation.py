@@ -8,6 +8,7 @@ import pytest
 
 from ctrlmgr.leaderelection import Elector, Timing
 from ctrlmgr.leaderelection.decision import Term
+from ctrlmgr.leaderelection.elector import _Seen
 from tests.leaderelection.simulation import Dice, Exhausted, Path, Variant, World
 
 SEEDS = range(250)
@@ -37,10 +38,17 @@ class DoesNotWaitForTheEnd(Elector):
         return super().step()
 
 
+class TakesWhatIsThereNow(Elector):
+    """Takes over the newest lease it knows, not the one that it found expired or abandoned."""
+
+    def _take_over(self, after: int, seen: _Seen, now: float) -> float:
+        return super()._take_over(after, self._seen, now)
+
+
 FOR_EVER = Timing(renew_deadline=1e9)
 
 
-@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize("processes", [2, 3, 5])
 def test_no_history_breaks_a_promise_and_each_ends_with_a_leader(processes: int) -> None:
     terms = 0
     for seed in SEEDS:
@@ -72,13 +80,14 @@ def test_every_short_history_keeps_them() -> None:
 
 def _lead(world: World) -> None:
     """Let the first process lead and begin to work, with nothing left to choose."""
-    around, world.log.around = world.log.around, lambda: None
+    around = world.log.around
+    world.log.around = world.sessions.around = lambda: None
     first, second = world.processes
     first.step()
     for process in (first, second):
         process.hear()
     first.begin()
-    world.log.around = around
+    world.log.around = world.sessions.around = around
 
 
 @pytest.mark.parametrize(
@@ -88,6 +97,7 @@ def _lead(world: World) -> None:
         pytest.param(Variant(ReleasesAtOnce, drains=False), "having given the lease back", id="released before drain"),
         pytest.param(Variant(TrustsItselfTooLong, FOR_EVER), "began to work", id="trusted past the deadline"),
         pytest.param(Variant(DoesNotWaitForTheEnd, pinned=False), "wrote at", id="a term begun among old workers"),
+        pytest.param(Variant(TakesWhatIsThereNow), "lived and led", id="a takeover that is not conditional"),
     ],
 )
 def test_a_safeguard_taken_away_is_missed(variant: Variant, said: str) -> None:
