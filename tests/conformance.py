@@ -2,15 +2,18 @@
 
     python -m tests.conformance [--database URL] [PART] [REGEX]
 
-Each part of the recordings stands in `PARTS` with the set-up that it was recorded with: a server of its own is started
-so, in a temporary directory. REGEX picks groups or scenarios by name. The totals are printed; exit code 1 when
-something differs, 2 when the server does not start. The recordings are read from `../shared/conformance`, or where the
-variable CONFORMANCE says; SETTLE_SCALE (0.2) multiplies the pauses of scenarios.
+`PARTS` holds each part of the recordings with the set-up that it was recorded with. A server of its own is started so,
+in a temporary directory; `hashes` needs none. REGEX picks groups, scenarios, mutations or cases by name. The totals are
+printed; exit code 1 when something differs, 2 when the server does not start. The recordings are read from
+`../shared/conformance`, or from the directory in the variable CONFORMANCE; `cases` from the directory beside it.
+SETTLE_SCALE (0.2) multiplies the pauses of scenarios.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
 import os
 import re
 import signal
@@ -20,7 +23,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,15 +33,24 @@ import click
 import yaml
 
 from ctrlmgr.cli import ctrlmgr as program
+from ctrlmgr.controllers.workloads.hashes import template_hash
+from ctrlmgr.kinds.core.pod.defaults import default_template
 
 _RANGES = ("--service-cluster-ip-range=10.96.0.0/16,fd00:10:96::/112", "--service-node-port-range=30000-32767")
 _NO_ACCOUNTS = ("--disable-admission-plugins=ServiceAccount",)
 _ADMIN = "admin-token"
 
+HASHES = "hashes"
+"""The part that needs no server: `template-hashes.json.gz`."""
+
+
+Run = Callable[["Comparison"], bool]
+"""Compares one part with a server, prints what differs, and returns whether nothing does."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One part of the recordings: a corpus of requests (`wire`), or scenarios with what is expected of them.
+    """One part of the recordings: requests and their answers, or scenarios with what is expected of them.
 
     In flags and options `{work}` is the temporary directory, in which `writes_setup` has the corpus write its files.
     """
@@ -51,6 +63,8 @@ class Part:
     token: str = ""
     """Who asks; by default the administrator that the server makes."""
     jobs: int = 4
+    run: Run | None = None
+    """How it is compared; by default as scenarios if something is `expected`, else as a corpus of requests."""
 
 
 PARTS = {
@@ -146,6 +160,17 @@ PARTS = {
         writes_setup=True,
         token=_ADMIN,
     ),
+    "mutations": Part(
+        data="mutations.json.gz",
+        flags=(
+            "--service-cluster-ip-range=10.96.0.0/16",
+            *_NO_ACCOUNTS,
+            "--allow-privileged=true",
+            "--api-only",
+        ),
+        run=lambda comparison: _compare_mutations(comparison),
+    ),
+    "cases": Part(data="../cases", flags=_RANGES, run=lambda comparison: _compare_cases(comparison)),
 }
 
 
@@ -202,24 +227,66 @@ def _ready(server: subprocess.Popen[bytes], work: Path, token: str) -> Server | 
     return None
 
 
-def compare(part: Part, recordings: Path, server: Server, work: Path, database: str, only: str) -> bool:
-    """Run a part against a server, and say whether everything is as it was recorded."""
-    own = [str(each) for each in (sys.executable, "-m", "ctrlmgr")]
-    names = {"work": work, "database": f"'{database}'", "ctrlmgr": " ".join(own)}
-    where = ["--server", server.url, "--token", server.token, "--ca", str(server.authority), "--only", only]
-    if not part.expected:
-        options = [each.format(**names) for each in part.options]
-        return _run(recordings / "wire/run.py", *where, *options, recordings / part.data)
+class Comparison(NamedTuple):
+    """A part, the server that answers it, and where its recordings are."""
+
+    part: Part
+    recordings: Path
+    server: Server
+    work: Path
+    database: str
+    only: str
+
+    @property
+    def data(self) -> Path:
+        """The part's recordings."""
+        return self.recordings / self.part.data
+
+    def compare(self) -> bool:
+        """Run the part, and return whether every answer is as it was recorded."""
+        run = self.part.run or (_compare_scenarios if self.part.expected else _compare_requests)
+        return run(self)
+
+
+def _where(comparison: Comparison) -> list[object]:
+    server = comparison.server
+    return ["--server", server.url, "--token", server.token, "--ca", server.authority, "--only", comparison.only]
+
+
+def _compare_requests(comparison: Comparison) -> bool:
+    ctrlmgr = f"{sys.executable} -m ctrlmgr"
+    names = {"work": comparison.work, "database": f"'{comparison.database}'", "ctrlmgr": ctrlmgr}
+    options = [each.format(**names) for each in comparison.part.options]
+    return _run(comparison.recordings / "wire/run.py", *_where(comparison), *options, comparison.data)
+
+
+def _compare_scenarios(comparison: Comparison) -> bool:
+    part, recordings, work, only = comparison.part, comparison.recordings, comparison.work, comparison.only
     actual = work / "actual.json.gz"
     scale = os.environ.get("SETTLE_SCALE", "0.2")
-    scenarios = sorted((recordings / part.data).glob("*.json.gz"))
+    scenarios = sorted(comparison.data.glob("*.json.gz"))
     drive = ("--jobs", str(part.jobs), "--settle-scale", scale, "-o", actual)
     with (work / "drive.log").open("w") as log:
-        if not _run(recordings / "drive.py", *where, *drive, *scenarios, stderr=log):
+        if not _run(recordings / "drive.py", *_where(comparison), *drive, *scenarios, stderr=log):
             _say((work / "drive.log").read_text()[-2000:])
             return False
     summary = ["--summary"] if only == "." else []
     return _run(recordings / "compare.py", *summary, "--only", only, recordings / part.expected, actual)
+
+
+def _compare_mutations(comparison: Comparison) -> bool:
+    server = comparison.server
+    where = ("--server", server.url, "--token", server.token, "--only", comparison.only)
+    return _run(comparison.recordings / "mutations.py", *where, *comparison.part.options, comparison.data)
+
+
+def _compare_cases(comparison: Comparison) -> bool:
+    """Run the shell scripts of `cases`, which need kubectl, curl and jq."""
+    names = [each.stem for each in sorted((comparison.data / "cases").glob("[0-9]*.sh"))]
+    chosen = [name for name in names if re.search(comparison.only, name)]
+    environment = {**os.environ, "KUBECONFIG": str(comparison.work / "kubeconfig"), "BUGS": str(comparison.work)}
+    command = ["bash", str(comparison.data / "run.sh"), *chosen]
+    return subprocess.run(command, check=False, env=environment).returncode == 0
 
 
 def _run(script: Path, *arguments: object, stderr: IO[str] | None = None) -> bool:
@@ -245,23 +312,37 @@ def run(name: str, recordings: Path, database: str | None, only: str) -> bool:
             _run(recordings / "wire/run.py", "--write-setup", work / "setup", recordings / part.data)
         where = database or f"sqlite:///{work}/ctrlmgr.db"
         with serving(kept, where, work) as server:
-            return compare(kept, recordings, server, work, where, only)
+            return Comparison(kept, recordings, server, work, where, only).compare()
+
+
+def compare_hashes(recordings: Path) -> bool:
+    """Compare the hash of each recorded pod template, with its defaults, with ours."""
+    cases = json.loads(gzip.decompress((recordings / "template-hashes.json.gz").read_bytes()))
+    for case in cases:
+        default_template(case["template"])
+    right = [template_hash(case["template"], None) == case["hash"] for case in cases]
+    _say(f"==> {HASHES}")
+    sys.stdout.write(f"{sum(right)}/{len(right)} hashes\n")
+    return all(right)
 
 
 def main() -> int:
     """Run what the command line says."""
     parser = argparse.ArgumentParser(prog="scripts/conformance", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--database", metavar="URL", help="where the event log is; by default a SQLite file of its own")
-    parser.add_argument("part", nargs="?", default="all", choices=["all", *PARTS], help="by default all")
+    parser.add_argument("part", nargs="?", default="all", choices=["all", *PARTS, HASHES], help="by default all")
     parser.add_argument("only", nargs="?", default=".", metavar="REGEX", help="groups or scenarios, by name")
     given = parser.parse_args()
     re.compile(given.only)
     recordings = Path(os.environ.get("CONFORMANCE", "../shared/conformance"))
     if not (recordings / "wire/run.py").exists():
         parser.error(f"there are no recordings in {recordings}; CONFORMANCE=DIR names another directory")
-    parts = [*PARTS] if given.part == "all" else [given.part]
+    parts = [*PARTS, HASHES] if given.part == "all" else [given.part]
     try:
-        results = [run(name, recordings, given.database, given.only) for name in parts]
+        results = [
+            compare_hashes(recordings) if name == HASHES else run(name, recordings, given.database, given.only)
+            for name in parts
+        ]
     except RuntimeError as error:
         _say(f"error: {error}")
         return 2
