@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.schema.embedded import embedding
 from ctrlmgr.schema.schema import Schema
 from ctrlmgr.schema.strict_json import Repeated, refuse_free_form_depth
 from ctrlmgr.schema.structs import TEXTS, canonical_text
@@ -37,7 +38,8 @@ class _Place(NamedTuple):
     fields: str = ""
 
     def field(self, struct: str, name: str) -> _Place:
-        return _Place(_join(self.path, name), struct, _join(self.fields, name))
+        within = "".join(f"{each}." for each in embedding(struct, name))
+        return _Place(_join(self.path, name), struct, _join(self.fields, f"{within}{name}"))
 
     def key(self, name: str) -> _Place:
         return _Place(_join(self.path, name), self.struct, self.fields)
@@ -57,12 +59,21 @@ def prune(schema: Schema, fields: Unstructured) -> tuple[Unstructured, tuple[str
     """
     walk = _Walk()
     pruned = walk.struct(schema, fields, _Place())
+    if walk.error is not None:
+        raise walk.error
     return pruned, tuple(walk.problems)[:MOST_PROBLEMS]
 
 
 class _Walk:
+    """Reads one document.
+
+    As in Go, the first value of a wrong type is kept as the error and reading goes on, but a type that decodes itself
+    (quantities, times, int-or-string) ends it, so its error comes before an earlier one.
+    """
+
     def __init__(self) -> None:
         self.problems: dict[str, None] = {}
+        self.error: ValueError | None = None
 
     def struct(self, schema: Schema, value: dict[str, Any], place: _Place) -> dict[str, Any]:
         kept: dict[str, Any] = {}
@@ -91,14 +102,11 @@ class _Walk:
         if value is None:
             return _NULL
         if schema.is_struct:
-            self._require(isinstance(value, dict), schema, value, place)
-            return self.struct(schema, value, place)
+            return self.struct(schema, value, place) if self._is(dict, schema, value, place) else _NULL
         if schema.items:
-            self._require(isinstance(value, list), schema, value, place)
-            return self._list(schema.items, value, place) or _NULL
+            return (self._is(list, schema, value, place) and self._list(schema.items, value, place)) or _NULL
         if schema.values:
-            self._require(isinstance(value, dict), schema, value, place)
-            return self._map(schema.values, value, place) or _NULL
+            return (self._is(dict, schema, value, place) and self._map(schema.values, value, place)) or _NULL
         return self._scalar(schema, value, place)
 
     def _list(self, schema: Schema, value: list[Any], place: _Place) -> list[Any]:
@@ -117,13 +125,15 @@ class _Walk:
     def _scalar(self, schema: Schema, value: Any, place: _Place) -> Any:
         if schema.format in TEXTS:
             return self._text(schema, value, place)
+        if schema.kind == "int-or-string":
+            if not isinstance(value, str) and (error := _integer("int32", value, place, "int32")):
+                raise error
+            return value
         if schema.kind == "integer":
-            self._integer(schema.format, value, place, _go_type(schema))
-        elif schema.kind == "int-or-string":
-            if not isinstance(value, str):
-                self._integer("int32", value, place, "int32")
-        else:
-            self._require(json_kind(value) == _JSON_KINDS[schema.kind], schema, value, place)
+            return _NULL if self._keep(_integer(schema.format, value, place, _go_type(schema))) else value
+        if json_kind(value) != _JSON_KINDS[schema.kind]:
+            self._keep(_wrong_type(json_kind(value), _go_type(schema), place))
+            return _NULL
         return _base64(value) if schema.format == "byte" else value
 
     def _text(self, schema: Schema, value: Any, place: _Place) -> Any:
@@ -132,19 +142,23 @@ class _Walk:
         text = canonical_text(TEXTS[schema.format], value)
         return _NULL if text is None else text
 
-    def _integer(self, format: str, value: Any, place: _Place, go_type: str) -> None:
-        low, high = _RANGES[format]
-        if type(value) is not int:
-            raise _wrong_type(f"number {value!r}" if type(value) is float else json_kind(value), go_type, place)
-        if not low <= value <= high:
-            raise _wrong_type(f"number {value}", go_type, place)
+    def _is(self, type_: type, schema: Schema, value: Any, place: _Place) -> bool:
+        wrong = None if isinstance(value, type_) else _wrong_type(json_kind(value), _go_type(schema), place)
+        return not self._keep(wrong)
 
-    def _require(self, right: bool, schema: Schema, value: Any, place: _Place) -> None:
-        if not right:
-            raise _wrong_type(json_kind(value), _go_type(schema), place)
+    def _keep(self, error: ValueError | None) -> ValueError | None:
+        self.error = self.error or error
+        return error
 
     def _problem(self, what: str, path: str) -> None:
         self.problems[f"{what} field {quote(path)}"] = None
+
+
+def _integer(format: str, value: Any, place: _Place, go_type: str) -> ValueError | None:
+    low, high = _RANGES[format]
+    if type(value) is not int:
+        return _wrong_type(f"number {value!r}" if type(value) is float else json_kind(value), go_type, place)
+    return None if low <= value <= high else _wrong_type(f"number {value}", go_type, place)
 
 
 def _pairs(value: dict[str, Any]) -> Iterable[tuple[str, Any]]:

@@ -6,7 +6,8 @@ Guarantees:
 - Converting refuses whatever is not simply right: unknown fields, wrong types, null in a place where Go only
   tolerates it. What to say about those, and what is right after all, is the slow path's (`schema.prune`).
 - There is one Struct for a definition, whichever threads ask for it first.
-- Quantities and times come out in the form in which Kubernetes writes them.
+- Quantities and times come out in the form in which Kubernetes writes them; amounts of resources are rounded up to
+  thousandths, as `pkg/apis/core/v1/defaults.go` does for every ResourceList of every kind.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Annotated, Any, ForwardRef, TypeAlias
 
 import msgspec
 
-from ctrlmgr.api.quantity import canonical
+from ctrlmgr.api.quantity import MILLI, canonical, rounded_up
 from ctrlmgr.api.timestamp import canonical_micro_time, canonical_time
 from ctrlmgr.schema.schema import Schema
 from ctrlmgr.schema.strict_json import refuse_free_form_depth
@@ -51,6 +52,12 @@ class Quantity(metaclass=_Text):
     canonical = staticmethod(canonical)
 
 
+class Amount(metaclass=_Text):
+    """resource.Quantity in a ResourceList: in whole thousandths (`SetDefaults_ResourceList`)."""
+
+    canonical = staticmethod(lambda text: rounded_up(canonical(text), MILLI))
+
+
 class Time(metaclass=_Text):
     """meta/v1 Time."""
 
@@ -63,13 +70,18 @@ class MicroTime(metaclass=_Text):
     canonical = staticmethod(canonical_micro_time)
 
 
+_QUANTITIES = (Quantity, Amount)
+_RESOURCE_LIST = "v1.ResourceList"
+"""The Go type of maps of amounts; other maps of quantities are not rounded."""
+
+
 def canonical_text(type_: Any, value: Any) -> str | None:
     """Bring a value of one of the text types into its canonical form; raises ValueError for what is none.
 
     A quantity may be a number in JSON. The zero time is None, which msgspec then refuses: one for the slow path.
     """
-    if type_ is Quantity:
-        return canonical(value.strip() if type(value) is str else _encode(value).decode())
+    if type_ in _QUANTITIES:
+        return type_.canonical(value.strip() if type(value) is str else _encode(value).decode())  # type: ignore[no-any-return]  # see _Text
     if type(value) is not str:
         raise ValueError(f"{value!r} is no {type_.__name__}")
     return type_.canonical(value)  # type: ignore[no-any-return]  # see _Text
@@ -195,6 +207,8 @@ class Structs:
             return ForwardRef(name.rpartition(".")[2]) if name in within else self.of(schema, within)
         if schema.items:
             return list[self._element(schema.items, within)]  # type: ignore[misc]  # made at run time
+        if schema.go_type.lstrip("*") == _RESOURCE_LIST:
+            return dict[str, Amount]
         if schema.values:
             return dict[str, self._element(schema.values, within)]  # type: ignore[misc]  # made at run time
         return _TYPES[schema.kind, schema.format]

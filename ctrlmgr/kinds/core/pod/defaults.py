@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ctrlmgr.api.quantity import MILLI, rounded_up
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.kinds.core.pod.image_name import pull_policy
 from ctrlmgr.kinds.core.pod.resources import default_pod_resources
@@ -83,8 +82,6 @@ def default_pod_spec(spec: Unstructured) -> None:
         default_volume(volume)
     for _, _, container in containers_of(spec):
         _default_container(container)
-    if overhead := spec.get("overhead"):
-        _round_up(overhead)
 
 
 def _default_container(container: Unstructured) -> None:
@@ -96,10 +93,7 @@ def _default_container(container: Unstructured) -> None:
         container["terminationMessagePolicy"] = "File"
     if not _NESTED.isdisjoint(container):
         _default_parts(container)
-    if resources := container.get("resources"):
-        _round_up(resources.get("limits"))
-        _round_up(resources.get("requests"))
-    elif resources is None:
+    if container.get("resources") is None:
         container["resources"] = {}
 
 
@@ -138,12 +132,6 @@ def _default_handler(handler: dict[str, Any]) -> None:
         http["scheme"] = http.get("scheme") or "HTTP"
     if (grpc := handler.get("grpc")) is not None and grpc.get("service") is None:
         grpc["service"] = ""
-
-
-def _round_up(amounts: dict[str, str] | None) -> None:
-    """Round to thousandths, which is as fine as the scheduler counts."""
-    if amounts:
-        amounts.update({name: rounded_up(amount, MILLI) for name, amount in amounts.items()})
 
 
 def _default_requests(spec: Unstructured) -> None:

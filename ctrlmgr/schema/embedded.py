@@ -1,0 +1,75 @@
+"""Structs that Go's types embed: JSON has their fields inline, and decoding errors name them.
+
+Rules come from Go's `encoding/json` (`decodeState.object`, the field stack of errors) and the fields of the types of
+`k8s.io/api` that are `json:",inline"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+
+class _Embedded(NamedTuple):
+    """One embedded struct, and which fields of the outer one are not its own."""
+
+    name: str
+    beside: frozenset[str]
+
+
+def _table(name: str, outer: Mapping[str, str]) -> dict[str, _Embedded]:
+    return {each: _Embedded(name, frozenset(beside.split())) for each, beside in outer.items()}
+
+
+_EMBEDDED: Final[Mapping[str, _Embedded]] = {
+    **_table("VolumeSource", {"Volume": "name"}),
+    **_table(
+        "ProbeHandler",
+        {
+            "Probe": """initialDelaySeconds timeoutSeconds periodSeconds successThreshold
+                                          failureThreshold terminationGracePeriodSeconds"""
+        },
+    ),
+    **_table("EphemeralContainerCommon", {"EphemeralContainer": "targetContainerName"}),
+    **_table(
+        "PersistentVolumeSource",
+        {
+            "PersistentVolumeSpec": """capacity accessModes claimRef mountOptions nodeAffinity
+                                          persistentVolumeReclaimPolicy storageClassName volumeMode
+                                          volumeAttributesClassName"""
+        },
+    ),
+    **_table(
+        "LocalObjectReference",
+        {
+            "ConfigMapVolumeSource": "items defaultMode optional",
+            "ConfigMapProjection": "items optional",
+            "SecretProjection": "items optional",
+            "ConfigMapKeySelector": "key optional",
+            "SecretKeySelector": "key optional",
+            "ConfigMapEnvSource": "optional",
+            "SecretEnvSource": "optional",
+        },
+    ),
+    **_table("IngressRuleValue", {"IngressRule": "host"}),
+    **_table(
+        "DeviceConfiguration",
+        {
+            "DeviceClassConfiguration": "",
+            "DeviceClaimConfiguration": "requests",
+            "DeviceAllocationConfiguration": "source requests",
+        },
+    ),
+    **_table("Rule", {"RuleWithOperations": "operations"}),
+    **_table("RuleWithOperations", {"NamedRuleWithOperations": "resourceNames"}),
+}
+"""The struct that a type embeds, by the type's name; no type embeds two, kind and apiVersion aside."""
+
+
+def embedding(struct: str, field: str) -> Sequence[str]:
+    """Return the names of the structs, outermost first, through which `struct` has `field`; mostly none."""
+    found: list[str] = []
+    while (embedded := _EMBEDDED.get(struct)) is not None and field not in embedded.beside:
+        found.append(embedded.name)
+        struct = embedded.name
+    return found

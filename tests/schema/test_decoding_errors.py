@@ -1,0 +1,105 @@
+"""Which error a body with values of wrong types gets; amounts of resources are whole thousandths in every kind."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ctrlmgr.errors import BadRequest
+from ctrlmgr.schema.codec import JSON
+from ctrlmgr.schema.definitions import Definitions
+
+_CORE = "io.k8s.api.core.v1."
+_FIELD = "into Go struct field"
+
+
+def _decode(kind: str, fields: dict[str, Any], version: str = "v1", package: str = _CORE) -> dict[str, Any]:
+    codec = Definitions.builtin().codec(kind, version, f"{package}{kind}")
+    return codec.decode(json.dumps(fields).encode(), JSON).fields
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "reason"),
+    [
+        (
+            "Pod",
+            {"volumes": [{"nfs": {"path": 7}}]},
+            f"number {_FIELD} NFSVolumeSource.spec.volumes.VolumeSource.nfs.path",
+        ),
+        ("Pod", {"volumes": [{"name": 7}]}, f"number {_FIELD} Volume.spec.volumes.name"),
+        (
+            "Pod",
+            {"containers": [{"livenessProbe": {"tcpSocket": {"port": 2**31}}}]},
+            f"number 2147483648 {_FIELD} TCPSocketAction.spec.containers.livenessProbe.ProbeHandler.tcpSocket.port",
+        ),
+        (
+            "Pod",
+            {"ephemeralContainers": [{"image": []}]},
+            f"array {_FIELD} EphemeralContainer.spec.ephemeralContainers.EphemeralContainerCommon.image",
+        ),
+        (
+            "Pod",
+            {"containers": [{"env": [{"valueFrom": {"secretKeyRef": {"name": True}}}]}]},
+            f"bool {_FIELD} SecretKeySelector.spec.containers.env.valueFrom.secretKeyRef.LocalObjectReference.name",
+        ),
+        (
+            "PersistentVolume",
+            {"hostPath": {"path": 1}},
+            f"number {_FIELD} HostPathVolumeSource.spec.PersistentVolumeSource.hostPath.path",
+        ),
+    ],
+)
+def test_errors_name_embedded_structs(kind: str, spec: dict[str, Any], reason: str) -> None:
+    with pytest.raises(BadRequest, match="json: cannot unmarshal " + reason.replace(".", r"\.")):
+        _decode(kind, {"spec": spec})
+
+
+def test_errors_name_structs_within_embedded_structs() -> None:
+    package = "io.k8s.api.admissionregistration.v1."
+    rules = [{"apiGroups": 7}]
+    body = {"spec": {"matchConstraints": {"resourceRules": rules}}}
+    path = r"resourceRules\.RuleWithOperations\.Rule\.apiGroups of type \[\]string"
+    with pytest.raises(BadRequest, match=path):
+        _decode("ValidatingAdmissionPolicy", body, "admissionregistration.k8s.io/v1", package)
+
+
+@pytest.mark.parametrize(
+    ("container", "reason"),
+    [
+        ({"image": 7, "resources": {"limits": {"cpu": "1Ki1"}}}, "unable to parse quantity's suffix"),
+        ({"image": 7, "ports": [{"name": []}]}, "number into Go struct field Container.spec.containers.image"),
+        ({"image": 7, "livenessProbe": {"httpGet": {"port": {}}}}, "object into Go struct field HTTPGetAction"),
+    ],
+)
+def test_types_that_decode_themselves_come_before_an_earlier_wrong_type(container: dict[str, Any], reason: str) -> None:
+    with pytest.raises(BadRequest, match=reason):
+        _decode("Pod", {"spec": {"containers": [container]}})
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("Pod", "spec.overhead"),
+        ("Pod", "spec.resources.limits"),
+        ("Pod", "status.allocatedResources"),
+        ("ResourceQuota", "spec.hard"),
+        ("Node", "status.capacity"),
+        ("PersistentVolume", "spec.capacity"),
+        ("PersistentVolumeClaim", "spec.resources.requests"),
+    ],
+)
+def test_amounts_of_resources_are_rounded_up_to_thousandths(kind: str, path: str) -> None:
+    value: dict[str, Any] = {"cpu": "0.5n", "memory": "1500u", "storage": "1.5Gi"}
+    for name in reversed(path.split(".")):
+        value = {name: value}
+    found: Any = _decode(kind, value)
+    for name in path.split("."):
+        found = found[name]
+    assert found == {"cpu": "1m", "memory": "2m", "storage": "1536Mi"}
+
+
+def test_quantities_outside_of_resource_lists_are_not_rounded() -> None:
+    volume = {"name": "v", "emptyDir": {"sizeLimit": "0.5n"}}
+    assert _decode("Pod", {"spec": {"volumes": [volume]}})["spec"]["volumes"][0]["emptyDir"] == {"sizeLimit": "1n"}
