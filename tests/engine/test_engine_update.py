@@ -73,7 +73,7 @@ def test_what_changes_nothing_is_not_written(stage: Stage) -> None:
             {"name": "a", "uid": "other"},
             409,
             'Operation cannot be fulfilled on configmaps "a": StorageError: invalid object, Code: 4, '
-            "Key: /registry/configmaps/shop/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
+            "Key: /configmaps/shop/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
             "UID in precondition: other, UID in object meta: ",
         ),
     ],

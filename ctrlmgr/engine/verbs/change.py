@@ -157,7 +157,7 @@ def _other_uid(request: Request, uid: str, found: str) -> str:
     target, kind = request.target, request.plan.kind
     group = kind.resource.group if kind.is_custom else ""
     path = kind.registry_path or kind.resource.plural
-    key = "/".join(filter(None, ("/registry", group, path, target.namespace, target.name)))
+    key = "/" + "/".join(filter(None, (group, path, target.namespace, target.name)))
     return (
         f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition "
         f"failed: UID in precondition: {uid}, UID in object meta: {found}"

@@ -77,7 +77,7 @@ def _binding_problems(target: dict[str, Any]) -> list[str]:
 def _check_identity(metadata: dict[str, Any], wanted: dict[str, Any], name: str) -> None:
     for field, shown in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
         if wanted.get(field) and wanted[field] != metadata.get(field):
-            key = f"/registry/pods/{metadata.get('namespace', '')}/{name}"
+            key = f"/pods/{metadata.get('namespace', '')}/{name}"
             detail = f"{shown} in precondition: {wanted[field]}, {shown} in object meta: {metadata.get(field, '')}"
             problem = f"AdditionalErrorMsg: Precondition failed: {detail}"
             raise conflict(

@@ -72,7 +72,7 @@ def test_a_binding_gives_a_pod_its_node() -> None:
             {"metadata": {"uid": "other"}, **TARGET},
             Conflict,
             'Operation cannot be fulfilled on pods "p": StorageError: invalid object, Code: 4, Key: '
-            "/registry/pods/default/p, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
+            "/pods/default/p, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
             "precondition: other, UID in object meta: uid-1",
         ),
     ],
