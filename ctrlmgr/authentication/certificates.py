@@ -4,6 +4,8 @@ Guarantees:
 - A certificate counts if a chain leads from it to one of the authorities in which every signature is right, none's
   time is over or yet to come, every issuer may sign and issue so long a chain, and each may be used by clients.
 - What restricts names, or is critical and unknown, is not understood here: such a chain is refused.
+- The search for a chain is bounded: at most `MOST_CHECKS` signatures are checked, and a chain never holds two
+  certificates of one subject and key, so certificates that sign each other cannot multiply the work.
 
 Whom it names: the common name is the user, each organization a group (apiserver `pkg/authentication/request/x509`).
 Chains are Go's `crypto/x509` `Certificate.Verify` with `ExtKeyUsageClientAuth`.
@@ -18,6 +20,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
 
@@ -30,6 +33,16 @@ UID_OID: Final = ObjectIdentifier("1.3.6.1.4.1.57683.2")
 
 _LONGEST: Final = 8
 """Certificates in a chain; no authority that people run has more below it."""
+
+MOST_CHECKS: Final = 100
+"""Signatures that one search checks (crypto/x509 `maxChainSignatureChecks`)."""
+
+MOST_PRESENTED: Final = 32
+"""Certificates that a client may present; more are refused unread."""
+
+_LARGEST_KEY: Final = 8192
+_LARGEST_EXPONENT: Final = 2**31 - 1
+"""Bits of an RSA key (crypto/tls `checkKeySize`) and its public exponent (crypto/rsa `checkPub`): bounds of a check."""
 
 _WEAK: Final = frozenset({"md5", "sha1"})
 _UNDERSTOOD: Final = (
@@ -83,10 +96,12 @@ def vouch(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], n
 
     The others presented may be links of it. Raises `CredentialsRefused` with what is wrong.
     """
+    if len(presented) > MOST_PRESENTED:
+        raise CredentialsRefused(f"x509: {len(presented)} certificates were presented, at most {MOST_PRESENTED} may be")
     try:
         leaf, *links = map(x509.load_der_x509_certificate, presented)
         _check_use(leaf)
-        for chain in _chains([leaf], links, authorities):
+        for chain in Search(leaf, links, authorities).chains([leaf]):
             if (validity := _validity(chain)).covers(now):
                 return Vouched(leaf, validity)
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -124,35 +139,59 @@ def _uid(uids: Sequence[str]) -> str:
     return uids[0] if uids else ""
 
 
-def _chains(
-    chain: list[x509.Certificate], links: Sequence[x509.Certificate], authorities: Sequence[x509.Certificate]
-) -> Iterator[list[x509.Certificate]]:
-    """Yield every chain that continues `chain` through `links` to an authority."""
-    last = chain[-1]
-    if len(chain) == 1 and last in authorities:
-        yield chain
-    for authority in authorities:
-        if authority not in chain and _signed(last, authority, len(chain) - 1):
-            yield [*chain, authority]
-    if len(chain) >= _LONGEST:
-        return
-    for link in links:
-        if link not in chain and _is_authority(link) and _signed(last, link, len(chain) - 1):
-            yield from _chains([*chain, link], links, authorities)
+class Search:
+    """The search for chains from one certificate to the authorities, with a budget of signature checks."""
+
+    def __init__(
+        self, leaf: x509.Certificate, links: Sequence[x509.Certificate], authorities: Sequence[x509.Certificate]
+    ) -> None:
+        """Search from `leaf` through those of `links` that are authorities to one of `authorities`."""
+        self._leaf = leaf
+        self._links = [link for link in links if _is_authority(link)]
+        self._authorities = authorities
+        self.checks_left = MOST_CHECKS
+
+    def chains(self, chain: list[x509.Certificate]) -> Iterator[list[x509.Certificate]]:
+        """Yield every chain that continues `chain` through the links to an authority."""
+        last = chain[-1]
+        if len(chain) == 1 and last in self._authorities:
+            yield chain
+        for authority in self._authorities:
+            if self._continues(chain, authority):
+                yield [*chain, authority]
+        if len(chain) >= _LONGEST:
+            return
+        for link in self._links:
+            if self._continues(chain, link):
+                yield from self.chains([*chain, link])
+
+    def _continues(self, chain: Sequence[x509.Certificate], issuer: x509.Certificate) -> bool:
+        """Whether `issuer` signed the last certificate of a chain, may do so, and is not in the chain already."""
+        last = chain[-1]
+        digest = last.signature_hash_algorithm
+        if last.issuer != issuer.subject or (digest is not None and digest.name in _WEAK):
+            return False
+        if any(_is_same_signer(each, issuer) for each in chain) or not _may_issue(issuer, len(chain) - 1):
+            return False
+        return self._has_signed(issuer, last)
+
+    def _has_signed(self, issuer: x509.Certificate, certificate: x509.Certificate) -> bool:
+        if self.checks_left == 0:
+            words = "x509: signature check attempts limit reached while verifying certificate chain"
+            raise CredentialsRefused(_failed(self._leaf, words))
+        self.checks_left -= 1
+        try:
+            certificate.verify_directly_issued_by(issuer)
+        except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+            return False
+        return True
 
 
-def _signed(certificate: x509.Certificate, issuer: x509.Certificate, links: int) -> bool:
-    """Whether `issuer` signed a certificate and may do so, with `links` between it and the chain's end."""
-    digest = certificate.signature_hash_algorithm
-    if digest is not None and digest.name in _WEAK:
+def _is_same_signer(one: x509.Certificate, other: x509.Certificate) -> bool:
+    """Whether two certificates have one subject, key and alternative names (crypto/x509 `alreadyInChain`)."""
+    if one.subject != other.subject or one.public_key() != other.public_key():
         return False
-    if certificate.issuer != issuer.subject or not _may_issue(issuer, links):
-        return False
-    try:
-        certificate.verify_directly_issued_by(issuer)
-    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
-        return False
-    return True
+    return _extension(one, x509.SubjectAlternativeName) == _extension(other, x509.SubjectAlternativeName)
 
 
 def _is_authority(certificate: x509.Certificate) -> bool:
@@ -170,7 +209,14 @@ def _may_issue(issuer: x509.Certificate, links: int) -> bool:
     usage = _extension(issuer, x509.KeyUsage)
     if usage is not None and not usage.key_cert_sign:
         return False
-    return _is_for_clients(issuer) and _is_understood(issuer)
+    return _is_for_clients(issuer) and _is_understood(issuer) and _has_moderate_key(issuer)
+
+
+def _has_moderate_key(issuer: x509.Certificate) -> bool:
+    key = issuer.public_key()
+    if not isinstance(key, RSAPublicKey):
+        return True
+    return key.key_size <= _LARGEST_KEY and key.public_numbers().e <= _LARGEST_EXPONENT
 
 
 def _check_use(leaf: x509.Certificate) -> None:

@@ -58,8 +58,9 @@ def make(
     begins: datetime = NOW - timedelta(days=1),
     ends: datetime = NOW + timedelta(days=1),
     more: Sequence[tuple[x509.ExtensionType, bool]] = (),
+    key: ec.EllipticCurvePrivateKey | None = None,
 ) -> Made:
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = key or ec.generate_private_key(ec.SECP256R1())
     builder = (
         x509.CertificateBuilder()
         .subject_name(whose)

@@ -5,7 +5,14 @@ from datetime import timedelta
 import pytest
 from cryptography import x509
 
-from ctrlmgr.authentication.certificates import certificate_user, check_name, vouch
+from ctrlmgr.authentication.certificates import (
+    MOST_CHECKS,
+    MOST_PRESENTED,
+    Search,
+    certificate_user,
+    check_name,
+    vouch,
+)
 from ctrlmgr.authentication.user import CREDENTIAL_ID, CredentialsRefused
 from tests.authentication.authorities import CLIENT, NOW, SERVER, Made, authority, make, subject
 
@@ -119,6 +126,28 @@ def test_a_critical_extension_that_is_not_understood_is_refused() -> None:
 def test_what_is_no_certificate_is_refused() -> None:
     with pytest.raises(CredentialsRefused):
         vouch([b"\x30\x03abc"], [AUTHORITY.certificate], SECONDS)
+
+
+def test_certificates_of_one_subject_and_key_that_sign_each_other_cost_a_check_each() -> None:
+    first = authority("ring")
+    ring = [first, *(make(subject("ring"), first, is_authority=True, key=first.key) for _ in range(12))]
+    leaf = make(subject("mallory"), first)
+    search = Search(leaf.certificate, [each.certificate for each in ring], [AUTHORITY.certificate])
+    assert list(search.chains([leaf.certificate])) == []
+    assert MOST_CHECKS - search.checks_left == len(ring)
+
+
+def test_a_search_ends_after_as_many_checks_as_gos() -> None:
+    """Certificates of one subject and many keys are all possible issuers of each other."""
+    keys = [authority("ring") for _ in range(MOST_PRESENTED - 1)]
+    leaf = make(subject("mallory"), keys[-1])
+    links = [make(subject("ring"), each, is_authority=True, key=other.key) for each in keys[:5] for other in keys[-5:]]
+    said = refused(leaf, *links)
+    assert "x509: signature check attempts limit reached while verifying certificate chain" in said
+
+
+def test_more_certificates_than_a_chain_may_need_are_refused_unread() -> None:
+    assert "at most 32 may be" in refused(*[make(subject("carol"))] * (MOST_PRESENTED + 1))
 
 
 def test_a_name_is_allowed_by_the_list_or_when_there_is_none() -> None:

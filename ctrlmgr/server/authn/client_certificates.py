@@ -5,7 +5,7 @@ Guarantees:
   expires, or whose authority is taken away, is worth nothing from that moment on, also on a connection that is open.
 - A proxy's headers count only for a client that presents a certificate of the proxy's authority under an allowed name.
 
-Chains are verified once and remembered for as long as the authorities stay.
+Chains are verified once and remembered for as long as the authorities stay; refusals for `_REFUSED_FOR` seconds.
 
 Rules: apiserver `pkg/authentication/request/{x509,headerrequest}`.
 """
@@ -13,18 +13,23 @@ Rules: apiserver `pkg/authentication/request/{x509,headerrequest}`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import NamedTuple, Protocol
 
 from cryptography import x509
 
 from ctrlmgr.authentication.certificates import Validity, certificate_user, check_name, vouch
 from ctrlmgr.authentication.request_header import RequestHeaders
-from ctrlmgr.authentication.user import User
+from ctrlmgr.authentication.user import CredentialsRefused, User
 from ctrlmgr.clock import Clock
 from ctrlmgr.server.authn.parts import RequestParts
 
 _REMEMBERED = 1024
 """Certificates; a client has one for hours, and there are not many more clients at a time."""
+
+
+_REFUSED_FOR = 10.0
+"""Seconds that a refusal is remembered, as apiserver remembers a token that failed."""
 
 
 class Authorities(Protocol):
@@ -36,8 +41,12 @@ class Authorities(Protocol):
 
 
 class _Judged(NamedTuple):
+    """What was found of a chain, and when that is good (seconds since 1970)."""
+
     user: User | None
     validity: Validity
+    refused: Sequence[str] = ()
+    """Why the chain was refused, if it was."""
 
 
 class Vouching:
@@ -51,7 +60,7 @@ class Vouching:
         self._judge = judge
         self._clock = clock
         self._seen: Sequence[x509.Certificate] = ()
-        self._known: dict[tuple[bytes, ...], _Judged] = {}
+        self._known: dict[bytes, _Judged] = {}
 
     def user(self, presented: Sequence[bytes]) -> User | None:
         """Return what is known of a client that presented these certificates; raises `CredentialsRefused`."""
@@ -59,15 +68,28 @@ class Vouching:
         if authorities is not self._seen:
             self._known.clear()
             self._seen = authorities
-        key, now = tuple(presented), self._clock.now() / 1_000_000
+        key, now = _digest(presented), self._clock.now() / 1_000_000
         found = self._known.get(key)
         if found is None or not found.validity.covers(now):
-            leaf, validity = vouch(presented, authorities, now)
-            found = _Judged(self._judge(leaf), validity)
+            found = self._look(presented, authorities, now)
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             self._known[key] = found
+        if found.refused:
+            raise CredentialsRefused(*found.refused)
         return found.user
+
+    def _look(self, presented: Sequence[bytes], authorities: Sequence[x509.Certificate], now: float) -> _Judged:
+        try:
+            leaf, validity = vouch(presented, authorities, now)
+            return _Judged(self._judge(leaf), validity)
+        except CredentialsRefused as refusal:
+            return _Judged(None, Validity(now, now + _REFUSED_FOR), refusal.reasons)
+
+
+def _digest(presented: Sequence[bytes]) -> bytes:
+    """Return a key for a list of certificates: their digests, so that a cached entry is small."""
+    return b"".join(sha256(each).digest() for each in presented)
 
 
 class ClientCertificates:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 from ctrlmgr.api.header_lines import HeaderLines
+from ctrlmgr.authentication.certificates import Vouched, vouch
 from ctrlmgr.authentication.user import CredentialsRefused
+from ctrlmgr.server.authn import client_certificates
 from ctrlmgr.server.authn.authorities import AuthorityFiles
 from ctrlmgr.server.authn.client_certificates import ClientCertificates
 from ctrlmgr.server.authn.parts import RequestParts
@@ -68,3 +72,25 @@ def test_a_certificate_without_a_name_is_of_no_user(tmp_path: Path) -> None:
     clock = FakeClock(int(NOW.timestamp() * 1_000_000))
     certificates = ClientCertificates(AuthorityFiles("client_ca_file", [path]), clock=clock)
     assert who(certificates, make(subject(None, ["system:masters"]), ca)) == ""
+
+
+def test_a_refused_certificate_is_not_verified_again_for_ten_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "ca.crt"
+    written(path, authority())
+    clock = FakeClock(int(NOW.timestamp() * 1_000_000))
+    certificates = ClientCertificates(AuthorityFiles("client_ca_file", [path]), clock=clock)
+    mallory = make(subject("mallory"), authority("another"))
+    verified: list[float] = []
+
+    def counted(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], now: float) -> Vouched:
+        verified.append(now)
+        return vouch(presented, authorities, now)
+
+    monkeypatch.setattr(client_certificates, "vouch", counted)
+    for seconds in (0.0, 9.0, 2.0):
+        clock.step(seconds)
+        with pytest.raises(CredentialsRefused):
+            who(certificates, mallory)
+    assert [round(each - NOW.timestamp()) for each in verified] == [0, 11]
