@@ -71,10 +71,10 @@ class Graphs:
         def answer(database: Database) -> dict[str, Any]:
             head = self._reader.head(database)
             change = change_at(database, revision) if revision <= head else None
-            if change is None:
+            # A change that may not be seen is answered as one that does not exist: a refusal would name its object.
+            if change is None or not parameters.sight.sees(change.object.resource, change.object.key):
                 raise NotFound(f"there is no event at revision {revision}; it may have been compacted")
             place = change.object
-            parameters.sight.check(place.resource, place.key)
             where = {"resource": str(place.resource), "namespace": place.namespace, "name": place.name}
             return {**where, **told(change), "graph": _Growth(database, head, parameters.sight).around(change)}
 

@@ -6,8 +6,9 @@ does (`head`); then rows of the log's tables, as they are there: `epoch`, `impor
 
 Guarantees:
 - A page has no more than `_MOST` events, and no more of them than fit in `_ROOM` bytes, unless a single one is larger.
-- An event is in it only for who may `list` (or `get`) all objects of its resource in its namespace; how many others
-  there were is said (`hidden`). A reconcile beside one of those says neither what it looked at nor its message.
+- It has an event only for a user who may `list` (or `get`) all objects of its resource in its namespace. `hidden`
+  counts the others, unless one resource was asked for: the count would tell of that resource. A reconcile beside one of
+  those says neither what it looked at nor its message.
 - What a Secret holds is in it only for who may `get` the Secrets of its namespace.
 - Hashes, by which what is hidden could be guessed, are in it only for who may see everything.
 - `rights` is another text whenever who asks may see more or less of what there is, or is another user.
@@ -125,7 +126,8 @@ class _View:
         seen = [row for row in found if self._sees(row["resource"], _place_of(row))]
         runs = {row["reconcile_id"] for row in seen} - {0}
         reconciles = list(self._reconciles(runs, again))
-        yield {"log": self._place(last if is_full else asked.until, len(found) - len(seen))}
+        hidden = 0 if asked.resource else len(found) - len(seen)
+        yield {"log": self._place(last if is_full else asked.until, hidden)}
         yield from ({"epoch": row} for row in self._epochs())
         yield from self._floors()
         yield from ({"object": {name: row[name] for name in _OBJECT_FIELDS}} for row in seen)

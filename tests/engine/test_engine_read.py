@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from ctrlmgr.api.resource import NAMESPACES, Key, Resource
 from ctrlmgr.engine.drive import Driver
 from ctrlmgr.engine.operations import Append, Await, Operation, Read, Refresh, Target
 from ctrlmgr.engine.options import Body, WriteOptions
 from ctrlmgr.errors import LogUnavailable
-from ctrlmgr.eventlog.event import Cause, Fence
+from ctrlmgr.eventlog.event import Author, Cause, EventType, Fence, Proposal
 from tests.engine.stage import REQUESTER, Response, Stage
 
 MAPS = "/api/v1/namespaces/shop/configmaps"
@@ -223,3 +224,25 @@ def test_a_driver_carries_fence_and_cause() -> None:
 
 def _fail() -> None:
     raise LogUnavailable("away")
+
+
+@pytest.mark.parametrize("query", [{"resourceVersionMatch": "Exact"}, {"limit": "1"}], ids=["exact", "page"])
+@pytest.mark.parametrize(("revision", "code"), [("4", 410), ("9", 410), ("10", 200)])
+def test_a_new_namespace_shows_nothing_of_a_deleted_one_of_its_name(
+    stage: Stage, query: dict[str, str], revision: str, code: int
+) -> None:
+    for obj in stage.cacher.list(Resource("", "configmaps")):
+        stage.log.append([Proposal(EventType.DELETED, obj, obj.revision)], author=Author("a controller"))
+    namespace = stage.log.get(NAMESPACES, Key("", "shop"))
+    assert namespace is not None
+    stage.log.append([Proposal(EventType.DELETED, namespace, namespace.revision)], author=Author("a controller"))
+    stage.namespace("shop")
+    assert stage.log.head().revision == 11
+    assert stage.send("GET", MAPS, query={**query, "resourceVersion": revision}).code == code
+    watch = stage.send("GET", MAPS, query={"watch": "1", "resourceVersion": revision})
+    assert [event["object"].get("code") for event in watch.body] == ([code] if code == 410 else [])
+
+
+def test_a_namespace_that_was_only_changed_shows_its_past(stage: Stage) -> None:
+    stage.send("PATCH", "/api/v1/namespaces/shop", {"metadata": {"labels": {"team": "blue"}}}, media_type=MERGE)
+    assert shown(stage.send("GET", MAPS, query=AT_3)) == "3: a@2 b@3"

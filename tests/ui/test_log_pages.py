@@ -98,6 +98,12 @@ def test_a_user_is_told_what_they_may_list(pages: LogPages, right: Right, seen: 
     assert any(row["hash"] for row in rows(page, "event")) is (right is everything)
 
 
+def test_events_of_a_resource_that_may_not_be_listed_are_not_counted(pages: LogPages) -> None:
+    page = asked(pages, lists("pods"), resource="secrets")
+    assert rows(page, "log")[0]["hidden"] == 0
+    assert rows(page, "event") == []
+
+
 def test_rights_that_differ_are_told_apart(pages: LogPages) -> None:
     given = (
         everything,

@@ -14,7 +14,7 @@ from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Verdict
-from ctrlmgr.errors import ApiError, Forbidden
+from ctrlmgr.errors import ApiError, Forbidden, NotFound
 from ctrlmgr.inspection.database import Database, open_database
 from ctrlmgr.inspection.requests import FILE, Row, Store
 from ctrlmgr.testing import FakeClock
@@ -173,6 +173,15 @@ def test_rights_to_a_name_show_that_object_alone(reader: Reader) -> None:
         asked["object"](given(named, **place, name="cart"))
     with pytest.raises(Forbidden, match=r'cannot list resource "services" in API group "" in the namespace "shop"'):
         asked["objects"](given(named, **place))
+
+
+def test_a_change_that_may_not_be_seen_is_answered_like_one_that_does_not_exist(reader: Reader) -> None:
+    change = questions(reader)["change"]
+    assert change(given(lambda asked: True, revision=3))["revision"] == 3
+    for revision in (3, 1_000_000):
+        words = f"there is no event at revision {revision}; it may have been compacted"
+        with pytest.raises(NotFound, match=words):
+            change(given(lambda asked: False, revision=revision))
 
 
 def test_a_graph_leads_through_what_may_not_be_seen_without_telling_of_it(reader: Reader, log: Database) -> None:

@@ -5,6 +5,7 @@ Guarantees (apiserver `pkg/storage/cacher` and `etcd3`, KEP-2340):
   `Exact` that very state. What is in the future is waited for, three seconds.
 - The pages of a list show one state, that of the first; when it has been compacted away meanwhile, the 410 has a
   token to go on with the newest one.
+- Who reads a namespace reads nothing of a deleted namespace that had the same name: older revisions are `Expired`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import NamedTuple, Protocol
 from ctrlmgr.api.field import invalid
 from ctrlmgr.api.go_numbers import parse_uint
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Key, Revision
+from ctrlmgr.api.resource import NAMESPACES, Key, Revision
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.calls.call import Surroundings
 from ctrlmgr.engine.conversion import converting, shown, shown_all
@@ -31,11 +32,14 @@ from ctrlmgr.engine.shelf import EVERYWHERE, Span, path_of
 from ctrlmgr.engine.strategy import State
 from ctrlmgr.engine.watch import Selection, Start
 from ctrlmgr.errors import BadRequest, Expired, UnknownError
-from ctrlmgr.eventlog.event import Snapshot
+from ctrlmgr.eventlog.event import EventType, Snapshot
 from ctrlmgr.eventlog.log import EventLog
 
 PATIENCE = 3.0
 """Seconds to wait for a revision of the future (`blockTimeout`)."""
+
+_BATCH = 1000
+"""Events of namespaces that are read at a time."""
 
 
 class _Objects(Protocol):
@@ -106,7 +110,7 @@ def start_watch(
     elif initial:
         yield from _not_older(cacher, revision)
     if initial is False or (initial is None and revision):
-        yield from _retained(cacher, log, kind, revision or cacher.revision)
+        yield from _retained(cacher, log, kind, namespace, revision or cacher.revision)
         return Start(selection, (), revision or cacher.revision, False)
     objects = cacher.span(kind.storage, _span(selection))
     revision = cacher.revision
@@ -173,24 +177,51 @@ def _continued(cacher: Cacher, log: EventLog, kind: Kind, span: Span, place: Pla
         raise list_expired(expired, encode_continue(place._replace(revision=-1))) from expired
 
 
-def _retained(cacher: Cacher, log: EventLog, kind: Kind, revision: Revision) -> Operation[None]:
-    """Raise `Expired` for a revision that has been compacted away, whichever process did that.
+def _retained(cacher: Cacher, log: EventLog, kind: Kind, namespace: str | None, revision: Revision) -> Operation[None]:
+    """Raise `Expired` for a revision that has been compacted away, or from before the namespace was created anew.
 
-    The cacher may still have it; but then one server would answer what another, or this one after a restart, refuses.
+    The cacher may still have a compacted one; but then one server would answer what another, or this one after a
+    restart, refuses.
     """
     if revision >= cacher.revision:
         return
     floor: Revision = yield Read(lambda: log.floor(kind.storage))
     if revision < floor:
         raise Expired(revision, floor)
+    if kind.namespaced and namespace:
+        yield from _of_this_namespace(cacher, log, namespace, revision)
+
+
+def _of_this_namespace(cacher: Cacher, log: EventLog, namespace: str, revision: Revision) -> Operation[None]:
+    """Raise `Expired` if another namespace of this name was deleted after `revision`: its tenants were others."""
+    now = cacher.get(NAMESPACES, Key("", namespace))
+    if now is None or now.revision <= revision:
+        return
+    began: Revision = yield Read(lambda: _beginning(log, now, revision))
+    if began > revision:
+        raise Expired(revision, began)
+
+
+def _beginning(log: EventLog, namespace: Object, revision: Revision) -> Revision:
+    """Return where the last predecessor of a namespace was deleted, `revision` if none was after it."""
+    then = log.get(NAMESPACES, namespace.key, at=revision)
+    if then is not None and then.uid == namespace.uid:
+        return revision
+    began = revision
+    while events := log.events_after(revision, resource=NAMESPACES, limit=_BATCH):
+        gone = [each for each in events if each.key == namespace.key and each.type is EventType.DELETED]
+        began, revision = max([began, *(each.revision for each in gone)]), events[-1].revision
+        if len(events) < _BATCH:
+            break
+    return began
 
 
 def _exactly(cacher: Cacher, log: EventLog, kind: Kind, span: Span, revision: Revision) -> Operation[_Range]:
-    yield from _retained(cacher, log, kind, revision)
+    namespace = span.start.partition("/")[0] if kind.namespaced and span.start else None
+    yield from _retained(cacher, log, kind, namespace, revision)
     past = cacher.at(revision, kind.storage, span)
     if past is not None:
         return _Range(past, revision)
-    namespace = span.start.partition("/")[0] if kind.namespaced and span.start else None
     snapshot: Snapshot = yield Read(lambda: log.snapshot(kind.storage, namespace=namespace, at=revision))
     there = sorted((path, obj) for obj in snapshot.objects if (path := path_of(obj.key)) in span)
     return _Range([obj for _, obj in there], revision)
