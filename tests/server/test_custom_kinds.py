@@ -7,18 +7,14 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import DEFINITIONS
-from ctrlmgr.extensions.canonical import canonicalize
 from ctrlmgr.extensions.compiled import Schema
-from ctrlmgr.extensions.defaults import prepare_new, set_defaults
 from ctrlmgr.kinds.apiextensions.definition import DefinitionStrategy
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.server.describe.discovery import Discovery
-from tests.controllers.definitions.defined import definition
+from tests.controllers.definitions.defined import definition, established
 from tests.server.site import Site, add, make, running
 
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
@@ -39,19 +35,6 @@ class Threads:
             return call(*arguments, **named)
 
         return noted
-
-
-def established(fields: dict[str, Any]) -> Object:
-    """Return a definition as it is in the log once its names are accepted."""
-    canonicalize(fields["spec"])
-    set_defaults(fields)
-    prepare_new(fields)
-    fields["metadata"]["uid"] = "1"
-    fields["status"] |= {
-        "acceptedNames": fields["spec"]["names"],
-        "conditions": [{"type": "Established", "status": "True"}],
-    }
-    return Object(DEFINITIONS, msgspec.json.encode(fields))
 
 
 @pytest.fixture

@@ -166,7 +166,7 @@ class Described(NamedTuple):
         items: dict[str, Node] = {}
         if self.namespaced:
             everywhere = self._operation("list", "list", listed, suffix="ForAllNamespaces", namespaced=False)
-            items[collection] = {"get": everywhere, "parameters": [*self._common()]}
+            items[collection] = _sharing({"get": everywhere, "parameters": [*self._common()]})
             collection = f"{root}/namespaces/{{namespace}}/{self.plural}"
         items[collection] = {
             "delete": self._operation("deletecollection", "deletecollection", _REFERENCE + _STATUS),
@@ -316,6 +316,15 @@ def _in_path(name: str) -> Node:
         "type": "string",
         "uniqueItems": True,
     }
+
+
+def _sharing(item: Node) -> Node:
+    """Move the parameters of an item's only operation to the item: what all operations take stands there.
+
+    Items with several operations have no other parameters in common than those that stand there already.
+    """
+    shared = [*item["parameters"], *item["get"].pop("parameters")]
+    return {**item, "parameters": sorted(shared, key=lambda parameter: str(parameter["name"]))}
 
 
 def _responses(action: str, answer: str) -> Node:

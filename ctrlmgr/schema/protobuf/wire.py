@@ -105,6 +105,11 @@ def write_part(number: int, content: bytes) -> bytes:
     return b"".join((_write_varint(number << 3 | LENGTH), _write_varint(len(content)), content))
 
 
+def write_fixed64(number: int, content: bytes) -> bytes:
+    """Write the field `number` with eight bytes: a double, or an integer of fixed length."""
+    return _write_varint(number << 3 | FIXED64) + content
+
+
 def _write_varint(value: int) -> bytes:
     encoded = bytearray()
     while value > 0x7F:

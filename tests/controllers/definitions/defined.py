@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import DEFINITIONS as DEFINITIONS_RESOURCE
 from ctrlmgr.controllers.definitions.controller import new_definition_controller
 from ctrlmgr.controllers.namespace import Options
 from ctrlmgr.controllers.namespace.controller import build
 from ctrlmgr.engine.calls.call import Call, Reply
+from ctrlmgr.extensions.canonical import canonicalize
+from ctrlmgr.extensions.defaults import prepare_new, set_defaults
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
 from tests.controllers.stage_context import StageContext
@@ -55,6 +61,19 @@ def definition(
 
 def widget(name: str = "a", api_version: str = f"{GROUP}/v1", **fields: Any) -> dict[str, Any]:
     return {"apiVersion": api_version, "kind": "Widget", "metadata": {"name": name}, **fields}
+
+
+def established(fields: dict[str, Any]) -> Object:
+    """Return a definition as it is in the log once its names are accepted."""
+    canonicalize(fields["spec"])
+    set_defaults(fields)
+    prepare_new(fields)
+    fields["metadata"]["uid"] = "1"
+    fields["status"] |= {
+        "acceptedNames": fields["spec"]["names"],
+        "conditions": [{"type": "Established", "status": "True"}],
+    }
+    return Object(DEFINITIONS_RESOURCE, msgspec.json.encode(fields))
 
 
 class DefinedStage(WorkedStage):

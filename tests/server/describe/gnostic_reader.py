@@ -6,6 +6,7 @@ number → name in JSON and type, `*` for what repeats.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,6 +35,7 @@ MESSAGES: dict[str, dict[int, tuple[str, str]]] = {
     },
     "Operation": {
         1: ("tags", "*string"),
+        3: ("description", "string"),
         5: ("operationId", "string"),
         6: ("produces", "*string"),
         7: ("consumes", "*string"),
@@ -44,7 +46,9 @@ MESSAGES: dict[str, dict[int, tuple[str, str]]] = {
     },
     "BodyParameter": {2: ("name", "string"), 3: ("in", "string"), 4: ("required", "bool"), 5: ("schema", "Schema")},
     "QueryParameterSubSchema": {
+        1: ("required", "bool"),
         2: ("in", "string"),
+        3: ("description", "string"),
         4: ("name", "string"),
         6: ("type", "string"),
         20: ("uniqueItems", "bool"),
@@ -52,6 +56,7 @@ MESSAGES: dict[str, dict[int, tuple[str, str]]] = {
     "PathParameterSubSchema": {
         1: ("required", "bool"),
         2: ("in", "string"),
+        3: ("description", "string"),
         4: ("name", "string"),
         5: ("type", "string"),
         19: ("uniqueItems", "bool"),
@@ -61,15 +66,38 @@ MESSAGES: dict[str, dict[int, tuple[str, str]]] = {
     "Schema": {
         1: ("$ref", "string"),
         2: ("format", "string"),
+        3: ("title", "string"),
         4: ("description", "string"),
+        5: ("default", "Any"),
+        6: ("multipleOf", "double"),
+        7: ("maximum", "double"),
+        8: ("exclusiveMaximum", "bool"),
+        9: ("minimum", "double"),
+        10: ("exclusiveMinimum", "bool"),
+        11: ("maxLength", "int64"),
+        12: ("minLength", "int64"),
+        13: ("pattern", "string"),
+        14: ("maxItems", "int64"),
+        15: ("minItems", "int64"),
+        16: ("uniqueItems", "bool"),
+        17: ("maxProperties", "int64"),
+        18: ("minProperties", "int64"),
         19: ("required", "*string"),
         20: ("enum", "*Any"),
         21: ("additionalProperties", "AdditionalPropertiesItem"),
         22: ("type", "TypeItem"),
         23: ("items", "ItemsItem"),
+        24: ("allOf", "*Schema"),
         25: ("properties", "Properties"),
+        26: ("discriminator", "string"),
+        27: ("readOnly", "bool"),
+        28: ("xml", "Xml"),
+        29: ("externalDocs", "ExternalDocs"),
+        30: ("example", "Any"),
         31: ("x", "*NamedAny"),
     },
+    "ExternalDocs": {1: ("description", "string"), 2: ("url", "string")},
+    "Xml": {1: ("name", "string"), 4: ("attribute", "bool")},
     "ApiKeySecurity": {1: ("type", "string"), 2: ("name", "string"), 3: ("in", "string")},
 }
 MAPS = {
@@ -88,7 +116,7 @@ CHOICES = {
     "ResponseValue": {1: "Response"},
     "SchemaItem": {1: "Schema"},
     "ItemsItem": {1: "Schema"},
-    "AdditionalPropertiesItem": {1: "Schema"},
+    "AdditionalPropertiesItem": {1: "Schema", 2: "bool"},
     "TypeItem": {1: "string"},
     "SecurityDefinitionsItem": {2: "ApiKeySecurity"},
     "Any": {2: "yaml"},
@@ -111,7 +139,10 @@ def fields(data: bytes) -> Iterator[tuple[int, Any]]:
     while at < len(data):
         tag, at = varint(data, at)
         value: Any
-        value, at = varint(data, at)
+        if tag & 7 == 1:
+            value, at = struct.unpack_from("<d", data, at)[0], at + 8
+        else:
+            value, at = varint(data, at)
         if tag & 7 == 2:
             assert at + value <= len(data)
             value, at = data[at : at + value], at + value
@@ -124,6 +155,10 @@ def read(type: str, data: Any) -> Any:
             return data.decode()
         case "bool":
             return data == 1
+        case "double":
+            return data
+        case "int64":
+            return data - (1 << 64) if data >> 63 else data
         case "yaml":
             return yaml.safe_load(data)
         case "StringArray":

@@ -14,6 +14,7 @@ from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.schema import structure
 from ctrlmgr.server.describe.openapi import OpenAPI
 from ctrlmgr.server.describe.openapi.descriptions import _words
+from tests.controllers.definitions.defined import definition, established, version
 from tests.server.describe import gnostic_reader
 
 JSON = "application/json"
@@ -274,3 +275,75 @@ def test_documents_are_made_once(openapi: OpenAPI) -> None:
     assert other is not None
     assert one.body is other.body
     assert one.gzipped is other.gzipped is not None
+
+
+EVERY_KEYWORD: Mapping[str, Any] = {
+    "type": "object",
+    "title": "widget",
+    "description": "what it is",
+    "externalDocs": {"description": "more of it", "url": "https://docs.example"},
+    "properties": {
+        "text": {
+            "type": "string",
+            "title": "a text",
+            "pattern": "^[a-z]+$",
+            "format": "hostname",
+            "minLength": 1,
+            "maxLength": 9,
+            "enum": ["a", "b"],
+            "example": "a",
+        },
+        "number": {
+            "type": "number",
+            "multipleOf": 0.5,
+            "minimum": -2.5,
+            "exclusiveMinimum": True,
+            "maximum": 4,
+            "exclusiveMaximum": True,
+        },
+        "count": {"type": "integer", "format": "int64", "minimum": 1},
+        "list": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": 3,
+            "uniqueItems": True,
+            "items": {"type": "string", "maxLength": 5},
+            "x-kubernetes-list-type": "set",
+        },
+        "map": {"type": "object", "minProperties": 1, "maxProperties": 3, "additionalProperties": {"type": "integer"}},
+        "any": {"type": "object", "additionalProperties": True},
+        "none": {"type": "object", "additionalProperties": False},
+        "both": {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+        "checked": {"type": "string", "x-kubernetes-validations": [{"rule": "self != ''"}], "not": {"enum": ["c"]}},
+    },
+    "required": ["count"],
+}
+
+
+@pytest.fixture(scope="module")
+def customized() -> OpenAPI:
+    kinds = builtin_kinds()
+    kinds.refresh([established(definition(versions=[version(schema={"openAPIV3Schema": EVERY_KEYWORD})]))])
+    return OpenAPI(kinds)
+
+
+def test_a_custom_kind_with_every_keyword_can_be_said_in_protobuf(customized: OpenAPI) -> None:
+    document = customized.answer("/openapi/v2", {}, PROTOBUF)
+    assert document is not None
+    read = gnostic_reader.read("Document", document.body)
+    assert read == ask(customized, "/openapi/v2")
+    widget = read["definitions"]["com.example.v1.Widget"]
+    unsaid = {"both": ("anyOf",), "checked": ("not",)}
+    for name, keywords in EVERY_KEYWORD["properties"].items():
+        wanted = {key: value for key, value in keywords.items() if key not in unsaid.get(name, ())}
+        assert widget["properties"][name] == wanted, name
+
+
+def test_parameters_of_a_paths_only_operation_stand_with_the_path(customized: OpenAPI) -> None:
+    paths = ask(customized, "/openapi/v3/apis/example.com/v1")["paths"]
+    everywhere = paths["/apis/example.com/v1/widgets"]
+    pods = ask(customized, "/openapi/v3/api/v1")["paths"]["/api/v1/pods"]
+    assert [each["name"] for each in everywhere["parameters"]] == [each["name"] for each in pods["parameters"]]
+    assert "parameters" not in everywhere["get"]
+    within = paths["/apis/example.com/v1/namespaces/{namespace}/widgets"]
+    assert [each["name"] for each in within["parameters"]] == ["namespace", "pretty"]

@@ -1,182 +1,237 @@
-"""Encodes an OpenAPI v2 document as gnostic's protobuf: all that older kubectl reads, and what newer ones fall back to.
+"""Encodes an OpenAPI v2 document as gnostic's protobuf: kubectl reads it before 1.27, and falls back to it since.
 
-The messages are those of gnostic's `openapiv2/OpenAPIv2.proto`, as far as documents of ours use them: for each a table
-of what may stand in the JSON object and how that is written. A key that no table has is an error, so that nothing
-gets lost silently; keys that begin with `x-` are extensions and go out as YAML, of which JSON is a part.
+The tables are the messages of gnostic's `openapiv2/OpenAPIv2.proto`, every field of each: custom kinds bring any
+keyword that a schema may have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any
 
-import msgspec
-
-from ctrlmgr.schema.protobuf.wire import write_number, write_part
-
-Encode: TypeAlias = Callable[[Any], bytes]
-"""Returns the content of a value, or of a whole field with its tag."""
+from ctrlmgr.schema.protobuf.wire import write_number
+from ctrlmgr.server.describe.openapi.gnostic_wire import (
+    Encode,
+    choice,
+    double,
+    each,
+    entries,
+    flag,
+    integer,
+    message,
+    one,
+    text,
+    text_or_texts,
+    texts,
+    yaml,
+)
 
 
 def encode(document: Mapping[str, Any]) -> bytes:
-    """Return a document as `openapi.v2.Document`; raises KeyError for a key that is in no table."""
-    return _message(_DOCUMENT, 16, document)
-
-
-def _message(table: Mapping[str, Encode], extensions: int, value: Mapping[str, Any]) -> bytes:
-    """Write a message: its fields as the table says, extensions as named values with the number `extensions`."""
-    return b"".join(
-        write_part(extensions, _named(key, _any(each))) if _is_extension(key, table) else table[key](each)
-        for key, each in value.items()
-    )
-
-
-def _is_extension(key: str, table: Mapping[str, Encode]) -> bool:
-    return key.startswith("x-") and key not in table
-
-
-def _named(name: str, content: bytes) -> bytes:
-    """Write a key and its value, which is how gnostic writes maps."""
-    return write_part(1, name.encode()) + write_part(2, content)
-
-
-def _text(value: str) -> bytes:
-    return value.encode()
-
-
-def _any(value: Any) -> bytes:
-    return write_part(2, msgspec.json.encode(value) + b"\n")
-
-
-def _one(number: int, content: Encode = _text) -> Encode:
-    return lambda value: write_part(number, content(value))
-
-
-def _each(number: int, content: Encode = _text) -> Encode:
-    return lambda values: b"".join(write_part(number, content(value)) for value in values)
-
-
-def _entries(number: int, content: Encode) -> Encode:
-    return lambda values: b"".join(write_part(number, _named(name, content(value))) for name, value in values.items())
-
-
-def _flag(number: int) -> Encode:
-    return lambda value: write_number(number, 1) if value else b""
+    """Return a document as `openapi.v2.Document`; raises KeyError for a key that no message has a field for."""
+    return _DOCUMENT(document)
 
 
 def _schema(value: Mapping[str, Any]) -> bytes:
-    return _message(_SCHEMA, 31, value)
+    return _SCHEMA(value)
 
 
-def _types(value: str | Sequence[str]) -> bytes:
-    return _each(1)([value] if isinstance(value, str) else value)
+def _additional(value: Mapping[str, Any] | bool) -> bytes:
+    """Write an `AdditionalPropertiesItem`; as in every oneof, the field is written if it is false, too."""
+    return write_number(2, value) if isinstance(value, bool) else one(1, _schema)(value)
 
 
-_SCHEMA: Mapping[str, Encode] = {
-    "$ref": _one(1),
-    "format": _one(2),
-    "description": _one(4),
-    "default": _one(5, _any),
-    "uniqueItems": _flag(16),
-    "required": _each(19),
-    "enum": _each(20, _any),
-    "additionalProperties": _one(21, _one(1, _schema)),
-    "type": _one(22, _types),
-    "items": _one(23, _one(1, _schema)),
-    "properties": _one(25, _entries(1, _schema)),
+_EXTERNAL_DOCS = message({"description": text(1), "url": text(2)}, 3)
+_XML = message({"name": text(1), "namespace": text(2), "prefix": text(3), "attribute": flag(4), "wrapped": flag(5)}, 6)
+_SCHEMA = message(
+    {
+        "$ref": text(1),
+        "format": text(2),
+        "title": text(3),
+        "description": text(4),
+        "default": one(5, yaml),
+        "multipleOf": double(6),
+        "maximum": double(7),
+        "exclusiveMaximum": flag(8),
+        "minimum": double(9),
+        "exclusiveMinimum": flag(10),
+        "maxLength": integer(11),
+        "minLength": integer(12),
+        "pattern": text(13),
+        "maxItems": integer(14),
+        "minItems": integer(15),
+        "uniqueItems": flag(16),
+        "maxProperties": integer(17),
+        "minProperties": integer(18),
+        "required": texts(19),
+        "enum": each(20, yaml),
+        "additionalProperties": one(21, _additional),
+        "type": one(22, text_or_texts(1)),
+        "items": one(23, one(1, _schema)),
+        "allOf": each(24, _schema),
+        "properties": one(25, entries(1, _schema)),
+        "discriminator": text(26),
+        "readOnly": flag(27),
+        "xml": one(28, _XML),
+        "externalDocs": one(29, _EXTERNAL_DOCS),
+        "example": one(30, yaml),
+    },
+    31,
+)
+_FILE_SCHEMA = message(
+    {
+        "format": text(1),
+        "title": text(2),
+        "description": text(3),
+        "default": one(4, yaml),
+        "required": texts(5),
+        "type": text(6),
+        "readOnly": flag(7),
+        "externalDocs": one(8, _EXTERNAL_DOCS),
+        "example": one(9, yaml),
+    },
+    10,
+)
+
+
+def _items(value: Mapping[str, Any]) -> bytes:
+    return _ITEMS(value)
+
+
+def _simple(first: int) -> dict[str, Encode]:
+    """Return the fields of a value that is no object, which four messages have in one order: `type` is the `first`."""
+    return {
+        "type": text(first),
+        "format": text(first + 1),
+        "items": one(first + 2, _items),
+        "collectionFormat": text(first + 3),
+        "default": one(first + 4, yaml),
+        "maximum": double(first + 5),
+        "exclusiveMaximum": flag(first + 6),
+        "minimum": double(first + 7),
+        "exclusiveMinimum": flag(first + 8),
+        "maxLength": integer(first + 9),
+        "minLength": integer(first + 10),
+        "pattern": text(first + 11),
+        "maxItems": integer(first + 12),
+        "minItems": integer(first + 13),
+        "uniqueItems": flag(first + 14),
+        "enum": each(first + 15, yaml),
+        "multipleOf": double(first + 16),
+    }
+
+
+_ITEMS = message(_simple(1), 18)
+_HEADER = message({**_simple(1), "description": text(18)}, 19)
+_PLACED: Mapping[str, Encode] = {"required": flag(1), "in": text(2), "description": text(3), "name": text(4)}
+_PLAIN_PARAMETER = message({**_PLACED, **_simple(5)}, 22)
+_OPTIONAL_PARAMETER = message({**_PLACED, "allowEmptyValue": flag(5), **_simple(6)}, 23)
+_BODY_PARAMETER = message(
+    {"description": text(1), "name": text(2), "in": text(3), "required": flag(4), "schema": one(5, _schema)}, 6
+)
+_PLACES = ("header", "formData", "query", "path")
+_NON_BODY_PARAMETER = choice(
+    lambda parameter: _PLACES.index(parameter["in"]) + 1,
+    (_PLAIN_PARAMETER, _OPTIONAL_PARAMETER, _OPTIONAL_PARAMETER, _PLAIN_PARAMETER),
+)
+_PARAMETER = choice(lambda parameter: 1 if parameter["in"] == "body" else 2, (_BODY_PARAMETER, _NON_BODY_PARAMETER))
+_REFERENCE = message({"$ref": text(1), "description": text(2)}, 0)
+
+
+def _which(value: Mapping[str, Any]) -> int:
+    return 2 if "$ref" in value else 1
+
+
+_PARAMETERS_ITEM = choice(_which, (_PARAMETER, _REFERENCE))
+_SCHEMA_ITEM = choice(lambda schema: 2 if schema.get("type") == "file" else 1, (_schema, _FILE_SCHEMA))
+_RESPONSE = message(
+    {
+        "description": text(1),
+        "schema": one(2, _SCHEMA_ITEM),
+        "headers": one(3, entries(1, _HEADER)),
+        "examples": one(4, entries(1, yaml)),
+    },
+    5,
+)
+_RESPONSE_VALUE = choice(_which, (_RESPONSE, _REFERENCE))
+
+
+_SECURITY_REQUIREMENT = entries(1, texts(1))
+_OPERATION = message(
+    {
+        "tags": texts(1),
+        "summary": text(2),
+        "description": text(3),
+        "externalDocs": one(4, _EXTERNAL_DOCS),
+        "operationId": text(5),
+        "produces": texts(6),
+        "consumes": texts(7),
+        "parameters": each(8, _PARAMETERS_ITEM),
+        "responses": one(9, entries(1, _RESPONSE_VALUE, extensions=2)),
+        "schemes": texts(10),
+        "deprecated": flag(11),
+        "security": each(12, _SECURITY_REQUIREMENT),
+    },
+    13,
+)
+_PATH_ITEM = message(
+    {
+        "$ref": text(1),
+        "get": one(2, _OPERATION),
+        "put": one(3, _OPERATION),
+        "post": one(4, _OPERATION),
+        "delete": one(5, _OPERATION),
+        "options": one(6, _OPERATION),
+        "head": one(7, _OPERATION),
+        "patch": one(8, _OPERATION),
+        "parameters": each(9, _PARAMETERS_ITEM),
+    },
+    10,
+)
+_BASIC_SECURITY = message({"type": text(1), "description": text(2)}, 3)
+_KEY_SECURITY = message({"type": text(1), "name": text(2), "in": text(3), "description": text(4)}, 5)
+_OAUTH2 = {"type": text(1), "flow": text(2), "scopes": one(3, entries(1, str.encode))}
+_OAUTH2_BY_FLOW = {
+    "implicit": message({**_OAUTH2, "authorizationUrl": text(4), "description": text(5)}, 6),
+    "password": message({**_OAUTH2, "tokenUrl": text(4), "description": text(5)}, 6),
+    "application": message({**_OAUTH2, "tokenUrl": text(4), "description": text(5)}, 6),
+    "accessCode": message({**_OAUTH2, "authorizationUrl": text(4), "tokenUrl": text(5), "description": text(6)}, 7),
 }
-
-
-def _parameter_item(value: Mapping[str, Any]) -> bytes:
-    return write_part(2, _one(1)(value["$ref"])) if "$ref" in value else write_part(1, _parameter(value))
-
-
-def _parameter(value: Mapping[str, Any]) -> bytes:
-    match value["in"]:
-        case "body":
-            return write_part(1, _message(_BODY_PARAMETER, 6, value))
-        case "query":
-            return write_part(2, write_part(3, _message(_QUERY_PARAMETER, 23, value)))
-        case "path":
-            return write_part(2, write_part(4, _message(_PATH_PARAMETER, 22, value)))
-    raise KeyError(value["in"])
-
-
-_BODY_PARAMETER: Mapping[str, Encode] = {
-    "description": _one(1),
-    "name": _one(2),
-    "in": _one(3),
-    "required": _flag(4),
-    "schema": _one(5, _schema),
-}
-_PATH_PARAMETER: Mapping[str, Encode] = {
-    "required": _flag(1),
-    "in": _one(2),
-    "description": _one(3),
-    "name": _one(4),
-    "type": _one(5),
-    "format": _one(6),
-    "uniqueItems": _flag(19),
-}
-_QUERY_PARAMETER: Mapping[str, Encode] = {
-    "required": _flag(1),
-    "in": _one(2),
-    "description": _one(3),
-    "name": _one(4),
-    "type": _one(6),
-    "format": _one(7),
-    "uniqueItems": _flag(20),
-}
-
-
-def _response(value: Mapping[str, Any]) -> bytes:
-    return write_part(1, _message({"description": _one(1), "schema": _one(2, _one(1, _schema))}, 5, value))
-
-
-def _operation(value: Mapping[str, Any]) -> bytes:
-    return _message(_OPERATION, 13, value)
-
-
-_OPERATION: Mapping[str, Encode] = {
-    "tags": _each(1),
-    "description": _one(3),
-    "operationId": _one(5),
-    "produces": _each(6),
-    "consumes": _each(7),
-    "parameters": _each(8, _parameter_item),
-    "responses": _one(9, _entries(1, _response)),
-    "schemes": _each(10),
-}
-_PATH_ITEM: Mapping[str, Encode] = {
-    "get": _one(2, _operation),
-    "put": _one(3, _operation),
-    "post": _one(4, _operation),
-    "delete": _one(5, _operation),
-    "options": _one(6, _operation),
-    "head": _one(7, _operation),
-    "patch": _one(8, _operation),
-    "parameters": _each(9, _parameter_item),
-}
-
-
-def _path_item(value: Mapping[str, Any]) -> bytes:
-    return _message(_PATH_ITEM, 10, value)
-
-
-def _info(value: Mapping[str, Any]) -> bytes:
-    return _message({"title": _one(1), "version": _one(2), "description": _one(3)}, 7, value)
-
-
-def _api_key(value: Mapping[str, Any]) -> bytes:
-    return write_part(2, _message({"type": _one(1), "name": _one(2), "in": _one(3), "description": _one(4)}, 5, value))
-
-
-_DOCUMENT: Mapping[str, Encode] = {
-    "swagger": _one(1),
-    "info": _one(2, _info),
-    "paths": _one(8, _entries(2, _path_item)),
-    "definitions": _one(9, _entries(1, _schema)),
-    "parameters": _one(10, _entries(1, _parameter)),
-    "security": _each(12, _entries(1, _each(1))),
-    "securityDefinitions": _one(13, _entries(1, _api_key)),
-}
+_SECURITY = {"basic": _BASIC_SECURITY, "apiKey": _KEY_SECURITY, **_OAUTH2_BY_FLOW}
+_SECURITY_DEFINITIONS_ITEM = choice(
+    lambda security: [*_SECURITY].index(security.get("flow", security["type"])) + 1, [*_SECURITY.values()]
+)
+_CONTACT = message({"name": text(1), "url": text(2), "email": text(3)}, 4)
+_LICENSE = message({"name": text(1), "url": text(2)}, 3)
+_INFO = message(
+    {
+        "title": text(1),
+        "version": text(2),
+        "description": text(3),
+        "termsOfService": text(4),
+        "contact": one(5, _CONTACT),
+        "license": one(6, _LICENSE),
+    },
+    7,
+)
+_TAG = message({"name": text(1), "description": text(2), "externalDocs": one(3, _EXTERNAL_DOCS)}, 4)
+_DOCUMENT = message(
+    {
+        "swagger": text(1),
+        "info": one(2, _INFO),
+        "host": text(3),
+        "basePath": text(4),
+        "schemes": texts(5),
+        "consumes": texts(6),
+        "produces": texts(7),
+        "paths": one(8, entries(2, _PATH_ITEM, extensions=1)),
+        "definitions": one(9, entries(1, _schema)),
+        "parameters": one(10, entries(1, _PARAMETER)),
+        "responses": one(11, entries(1, _RESPONSE)),
+        "security": each(12, _SECURITY_REQUIREMENT),
+        "securityDefinitions": one(13, entries(1, _SECURITY_DEFINITIONS_ITEM)),
+        "tags": each(14, _TAG),
+        "externalDocs": one(15, _EXTERNAL_DOCS),
+    },
+    16,
+)

@@ -136,7 +136,7 @@ def _schema(node: Node) -> dict[str, Any]:
 def _part(key: str, value: Any) -> Any:
     if key == "properties":
         return {name: _schema(field) for name, field in value.items()}
-    return _schema(value) if key in ("items", "additionalProperties") else value
+    return _schema(value) if key in ("items", "additionalProperties") and isinstance(value, Mapping) else value
 
 
 def _path_item(item: Node) -> dict[str, Any]:

@@ -1,0 +1,111 @@
+"""How gnostic's messages are written: a table of the keys of a JSON object, and what each becomes in protobuf.
+
+Guarantees:
+- a key that a table lacks is a KeyError, so that nothing is lost silently;
+- keys that begin with `x-` and that no table has are vendor extensions, which gnostic writes as YAML (here: as JSON,
+  which is YAML, too);
+- scalars that are zero, false or empty are left out, as proto3 demands.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+from ctrlmgr.schema.protobuf.wire import write_fixed64, write_number, write_part
+
+Encode: TypeAlias = Callable[[Any], bytes]
+"""Returns the content of a value, or of a whole field with its tag."""
+
+
+def message(fields: Mapping[str, Encode], extensions: int) -> Encode:
+    """Return what writes one message of `OpenAPIv2.proto` from a JSON object.
+
+    `fields` are what writes the value of each key, `extensions` is the number of its field `vendor_extension`. What
+    is returned raises KeyError for a key that the message has no field for.
+    """
+
+    def field(key: str, value: Any) -> bytes:
+        if key.startswith("x-") and key not in fields:
+            return write_part(extensions, named(key, yaml(value)))
+        return fields[key](value)
+
+    return lambda value: b"".join(field(key, each) for key, each in value.items())
+
+
+def named(key: str, content: bytes) -> bytes:
+    """Return the content of a `Named…` message: a key and its value, which is how gnostic writes maps."""
+    return write_part(1, key.encode()) + write_part(2, content)
+
+
+def text(number: int) -> Encode:
+    """Return what writes a string."""
+    return lambda value: write_part(number, value.encode()) if value else b""
+
+
+def flag(number: int) -> Encode:
+    """Return what writes a bool."""
+    return lambda value: write_number(number, 1) if value else b""
+
+
+def integer(number: int) -> Encode:
+    """Return what writes an int64."""
+    return lambda value: write_number(number, int(value) & 0xFFFF_FFFF_FFFF_FFFF) if value else b""
+
+
+def double(number: int) -> Encode:
+    """Return what writes a double."""
+    return lambda value: write_fixed64(number, struct.pack("<d", value)) if value else b""
+
+
+def yaml(value: Any) -> bytes:
+    """Return the content of an `Any`: the value as YAML."""
+    return write_part(2, msgspec.json.encode(value) + b"\n")
+
+
+def one(number: int, content: Encode) -> Encode:
+    """Return what writes a message."""
+    return lambda value: write_part(number, content(value))
+
+
+def each(number: int, content: Encode) -> Encode:
+    """Return what writes a repeated message."""
+    return lambda values: b"".join(write_part(number, content(value)) for value in values)
+
+
+def texts(number: int) -> Encode:
+    """Return what writes repeated strings."""
+    return each(number, str.encode)
+
+
+def text_or_texts(number: int) -> Encode:
+    """Return what writes repeated strings, of which a single one may stand by itself (`type`)."""
+    write = texts(number)
+    return lambda value: write([value] if isinstance(value, str) else value)
+
+
+def entries(number: int, content: Encode, extensions: int | None = None) -> Encode:
+    """Return what writes a map, as repeated pairs of a name and a value; `extensions` is where keys with `x-` go."""
+
+    def write(values: Mapping[str, Any]) -> bytes:
+        return b"".join(entry(key, value) for key, value in values.items())
+
+    def entry(key: str, value: Any) -> bytes:
+        if extensions is not None and key.startswith("x-"):
+            return write_part(extensions, named(key, yaml(value)))
+        return write_part(number, named(key, content(value)))
+
+    return write
+
+
+def choice(choose: Callable[[Any], int], contents: Sequence[Encode]) -> Encode:
+    """Return what writes a message whose one field is one of several; `choose` returns its number, from 1."""
+
+    def write(value: Any) -> bytes:
+        number = choose(value)
+        return write_part(number, contents[number - 1](value))
+
+    return write
