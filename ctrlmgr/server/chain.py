@@ -2,7 +2,7 @@
 
 | step | it finds out | it may refuse with |
 |---|---|---|
-| request info | what the request is about, whether or not that exists | |
+| request info | what the request is about, whether or not that exists | 500 |
 | authentication | who sends it | 401 |
 | audit | how much of it is written down; the record grows with the steps, and ends when it is answered | |
 | impersonation | for whom it is made, if not for its sender | 400, 403 |
@@ -119,6 +119,10 @@ class Chain:
 
     async def answer(self, request: Request, place: Place) -> None:
         """Answer a request; raises the error to answer with."""
+        if place.location.problem:
+            problem = f"failed to create RequestInfo: {place.location.problem}, {request.uri}"
+            await request.respond(_undecided(request.uri, problem))
+            return
         attributes = place.attributes(request.method, request.query)
         self._backend.step()
         parts = RequestParts(request.raw_headers, request.certificates, request.location.path, request.told)
@@ -207,7 +211,7 @@ class Chain:
 
 
 def _undecided(uri: str, problem: str) -> Response:
-    """Answer that it is not known whether a request may be made (`responsewriters.InternalError`)."""
+    """Answer that it is not known what a request is, or whether it may be made (`responsewriters.InternalError`)."""
     log.error("a request could not be made", uri=uri, error=problem)
     said = f"Internal Server Error: {msgspec.json.encode(uri).decode()}: {problem}"
     return text(500, said.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") + "\n")

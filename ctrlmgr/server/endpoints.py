@@ -51,12 +51,15 @@ class Endpoint:
         scope: str,
         *,
         lacks: bool = False,
+        prefix: str = "",
     ) -> None:
         """Serve `verbs`, by method; `scope` is `resource`, `namespace` or `cluster`, as metrics have it.
 
-        What a custom kind `lacks` is a subresource: that is not found as an object is not.
+        What a custom kind `lacks` is a subresource: that is not found as an object is not. The `prefix` of the path
+        (`watch`, `proxy`) is the verb of what is refused.
         """
         self.lacks = lacks
+        self._prefix = prefix
         self.kind = kind
         self.subresource = subresource
         self.is_served = bool(verbs)
@@ -79,7 +82,8 @@ class Endpoint:
 
     def is_place_for(self, method: str) -> bool:
         """Whether a method finds anything here: of a namespaced custom kind, everywhere, that is to list."""
-        return self._scope != "cluster" or not self.kind.is_custom or not self.kind.namespaced or method in _READING
+        everywhere = self._scope != "cluster" or not self.kind.is_custom or not self.kind.namespaced
+        return everywhere or (method in _READING and self._prefix != "proxy")
 
     def serves(self, method: str) -> bool:
         """Whether a method means anything here."""
@@ -99,7 +103,7 @@ class Endpoint:
         resource = self.kind.resource
         if not self.kind.is_custom:
             return MethodNotAllowed(details=StatusDetails())
-        verb = _SUBRESOURCE.get(method, method.lower())
+        verb = self._prefix or _SUBRESOURCE.get(method, method.lower())
         details = StatusDetails(group=resource.group, kind=resource.plural)
         return MethodNotAllowed(f'{verb} is not supported on resources of kind "{resource}"', details=details)
 
@@ -146,7 +150,7 @@ class Place:
         if not query or attributes.verb not in SELECTING:
             return attributes
         path = self.location.resource
-        return attributes if path is None or path.watch else selected(attributes, query)
+        return attributes if path is None or path.prefix else selected(attributes, query)
 
 
 class Places:
@@ -155,7 +159,7 @@ class Places:
     def __init__(self, kinds: Kinds) -> None:
         """Serve `kinds`."""
         self._kinds = kinds
-        self._endpoints: dict[tuple[str, str, str, str, bool, bool, bool], Endpoint] = {}
+        self._endpoints: dict[tuple[str, str, str, str, bool, bool, str], Endpoint] = {}
         self._places: dict[bytes, Place] = {}
         self._epoch = kinds.epoch
 
@@ -182,7 +186,7 @@ class Places:
         kind = self._kinds.find(path.group, path.version, path.resource) if path is not None else None
         if path is None or kind is None or not _is_place_of(kind, path):
             return Place(location)
-        shape = (*path[:3], path.subresource, bool(path.namespace), bool(path.name), path.watch)
+        shape = (*path[:3], path.subresource, bool(path.namespace), bool(path.name), path.prefix)
         endpoint = self._endpoints.get(shape)
         if endpoint is None:
             endpoint = self._endpoints[shape] = _endpoint(kind, path)
@@ -195,7 +199,9 @@ def _endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
         return _custom_endpoint(kind, path)
     subresource = kind.subresources.get(path.subresource)
     if path.subresource:
-        verbs = _served(_SUBRESOURCE, subresource.verbs) if subresource is not None and not path.watch else {}
+        verbs = _served(_SUBRESOURCE, subresource.verbs) if subresource is not None and not path.prefix else {}
+    elif path.prefix == "proxy":
+        verbs = {}
     elif path.watch:
         verbs = _served({"GET": "watch"}, kind.verbs)
     elif path.name:
@@ -210,12 +216,15 @@ def _custom_endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
     """Return what serves a custom kind: verbs, not routes (apiextensions-apiserver `crdHandler`)."""
     subresource = kind.subresources.get(path.subresource)
     if path.subresource:
-        verbs = _served(_OBJECT, subresource.verbs) if subresource is not None and not path.watch else {}
+        verbs = _served(_OBJECT, subresource.verbs) if subresource is not None and not path.prefix else {}
+    elif path.prefix == "proxy":
+        verbs = {}
     elif path.watch:
         verbs = {"GET": "watch"}
     else:
         verbs = {**_OBJECT, "POST": "create"} if path.name else {**_OBJECT, **_COLLECTION}
-    return Endpoint(kind, subresource, verbs, _scope(path), lacks=bool(path.subresource) and subresource is None)
+    lacks = bool(path.subresource) and subresource is None
+    return Endpoint(kind, subresource, verbs, _scope(path), lacks=lacks, prefix=path.prefix)
 
 
 def unknown_resource() -> NotFound:
@@ -226,8 +235,8 @@ def unknown_resource() -> NotFound:
 def _attributes(location: Location, method: str) -> Attributes:
     if location.resource is None:
         return path_attributes(method.lower(), location.path)
-    group, version, plural, namespace, name, subresource, _, watch = location.resource
-    verb = "watch" if watch else _verb(method, name)
+    group, version, plural, namespace, name, subresource, _, prefix = location.resource
+    verb = prefix or _verb(method, name)
     return Attributes(verb, location.path, group, version, plural, subresource, namespace, name)
 
 

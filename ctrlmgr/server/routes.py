@@ -12,6 +12,7 @@ Guarantees:
 | `…/RESOURCE`, `…/namespaces/NAMESPACE/RESOURCE` | a collection |
 | `…/RESOURCE/NAME[/SUBRESOURCE[/REST]]` | an object, or a part of it |
 | `…/watch/…` | the same to be watched, as one did before `?watch=true` |
+| `…/proxy/…` | the same to be passed on to, as one did before `/proxy` at the end; nothing answers there |
 | anything else | no resource |
 """
 
@@ -23,6 +24,9 @@ from urllib.parse import unquote
 
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 """What follows `namespaces/NAME` and belongs to the namespace itself, not to something in it."""
+
+_PREFIXES = frozenset({"proxy", "watch"})
+"""What may precede a resource and is the verb then (`specialVerbs`)."""
 
 _AMBIGUOUS = re.compile(r"%(2f|00|25|5c)|\\", re.IGNORECASE)
 """A slash, NUL, percent sign or backslash that was encoded; and a backslash that was not."""
@@ -41,8 +45,13 @@ class ResourcePath(NamedTuple):
     subresource: str = ""
     rest: str = ""
     """What follows the subresource, for those that pass it on (`proxy`)."""
-    watch: bool = False
-    """Whether it has the `watch/` of old."""
+    prefix: str = ""
+    """The `watch` or `proxy` of old that precedes the resource."""
+
+    @property
+    def watch(self) -> bool:
+        """Whether it has the `watch/` of old."""
+        return self.prefix == "watch"
 
 
 class Location(NamedTuple):
@@ -56,6 +65,8 @@ class Location(NamedTuple):
     """What they say about a resource; None if it is about none."""
     is_api: bool
     """Whether what is unknown here is answered with a `Status`."""
+    problem: str = ""
+    """Why it cannot be said what the path is about; empty if it can."""
 
 
 def locate(raw_path: bytes) -> Location:
@@ -70,23 +81,26 @@ def locate(raw_path: bytes) -> Location:
         return Location(path, (), None, is_api)
     if ambiguous or not path.startswith("/") or not _NOWHERE.isdisjoint(parts):
         return Location(path, None, None, is_api)
-    return Location(path, tuple(parts), _resource_path(parts), is_api)
+    below = _below_version(parts)
+    if below is None:
+        return Location(path, tuple(parts), None, is_api)
+    if len(below) == 1 and below[0] in _PREFIXES:
+        return Location(path, tuple(parts), None, is_api, "unable to determine kind and namespace from url")
+    return Location(path, tuple(parts), _resource_path(parts, below), is_api)
 
 
-def _resource_path(parts: list[str]) -> ResourcePath | None:
-    if len(parts) > 2 and parts[0] == "api":
-        return _within(parts[2:], "", parts[1])
-    if len(parts) > 3 and parts[0] == "apis":
-        return _within(parts[3:], parts[1], parts[2])
-    return None
+def _below_version(parts: list[str]) -> list[str] | None:
+    """Return the segments that follow a version of a group; None if there are none."""
+    skipped = {"api": 2, "apis": 3}.get(parts[0], len(parts))
+    return parts[skipped:] or None
 
 
-def _within(parts: list[str], group: str, version: str) -> ResourcePath | None:
-    watch = parts[0] == "watch"
-    if watch:
+def _resource_path(whole: list[str], parts: list[str]) -> ResourcePath:
+    """Return what `parts`, which follow the version in `whole`, say about a resource."""
+    group, version = ("", whole[1]) if whole[0] == "api" else (whole[1], whole[2])
+    prefix = parts[0] if parts[0] in _PREFIXES else ""
+    if prefix:
         parts = parts[1:]
-    if not parts:
-        return None
     namespace = ""
     if parts[0] == "namespaces" and len(parts) > 1:
         namespace = parts[1]
@@ -94,6 +108,6 @@ def _within(parts: list[str], group: str, version: str) -> ResourcePath | None:
             parts = parts[2:]
     count = len(parts)
     name = parts[1] if count > 1 else ""
-    subresource = parts[2] if count > 2 else ""
+    subresource = parts[2] if count > 2 and prefix != "proxy" else ""
     rest = "/".join(parts[3:]) if count > 3 else ""
-    return ResourcePath(group, version, parts[0], namespace, name, subresource, rest, watch)
+    return ResourcePath(group, version, parts[0], namespace, name, subresource, rest, prefix)

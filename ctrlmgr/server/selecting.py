@@ -1,20 +1,25 @@
 """Selectors in a request's query, as authorizers see them.
 
-Guarantees: a name that a field selector requires is the request's name for rules that are limited to names; a query
-that cannot be read selects nothing, and is refused later, in the verb's words.
+Guarantees: a name that a field selector requires is the request's name for rules that are limited to names, if the
+whole query can be read; of two selectors one that cannot be read leaves the other as it is, and is refused later, in
+the verb's words.
 
 Rules: apiserver `pkg/endpoints/request/requestinfo.go`, `pkg/endpoints/filters/authorization.go`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.engine.options import read_integer
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
 from ctrlmgr.engine.selectors.requirements import field_requirements, label_requirements
 from ctrlmgr.engine.validation.names import path_segment_name
 from ctrlmgr.errors import BadRequest
+
+_Read = TypeVar("_Read")
 
 SELECTING = frozenset({"list", "watch", "deletecollection"})
 """Verbs that select."""
@@ -26,15 +31,28 @@ def selected(attributes: Attributes, query: Mapping[str, list[str]]) -> Attribut
         attributes = attributes._replace(verb="watch")
     if "fieldSelector" not in query and "labelSelector" not in query:
         return attributes
-    try:
-        fields = FieldSelector.parse(query.get("fieldSelector", [""])[0])
-        labels = LabelSelector.parse(query.get("labelSelector", [""])[0])
-    except BadRequest:
+    fields = _read(lambda: FieldSelector.parse(query.get("fieldSelector", [""])[0]))
+    labels = _read(lambda: LabelSelector.parse(query.get("labelSelector", [""])[0]))
+    if fields is not None:
+        attributes = attributes._replace(fields=field_requirements(fields))
+    if labels is not None:
+        attributes = attributes._replace(labels=label_requirements(labels))
+    if fields is None or labels is None or attributes.verb == "deletecollection" or not _has_numbers(query):
         return attributes
     name = fields.name or ""
-    if attributes.verb == "deletecollection" or path_segment_name(name):
-        name = ""
-    return attributes._replace(name=name, fields=field_requirements(fields), labels=label_requirements(labels))
+    return attributes if path_segment_name(name) else attributes._replace(name=name)
+
+
+def _read(read: Callable[[], _Read]) -> _Read | None:
+    try:
+        return read()
+    except BadRequest:
+        return None
+
+
+def _has_numbers(query: Mapping[str, list[str]]) -> bool:
+    """Whether the options that are numbers can be read; what else a query says is never wrong."""
+    return _read(lambda: [read_integer(query, name) for name in ("limit", "timeoutSeconds")]) is not None
 
 
 def _watches(query: Mapping[str, list[str]]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.attributes import Attributes, Requirement
 from ctrlmgr.errors import MethodNotAllowed
 from ctrlmgr.server.endpoints import Place, Places
 from tests.engine.stage import builtin_kinds
@@ -69,6 +69,8 @@ def test_the_methods_of_a_place(path: str, verbs: dict[str, str]) -> None:
         "/api/v1/namespaces/n/pods/p/status/more",
         "/api/v1/watch/namespaces/n/pods/p/status",
         "/api/v1/watch/bindings",
+        "/api/v1/proxy/nodes/x",
+        "/api/v1/proxy/namespaces/n/pods/p",
     ],
 )
 def test_places_where_nothing_is(path: str) -> None:
@@ -93,6 +95,9 @@ def test_places_of_one_shape_share_their_endpoint() -> None:
         ("GET", "/api/v1/namespaces/n/pods/p", {"watch": ["1"]}, "get"),
         ("HEAD", "/api/v1/namespaces/n/pods/p", {}, "get"),
         ("GET", "/api/v1/watch/pods", {}, "watch"),
+        ("DELETE", "/api/v1/watch/pods", {}, "watch"),
+        ("GET", "/api/v1/proxy/nodes/x", {}, "proxy"),
+        ("POST", "/api/v1/proxy/nodes/x/logs", {}, "proxy"),
         ("POST", "/api/v1/namespaces/n/pods", {}, "create"),
         ("PUT", "/api/v1/namespaces/n/pods/p", {}, "update"),
         ("PATCH", "/api/v1/namespaces/n/pods/p", {}, "patch"),
@@ -104,6 +109,41 @@ def test_places_of_one_shape_share_their_endpoint() -> None:
 )
 def test_what_a_request_wants_to_do(method: str, path: str, query: dict[str, list[str]], verb: str) -> None:
     assert find(path).attributes(method, query).verb == verb
+
+
+ON_A = Requirement("metadata.name", "In", ("a",))
+OF_WEB = Requirement("app", "In", ("web",))
+BAD = "!!"
+
+
+@pytest.mark.parametrize(
+    ("method", "query", "name", "fields", "labels"),
+    [
+        ("GET", {"fieldSelector": ["metadata.name=a"]}, "a", (ON_A,), ()),
+        ("GET", {"fieldSelector": ["metadata.name=a"], "watch": ["1"]}, "a", (ON_A,), ()),
+        ("DELETE", {"fieldSelector": ["metadata.name=a"]}, "", (ON_A,), ()),
+        ("GET", {"fieldSelector": ["metadata.name=a"], "labelSelector": ["app=web"]}, "a", (ON_A,), (OF_WEB,)),
+        ("GET", {"fieldSelector": ["metadata.name=a"], "labelSelector": [BAD]}, "", (ON_A,), ()),
+        ("GET", {"fieldSelector": [BAD], "labelSelector": ["app=web"]}, "", (), (OF_WEB,)),
+        ("GET", {"fieldSelector": ["metadata.name=a"], "limit": ["x"]}, "", (ON_A,), ()),
+        ("GET", {"fieldSelector": ["metadata.name=a"], "timeoutSeconds": ["x"]}, "", (ON_A,), ()),
+    ],
+)
+def test_what_a_query_selects(
+    method: str,
+    query: dict[str, list[str]],
+    name: str,
+    fields: tuple[Requirement, ...],
+    labels: tuple[Requirement, ...],
+) -> None:
+    found = find("/api/v1/namespaces/n/pods").attributes(method, query)
+    assert (found.name, found.fields, found.labels) == (name, fields, labels)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/watch/namespaces/n/pods", "/api/v1/namespaces/n/pods/p"])
+def test_where_nothing_is_selected_selectors_are_passed_over(path: str) -> None:
+    found = find(path).attributes("GET", {"fieldSelector": ["metadata.name=a"], "labelSelector": ["app=web"]})
+    assert (found.fields, found.labels) == ((), ())
 
 
 def test_a_watch_and_a_list_of_one_place_are_told_apart_in_any_order() -> None:

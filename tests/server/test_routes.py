@@ -22,8 +22,13 @@ from ctrlmgr.server.routes import ResourcePath, locate
         ("/api/v1/namespaces/status/pods/p", ResourcePath("", "v1", "pods", "status", "p")),
         ("/api/v1/namespaces/x/pods/p/log", ResourcePath("", "v1", "pods", "x", "p", "log")),
         ("/api/v1/namespaces/x/pods/p/proxy/a/b", ResourcePath("", "v1", "pods", "x", "p", "proxy", "a/b")),
-        ("/api/v1/watch/pods", ResourcePath("", "v1", "pods", watch=True)),
-        ("/api/v1/watch/namespaces/x/pods/p", ResourcePath("", "v1", "pods", "x", "p", watch=True)),
+        ("/api/v1/watch/pods", ResourcePath("", "v1", "pods", prefix="watch")),
+        ("/api/v1/watch/namespaces/x/pods/p", ResourcePath("", "v1", "pods", "x", "p", prefix="watch")),
+        ("/api/v1/watch/namespaces/x/status", ResourcePath("", "v1", "namespaces", "x", "x", "status", prefix="watch")),
+        ("/apis/g/v1/watch/things/a/b", ResourcePath("g", "v1", "things", "", "a", "b", prefix="watch")),
+        ("/api/v1/proxy/nodes/x", ResourcePath("", "v1", "nodes", "", "x", prefix="proxy")),
+        ("/api/v1/proxy/nodes/x/logs/a", ResourcePath("", "v1", "nodes", "", "x", "", "a", prefix="proxy")),
+        ("/api/v1/proxy/namespaces/x/pods/p/a", ResourcePath("", "v1", "pods", "x", "p", prefix="proxy")),
         ("/apis/rbac/v1/clusterroles/system%3Anode", ResourcePath("rbac", "v1", "clusterroles", name="system:node")),
     ],
 )
@@ -32,12 +37,19 @@ def test_a_path_says_what_it_is_about(path: str, expected: ResourcePath) -> None
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/version", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/api/v1/watch"]
+    "path", ["/", "/version", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/watch/pods"]
 )
 def test_other_paths_are_about_no_resource(path: str) -> None:
     location = locate(path.encode())
     assert location.resource is None
     assert location.parts is not None
+    assert not location.problem
+
+
+@pytest.mark.parametrize("path", ["/api/v1/watch", "/api/v1/proxy/", "/apis/apps/v1/watch"])
+def test_a_prefix_alone_says_nothing(path: str) -> None:
+    location = locate(path.encode())
+    assert (location.resource, location.problem) == (None, "unable to determine kind and namespace from url")
 
 
 @pytest.mark.parametrize(

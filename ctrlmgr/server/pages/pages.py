@@ -81,9 +81,11 @@ class Pages:
         match location.parts:
             case ():
                 return _read_only(request) or self._root()
-            case (name, *check) if name in self._health and len(check) < 2:
-                return _read_only(request) or _healthy(self._health[name], "".join(check), request.query)
-            case ("metrics",):
+            case (name, *check) if name in self._health:
+                # Of a path that is matched as a whole there is none with a slash at its end.
+                ends = location.path.endswith("/")
+                return PAGE_NOT_FOUND if ends else _healthy(self._health[name], "/".join(check), request.query)
+            case ("metrics",) if not location.path.endswith("/"):
                 return _read_only(request) or self._metrics(request)
             case ("version",):
                 return _documented(request, self._version)
@@ -93,7 +95,7 @@ class Pages:
                 return await self._discovered(request)
             case (name, *_) if name in self._mounts:
                 return await self._mounts[name](request)
-        page = self._more.get("/" + "/".join(location.parts))
+        page = self._more.get(location.path)
         return await page(request) if page is not None else PAGE_NOT_FOUND
 
     def nowhere(self, location: Location) -> Response:

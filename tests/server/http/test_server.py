@@ -135,10 +135,29 @@ def test_what_is_not_there_is_a_404(site: Site, path: str) -> None:
     assert site.ask(path).status == 404
 
 
+@pytest.mark.parametrize("path", ["/livez/", "/readyz/", "/readyz/log/", "/readyz/log/more", "/metrics/"])
+def test_pages_are_found_by_their_whole_path(site: Site, path: str) -> None:
+    answer = site.ask(path)
+    assert (answer.status, answer.body) == (404, "404 page not found\n")
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_health_is_only_read(site: Site, method: str) -> None:
+def test_health_does_not_look_at_the_method(site: Site, method: str) -> None:
     answer = site.ask("/readyz", method)
-    assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
+    assert (answer.status, answer.body) == (200, "ok")
+
+
+def test_a_check_may_have_slashes_in_its_name() -> None:
+    checks = [Check("poststarthook/rbac/bootstrap-roles", lambda: None)]
+    with running(make(health=[Health("readyz", checks)])) as site:
+        assert site.ask("/readyz/poststarthook/rbac/bootstrap-roles").body == "ok"
+        assert site.ask("/readyz/poststarthook").status == 404
+
+
+def test_a_path_that_says_half_is_told_before_anything_else(site: Site) -> None:
+    answer = site.ask("/api/v1/watch?x=1")
+    said = "failed to create RequestInfo: unable to determine kind and namespace from url, /api/v1/watch?x=1"
+    assert (answer.status, answer.body) == (500, f'Internal Server Error: "/api/v1/watch?x=1": {said}\n')
 
 
 def test_head_is_a_get_without_the_body(site: Site) -> None:
