@@ -20,6 +20,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.features.dropping import drop_disabled
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.engine.strategy import Context, Strategy, View
@@ -125,6 +126,7 @@ class Stage:
         self.strategy.begin_create(ctx, new)
         if self.strategy.has_status and not self.strategy.status_on_create:
             new.pop("status", None)
+        drop_disabled(self.kind.resource.group, self.kind.name, new, None)
         self.strategy.prepare_for_create(ctx, new)
         if self.strategy.has_generation:
             new["metadata"]["generation"] = 1
@@ -149,6 +151,7 @@ class Stage:
                     _keep(new, old, field)
         elif not subresource and self.strategy.has_status:
             _keep(new, old, "status")
+        drop_disabled(self.kind.resource.group, self.kind.name, new, old)
         self.strategy.prepare_for_update(ctx, new, old)
         desires = [{key: each[key] for key in each if key not in ("metadata", "status")} for each in (new, old)]
         if self.strategy.has_generation and subresource != "status" and desires[0] != desires[1]:

@@ -30,12 +30,3 @@ def test_a_lease_may_have_any_finalizer() -> None:
 def test_a_lease_is_put_into_place_but_not_overwritten_blindly() -> None:
     assert STRATEGY.allow_create_on_update
     assert not STRATEGY.allow_unconditional_update
-
-
-def test_coordinated_leader_election_is_off() -> None:
-    coordinated = {"strategy": "OldestEmulationVersion", "preferredHolder": "you"}
-    old = {**LEASE, "spec": coordinated}
-    change = {"spec": {**coordinated, "preferredHolder": "she"}}
-    assert create(STRATEGY, old).object["spec"] == {}
-    assert update(STRATEGY, LEASE, change).object["spec"] == {}
-    assert update(STRATEGY, old, change).object["spec"] == change["spec"]

@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 
+from ctrlmgr.engine.features import gates
 from tests.kinds.refusals import VALID, Case, Change, cases, patched
 from tests.kinds.stage import staged
 
@@ -16,7 +17,9 @@ stage = cache(staged)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_what_is_wrong_is_said_in_kubernetes_words(case: Case) -> None:
+def test_what_is_wrong_is_said_in_kubernetes_words(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    for gate in case.gates:
+        monkeypatch.setitem(gates.ENABLED, gate, True)
     on = stage(case.kind)
     fields = VALID[case.kind]
     for change in case.create:

@@ -18,6 +18,7 @@ from ctrlmgr.api.go_numbers import parse_uint
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.features.dropping import drop_disabled
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.managedfields import keep_timestamps
 from ctrlmgr.engine.operations import Operation
@@ -185,6 +186,7 @@ def _prepare(ctx: Context, new: Unstructured, old: Unstructured) -> None:
             _keep_all_but_status(new, old)
         elif not ctx.subresource:
             _keep(new, old, "status")
+    drop_disabled(ctx.kind.resource.group, new["kind"], new, old)
     strategy.prepare_for_update(ctx, new, old)
     if strategy.has_generation and ctx.subresource not in _NOT_COUNTED and _desires_differ(new, old):
         new["metadata"]["generation"] = before.get("generation", 0) + 1

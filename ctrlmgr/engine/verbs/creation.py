@@ -10,6 +10,7 @@ from ctrlmgr.api.field import FieldError, errors_of, refuse
 from ctrlmgr.api.resource import Key
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.features.dropping import drop_disabled
 from ctrlmgr.engine.names import generate_name, new_uid
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.refusals import already_exists, no_free_name
@@ -118,6 +119,7 @@ def _prepare(ctx: Context, fields: Unstructured) -> None:
     strategy.begin_create(ctx, fields)
     if strategy.has_status and not strategy.status_on_create:
         fields.pop("status", None)
+    drop_disabled(ctx.kind.resource.group, fields["kind"], fields, None)
     strategy.prepare_for_create(ctx, fields)
     if strategy.has_generation:
         fields["metadata"]["generation"] = 1

@@ -83,17 +83,6 @@ class StatefulSetStrategy(TemplateStrategy):
             default_claim_spec(claim.setdefault("spec", {}))
             claim["status"] = {"phase": "Pending"} | (claim.get("status") or {})
 
-    def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Drop what the feature gate `MaxUnavailableStatefulSet` would allow, which is off in 1.36."""
-        super().prepare_for_create(ctx, obj)
-        _rolling_update(obj).pop("maxUnavailable", None)
-
-    def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Drop the same, unless it is there already."""
-        super().prepare_for_update(ctx, new, old)
-        if _rolling_update(old).get("maxUnavailable") is None:
-            _rolling_update(new).pop("maxUnavailable", None)
-
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Check the spec; the template's pod is checked when pods are made of it, with the claims' volumes."""
         if ctx.subresource == "status":
@@ -129,12 +118,6 @@ def _validate_for_good(spec: Mapping[str, Any]) -> list[FieldError]:
     for at, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
         errors += validate_claim_spec(claim.get("spec") or {}, path.at(at).child("spec"))
     return errors
-
-
-def _rolling_update(obj: Unstructured) -> dict[str, Any]:
-    strategy = (obj.get("spec") or {}).get("updateStrategy") or {}
-    rolling: dict[str, Any] = strategy.get("rollingUpdate") or {}
-    return rolling
 
 
 def _validate_management(policy: str) -> list[FieldError]:

@@ -7,6 +7,7 @@ A file starts with the kind's path (`apps/v1/deployments`). A block has, each on
     +container a patch for its first container instead
     > a patch that makes the object as it was created another one, to update it with
     >status a patch for its subresource `status` instead
+    @ the name of a feature gate that is on for the case
     the path of a field: what is wrong with it
 
 `pod_recorded.txt` is what Kubernetes 1.36.2 was seen to answer; the others are what its source says.
@@ -98,6 +99,7 @@ class Case(NamedTuple):
     create: list[Change]
     updates: list[Change]
     causes: list[str]
+    gates: list[str]
 
 
 def cases() -> dict[str, Case]:
@@ -110,9 +112,11 @@ def _read(text: str) -> Iterator[tuple[str, Case]]:
     kind, *blocks = text.split("\n\n")
     for block in blocks:
         name, *lines = block.strip().splitlines()
-        case = Case(kind.strip(), [], [], [])
+        case = Case(kind.strip(), [], [], [], [])
         for line in lines:
-            if line[0] in "+>":
+            if line[0] == "@":
+                case.gates.append(line[1:].strip())
+            elif line[0] in "+>":
                 part, _, patch = line[1:].partition(" ")
                 (case.create if line[0] == "+" else case.updates).append(Change(part, json.loads(patch)))
             else:

@@ -328,3 +328,11 @@ def test_odd_addresses_are_warned_of() -> None:
     stage.update(pod, {"status": {"podIPs": [{"ip": "FD00::1"}]}}, "status")
     canonical = 'should be in RFC 5952 canonical format ("fd00::1")'
     assert stage.warnings == [f'status.podIPs[0].ip: IPv6 address "FD00::1" {canonical}']
+
+
+def test_fields_behind_gates_that_are_off_are_not_stored() -> None:
+    stage = staged("v1/pods")
+    container = {**CONTAINERS[0], "lifecycle": {"stopSignal": "SIGTERM"}}
+    made = create(stage, {"containers": [container], "os": {"name": "linux"}, "schedulingGroup": {"podGroupName": "g"}})
+    assert "lifecycle" not in made["spec"]["containers"][0]
+    assert "schedulingGroup" not in made["spec"]

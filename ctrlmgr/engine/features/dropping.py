@@ -1,0 +1,68 @@
+"""Drops the fields whose feature gate is off from an object that is written.
+
+Guarantees: a field stays if the stored object uses the feature; nothing is changed that the stored object shares.
+
+Rules come from Kubernetes' `pkg/api/pod/util.go`, `DropDisabledPodFields`, and what is like it for other kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.features.gates import is_on
+from ctrlmgr.engine.features.guards import EACH, GUARDS, PLACES, Guard, Steps
+
+
+def drop_disabled(group: str, kind: str, new: Unstructured, old: Mapping[str, Any] | None) -> None:
+    """Drop them from `new`, in place; `old` is the stored object, None on creation."""
+    for place, owner in PLACES.get((group, kind), ()):
+        part = _at(new, place)
+        if not part:
+            continue
+        for guard in GUARDS[owner]:
+            if not is_on(guard.gate):
+                _drop(guard, part, _at(old or {}, place))
+
+
+def _at(fields: Mapping[str, Any], place: Steps) -> Any:
+    found: Any = fields
+    for name in place:
+        found = (found or {}).get(name)
+    return found
+
+
+def _drop(guard: Guard, new: Any, old: Any) -> None:
+    if guard.only_with and not _is_used(new, guard.only_with, guard.kept):
+        return
+    if any(_is_used(old, steps, guard.kept) for steps in guard.used):
+        return
+    for steps in guard.fields:
+        for owner in [*_owners(new, steps)]:
+            if guard.kept != owner[steps[-1]] and owner.pop(steps[-1]) is not None and not owner and guard.prunes:
+                _prune(new, steps[:-1])
+
+
+def _is_used(owner: Any, steps: Steps, kept: str) -> bool:
+    return any(each[steps[-1]] and each[steps[-1]] != kept for each in _owners(owner, steps))
+
+
+def _owners(fields: Any, steps: Steps) -> Iterator[dict[str, Any]]:
+    """Yield the structs that have the field which the last step names."""
+    if not fields:
+        return
+    step, *rest = steps
+    if step == EACH:
+        for each in fields.values() if isinstance(fields, dict) else fields:
+            yield from _owners(each, tuple(rest))
+    elif rest:
+        yield from _owners(fields.get(step), tuple(rest))
+    elif step in fields:
+        yield fields
+
+
+def _prune(fields: Any, steps: Steps) -> None:
+    for owner in [*_owners(fields, steps)]:
+        if not owner[steps[-1]]:
+            del owner[steps[-1]]

@@ -1,0 +1,51 @@
+"""The feature gates that decide about fields, and whether they are on.
+
+Only gates are here that guard a field (`engine.features.guards`) or a value (validation asks `is_on`).
+
+Source: Kubernetes 1.36.2, `pkg/features/kube_features.go`, the defaults of kube-apiserver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+DEFAULTS: Final[Mapping[str, bool]] = {
+    "CRDObservedGenerationTracking": True,
+    "ClusterTrustBundleProjection": False,
+    "ContainerRestartRules": True,
+    "ContainerStopSignals": False,
+    "CoordinatedLeaderElection": False,
+    "CrossNamespaceVolumeDataSource": False,
+    "DRAExtendedResource": True,
+    "DRAListTypeAttributes": False,
+    "DRANodeAllocatableResources": False,
+    "DeploymentReplicaSetTerminatingReplicas": True,
+    "EnvFiles": True,
+    "GenericWorkload": False,
+    "HPAConfigurableTolerance": True,
+    "HostnameOverride": True,
+    "ImageVolumeWithDigest": False,
+    "InPlacePodLevelResourcesVerticalScaling": True,
+    "MatchLabelKeysInPodTopologySpread": True,
+    "MaxUnavailableStatefulSet": False,
+    "NodeDeclaredFeatures": True,
+    "PodCertificateRequest": False,
+    "PodLevelResources": True,
+    "ResourceHealthStatus": True,
+    "ResourceHealthStatusMessage": True,
+    "RestartAllContainersOnContainerExits": True,
+    "SELinuxMount": False,
+    "TaintTolerationComparisonOperators": False,
+    "UserNamespacesHostNetworkSupport": False,
+    "VolumeLimitScaling": False,
+}
+"""Each gate's default."""
+
+ENABLED: Final[dict[str, bool]] = dict(DEFAULTS)
+"""Each gate's state in this process."""
+
+
+def is_on(gate: str) -> bool:
+    """Return whether a gate is on; raises KeyError for a gate that is not in the table."""
+    return ENABLED[gate]

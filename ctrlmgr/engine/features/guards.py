@@ -1,0 +1,136 @@
+"""The fields that feature gates guard, by the type that has them, and where kinds have these types.
+
+Source: the `dropDisabled...` functions of Kubernetes' `pkg/api/pod/util.go`, `pkg/api/persistentvolumeclaim/util.go`
+and of the strategies in `pkg/registry/*/*/strategy.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+Steps = tuple[str, ...]
+"""The way to a field: names, and `EACH` for every element of a list or value of a map."""
+
+EACH: Final = "[]"
+
+
+class Guard(NamedTuple):
+    """Fields of one type that are dropped while a gate is off, unless the stored object uses the feature."""
+
+    gate: str
+    fields: tuple[Steps, ...]
+    used: tuple[Steps, ...]
+    """The fields whose presence in the stored object means that it uses the feature; none: it never keeps them."""
+    only_with: Steps = ()
+    """A field without which nothing is dropped."""
+    kept: str = ""
+    """A value that needs no gate."""
+    prunes: bool = False
+    """Whether the struct that held a dropped field goes with it if it is empty now."""
+
+
+def _steps(path: str) -> Steps:
+    return tuple(path.replace(EACH, f".{EACH}").split("."))
+
+
+def _guard(
+    gate: str,
+    *paths: str,
+    used: Sequence[str] | None = None,
+    only_with: Steps = (),
+    kept: str = "",
+    prunes: bool = False,
+) -> Guard:
+    """Return the guard of some paths; `used` is the same paths unless it is given."""
+    shows = paths if used is None else used
+    return Guard(gate, tuple(map(_steps, paths)), tuple(map(_steps, shows)), only_with, kept, prunes)
+
+
+_CONTAINERS: Final = ("containers[]", "initContainers[]", "ephemeralContainers[]")
+_STATUSES: Final = ("containerStatuses[]", "initContainerStatuses[]", "ephemeralContainerStatuses[]")
+_RESTART: Final = tuple(
+    f"{each}[].{field}"
+    for each in ("containers", "ephemeralContainers")
+    for field in ("restartPolicy", "restartPolicyRules")
+)
+_INIT_RESTART: Final = ("initContainers[].restartPolicy", "initContainers[].restartPolicyRules")
+_ALL_RESTART: Final = ("containers[].restartPolicy", "initContainers[].restartPolicyRules")
+
+
+def _of_each(containers: tuple[str, ...], field: str) -> Iterator[str]:
+    return (f"{each}.{field}" for each in containers)
+
+
+GUARDS: Final[Mapping[str, tuple[Guard, ...]]] = {
+    "PodSpec": (
+        _guard("PodLevelResources", "resources", used=("resources.requests", "resources.limits")),
+        _guard("MatchLabelKeysInPodTopologySpread", "topologySpreadConstraints[].matchLabelKeys"),
+        _guard("ClusterTrustBundleProjection", "volumes[].projected.sources[].clusterTrustBundle"),
+        _guard("PodCertificateRequest", "volumes[].projected.sources[].podCertificate"),
+        _guard("GenericWorkload", "schedulingGroup"),
+        _guard("ContainerRestartRules", *_RESTART, used=_ALL_RESTART),
+        _guard("ContainerRestartRules", *_INIT_RESTART, used=_ALL_RESTART, kept="Always"),
+        _guard("HostnameOverride", "hostnameOverride"),
+        _guard("EnvFiles", *_of_each(_CONTAINERS, "env[].valueFrom.fileKeyRef")),
+        _guard("ContainerStopSignals", *_of_each(_CONTAINERS, "lifecycle.stopSignal"), prunes=True),
+    ),
+    "PodStatus": (
+        _guard("InPlacePodLevelResourcesVerticalScaling", "resources", "allocatedResources"),
+        _guard("DRAExtendedResource", "extendedResourceClaimStatus"),
+        _guard("DRANodeAllocatableResources", "nodeAllocatableResourceClaimStatuses"),
+        _guard("ResourceHealthStatus", *_of_each(_STATUSES, "allocatedResourcesStatus"), used=()),
+        _guard("ResourceHealthStatusMessage", *_of_each(_STATUSES, "allocatedResourcesStatus[].resources[].message")),
+        _guard("ImageVolumeWithDigest", *_of_each(_STATUSES, "volumeMounts[].volumeStatus")),
+    ),
+    "PersistentVolumeClaimSpec": (
+        _guard(
+            "CrossNamespaceVolumeDataSource",
+            "dataSourceRef",
+            only_with=("dataSourceRef", "namespace"),
+        ),
+    ),
+    "StatefulSetSpec": (_guard("MaxUnavailableStatefulSet", "updateStrategy.rollingUpdate.maxUnavailable"),),
+    "DeploymentStatus": (_guard("DeploymentReplicaSetTerminatingReplicas", "terminatingReplicas"),),
+    "LeaseSpec": (
+        _guard("CoordinatedLeaderElection", "strategy"),
+        _guard("CoordinatedLeaderElection", "preferredHolder"),
+    ),
+    "HorizontalPodAutoscalerSpec": (
+        _guard("HPAConfigurableTolerance", "behavior.scaleUp.tolerance", "behavior.scaleDown.tolerance"),
+    ),
+    "NodeStatus": (_guard("NodeDeclaredFeatures", "declaredFeatures"),),
+    "CSIDriverSpec": (_guard("VolumeLimitScaling", "preventPodSchedulingIfMissing"),),
+    "ResourceSliceSpec": (
+        _guard(
+            "DRAListTypeAttributes",
+            *(f"devices[].attributes[].{each}" for each in ("ints", "bools", "strings", "versions")),
+        ),
+        _guard("DRANodeAllocatableResources", "devices[].nodeAllocatableResourceMappings"),
+    ),
+    "CustomResourceDefinitionStatus": (
+        _guard("CRDObservedGenerationTracking", "observedGeneration", "conditions[].observedGeneration"),
+    ),
+}
+
+_TEMPLATE: Final = (("spec", "template", "spec"), "PodSpec")
+
+PLACES: Final[Mapping[tuple[str, str], tuple[tuple[Steps, str], ...]]] = {
+    ("", "Pod"): ((("spec",), "PodSpec"), (("status",), "PodStatus")),
+    ("", "PodTemplate"): ((("template", "spec"), "PodSpec"),),
+    ("", "ReplicationController"): (_TEMPLATE,),
+    ("apps", "DaemonSet"): (_TEMPLATE,),
+    ("apps", "Deployment"): (_TEMPLATE, (("status",), "DeploymentStatus")),
+    ("apps", "ReplicaSet"): (_TEMPLATE, (("status",), "DeploymentStatus")),
+    ("apps", "StatefulSet"): (_TEMPLATE, (("spec",), "StatefulSetSpec")),
+    ("batch", "Job"): (_TEMPLATE,),
+    ("batch", "CronJob"): ((("spec", "jobTemplate", "spec", "template", "spec"), "PodSpec"),),
+    ("", "PersistentVolumeClaim"): ((("spec",), "PersistentVolumeClaimSpec"),),
+    ("", "Node"): ((("status",), "NodeStatus"),),
+    ("coordination.k8s.io", "Lease"): ((("spec",), "LeaseSpec"),),
+    ("autoscaling", "HorizontalPodAutoscaler"): ((("spec",), "HorizontalPodAutoscalerSpec"),),
+    ("storage.k8s.io", "CSIDriver"): ((("spec",), "CSIDriverSpec"),),
+    ("resource.k8s.io", "ResourceSlice"): ((("spec",), "ResourceSliceSpec"),),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): ((("status",), "CustomResourceDefinitionStatus"),),
+}
+"""Where a kind, by group and name, has structs with guarded fields."""
