@@ -41,7 +41,7 @@ def parse(text: str) -> int:
 def canonical(text: str) -> str:
     """Return an amount as Kubernetes writes it: `0.5` is `500m`, `1024Mi` is `1Gi`; raises `ValueError`."""
     amount, suffix = _read(text)
-    return text if _passes_for_canonical(text) else _write(amount, suffix)
+    return text if keeps_text(text) else _write(amount, suffix)
 
 
 def rounded_up(text: str, unit: int) -> str:
@@ -108,8 +108,8 @@ def _read(text: str) -> tuple[int, str]:
     return (-amount if sign == "-" else amount), suffix
 
 
-def _passes_for_canonical(text: str) -> bool:
-    """Return whether Kubernetes keeps the text of a quantity: the last lines of `ParseQuantity`'s quick way."""
+def keeps_text(text: str) -> bool:
+    """Return whether Kubernetes keeps the text of a valid amount: the last lines of `ParseQuantity`'s quick way."""
     match = _PATTERN.fullmatch(text)
     assert match is not None  # it has been read
     _, whole, fraction, suffix = match.groups()

@@ -14,11 +14,14 @@ protobuf, where empty lists and maps are nil. The literal hashes of recordings a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import cache
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
+from ctrlmgr.controllers.workloads.go_quantity import GoQuantity, read
 from ctrlmgr.schema.structure import go_fields
 
 Print: TypeAlias = Callable[[Any], str]
@@ -79,7 +82,14 @@ _EMBEDDED: Final = {
 _ALL_BUT: Final = frozenset(("EphemeralContainer", "Volume"))
 
 _ZERO: Final = {"bool": "false", "int": "0", "int32": "0", "int64": "0", "float64": "0", "intstr.Type": "0"}
-_TIME: Final = "{Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}}"
+_YEAR_1: Final = 62135596800
+"""Seconds from the start of the year 1, from which Go counts, to 1970."""
+_NO_ZONE: Final = "<nil>"
+_LOCAL_ZONE: Final = (
+    "{name:(string)UTC zone:([]time.zone)<nil> tx:([]time.zoneTrans)<nil> extend:(string) "
+    "cacheStart:(int64)0 cacheEnd:(int64)0 cacheZone:(*time.zone)<nil>}"
+)
+"""`time.Local`, in which times from protobuf are, in a container without a time zone, as the official images are."""
 
 
 def print_value(type_: str, value: Any) -> str:
@@ -168,65 +178,8 @@ def _go_name(struct: str, field: str) -> str:
     return _NAMES_IN.get(struct, {}).get(field) or _NAMES.get(field) or field[0].upper() + field[1:]
 
 
-# Quantities: `pkg/api/resource/quantity.go`, `ParseQuantity`, which remembers the text it has read on its quick way.
-
-_QUANTITY: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eE][+-]?[0-9]+|[KMGTPE]i|[numkMGTPE]?)", re.ASCII)
-_BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_NANO: Final = -9
-_INT64: Final = 2**63
-
-
-def _quantity(value: Any) -> str:
-    text = "" if value is None else str(value)
-    amount, scale, format_ = 0, 0, ""
-    decimal = "<nil>"
-    if text not in ("", "0"):
-        match = _QUANTITY.fullmatch(text)
-        assert match is not None, "a stored quantity is one"
-        sign, whole, fraction, suffix = match.groups()
-        whole, fraction = whole.lstrip("0"), fraction or ""
-        format_ = "BinarySI" if suffix in _BINARY else "DecimalSI" if suffix in _DECIMAL else "DecimalExponent"
-        quick = _quick(whole or "0", fraction, suffix)
-        if quick is None:
-            decimal, text = _infinite(sign, whole, fraction, suffix), ""
-        else:
-            amount, scale = -quick[0] if sign == "-" else quick[0], quick[1]
-    return (
-        f"{{i:(resource.int64Amount){{value:(int64){amount} scale:(resource.Scale){scale}}} "
-        f"d:(resource.infDecAmount){{Dec:(*inf.Dec){decimal}}} s:(string){text} Format:(resource.Format){format_}}}"
-    )
-
-
-def _quick(whole: str, fraction: str, suffix: str) -> tuple[int, int] | None:
-    """Return the amount and the power of ten of a quantity that Go reads on its quick way."""
-    if suffix in _BINARY:
-        factor, scale = 1 << _BINARY[suffix], 0
-        room = -1 if fraction else 15 - len(whole) - _BINARY[suffix] * 3 // 10 - 1
-    else:
-        factor, scale = 1, _DECIMAL[suffix] if suffix in _DECIMAL else int(suffix[1:])
-        room = 18 - len(whole) - len(fraction)
-    scale -= len(fraction)
-    amount = int(whole + fraction) * factor
-    return (amount, scale) if room >= 0 and scale >= _NANO and amount < _INT64 else None
-
-
-def _infinite(sign: str, whole: str, fraction: str, suffix: str) -> str:
-    """Print the decimal of any size that Go keeps otherwise; its digits are in base 2^64."""
-    unscaled, scale = int(whole + fraction or "0"), len(fraction)
-    if suffix in _BINARY:
-        unscaled <<= _BINARY[suffix]
-    else:
-        scale -= _DECIMAL[suffix] if suffix in _DECIMAL else int(suffix[1:])
-    if scale > -_NANO:  # finer than a billionth: rounded up
-        unscaled, scale = -(-unscaled // 10 ** (scale + _NANO)), -_NANO
-    words: list[str] = []
-    while unscaled:
-        words.append(str(unscaled % 2**64))
-        unscaled >>= 64
-    digits = f"[{' '.join(words)}]" if words else "<nil>"
-    negative = "true" if sign == "-" else "false"
-    return f"{{unscaled:(big.Int){{neg:(bool){negative} abs:(big.nat){digits}}} scale:(inf.Scale){scale}}}"
+def _quantity(value: str | GoQuantity | None) -> str:
+    return str(read(value) if isinstance(value, str) else value or GoQuantity())
 
 
 def _int_or_string(value: Any) -> str:
@@ -235,9 +188,20 @@ def _int_or_string(value: Any) -> str:
     return f"{{Type:(intstr.Type)0 IntVal:(int32){value or 0} StrVal:(string)}}"
 
 
+def _time(value: str | None) -> str:
+    seconds = int(datetime.fromisoformat(value).timestamp()) + _YEAR_1 if value else 0
+    zone = _LOCAL_ZONE if seconds else _NO_ZONE
+    return f"{{Time:(time.Time){{wall:(uint64)0 ext:(int64){seconds} loc:(*time.Location){zone}}}}}"
+
+
+def _raw_fields(value: Any) -> str:
+    return f"{{Raw:([]uint8)[{' '.join(map(str, msgspec.json.encode(value)))}]}}"
+
+
 _SPECIAL: Final[Mapping[str, Print]] = {
     "resource.Quantity": _quantity,
     "intstr.IntOrString": _int_or_string,
-    "v1.Time": lambda value: _TIME,
+    "v1.Time": _time,
+    "v1.FieldsV1": _raw_fields,
     "v1.ResourceList": _map(_scalar(""), _quantity),
 }

@@ -89,25 +89,64 @@ def amount(value: int, scale: int, text: str, format_: str) -> str:
 @pytest.mark.parametrize(
     ("text", "printed"),
     [
-        ("0", amount(0, 0, "0", "")),
+        ("0", amount(0, 0, "0", "DecimalSI")),
+        ("00", amount(0, 0, "", "DecimalSI")),
         ("100m", amount(100, -3, "100m", "DecimalSI")),
-        ("1", amount(1, 0, "1", "DecimalSI")),
-        ("64Mi", amount(64 << 20, 0, "64Mi", "BinarySI")),
+        ("+1", amount(1, 0, "+1", "DecimalSI")),
+        ("-250m", amount(-250, -3, "-250m", "DecimalSI")),
+        ("0.5", amount(5, -1, "", "DecimalSI")),
+        ("1.500", amount(1500, -3, "1.500", "DecimalSI")),
+        ("1000", amount(1000, 0, "", "DecimalSI")),
+        ("70Mi", amount(70 << 20, 0, "70Mi", "BinarySI")),
+        ("64Mi", amount(64 << 20, 0, "", "BinarySI")),
         ("2k", amount(2, 3, "2k", "DecimalSI")),
         ("1e3", amount(1, 3, "1e3", "DecimalExponent")),
+        ("1e4", amount(1, 4, "", "DecimalExponent")),
     ],
 )
 def test_quantities_are_printed_with_what_go_remembers_of_them(text: str, printed: str) -> None:
     assert print_value("resource.Quantity", text) == printed
 
 
-def test_a_quantity_of_too_many_digits_is_printed_as_a_decimal() -> None:
-    printed = print_value("resource.Quantity", "9223372036854775807")
-    assert (
-        "Dec:(*inf.Dec){unscaled:(big.Int){neg:(bool)false abs:(big.nat)[9223372036854775807]} scale:(inf.Scale)0}"
-        in printed
+def decimal(digits: str, scale: int, format_: str, negative: str = "false") -> str:
+    number = f"{{unscaled:(big.Int){{neg:(bool){negative} abs:(big.nat)[{digits}]}} scale:(inf.Scale){scale}}}"
+    return amount(0, 0, "", format_).replace("(*inf.Dec)<nil>", f"(*inf.Dec){number}")
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("1.5Gi", decimal("1610612736000000000", 9, "BinarySI")),
+        ("-1.5Ki", decimal("1536000000000", 9, "BinarySI", "true")),
+        ("0.1Ki", decimal("102400000000", 9, "BinarySI")),
+        ("0.0001Ki", decimal("102400000", 9, "DecimalSI")),
+        ("0.1n", decimal("1", 9, "DecimalSI")),
+        ("1000000Gi", decimal("12191701588129087488 58207", 9, "BinarySI")),
+        ("8Ei", decimal("9223372036854775807", 0, "BinarySI")),
+        ("9223372036854775807", decimal("18446744072709551616 499999999", 9, "DecimalSI")),
+    ],
+)
+def test_other_quantities_are_printed_as_decimals_of_nine_places(text: str, printed: str) -> None:
+    assert print_value("resource.Quantity", text) == printed
+
+
+def test_text_that_is_no_quantity_is_refused() -> None:
+    with pytest.raises(ValueError, match="Qi' is no quantity"):
+        print_value("resource.Quantity", "1.5Qi")
+
+
+def test_a_time_is_printed_as_protobuf_brings_it() -> None:
+    assert print_value("v1.Time", None) == (
+        "(v1.Time){Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}}"
     )
-    assert "s:(string) " in printed
+    printed = print_value("v1.Time", "1970-01-01T00:00:01Z")
+    assert "ext:(int64)62135596801 loc:(*time.Location){name:(string)UTC zone:([]time.zone)<nil> " in printed
+
+
+def test_bytes_are_printed_as_numbers() -> None:
+    assert print_value("*v1.FieldsV1", {"f:a": {}}) == (
+        "(*v1.FieldsV1){Raw:([]uint8)[123 34 102 58 97 34 58 123 125 125]}"
+    )
 
 
 def test_embedded_structs_are_fields_of_their_own() -> None:

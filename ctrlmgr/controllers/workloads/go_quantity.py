@@ -1,0 +1,120 @@
+"""What Go holds of a `resource.Quantity` that it has read, field by field: hashes of templates contain all of it.
+
+Guarantees: `read` returns the fields that `ParseQuantity` of Kubernetes 1.36 sets (apimachinery's
+`pkg/api/resource/quantity.go`): which amounts are an int64 and which a decimal of any size, which keep their text, and
+in which format they are. Kubernetes' clients read every amount this way, from JSON and from protobuf alike.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from ctrlmgr.api.quantity import keeps_text
+
+_PATTERN: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eE][+-]?[0-9]+|[KMGTPE]i|[numkMGTPE]?)", re.ASCII)
+_BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_FINEST: Final = 9
+"""Decimal places that Go keeps."""
+_LARGEST: Final = 2**63 - 1
+_WORD: Final = 2**64
+"""The base of the digits of a `big.Int`."""
+
+
+class Decimal(NamedTuple):
+    """An `inf.Dec`: `unscaled` / 10^`scale`."""
+
+    unscaled: int
+    scale: int
+
+
+class GoQuantity(NamedTuple):
+    """The fields of a Quantity: `value` * 10^`scale`, or `decimal` where there is one."""
+
+    value: int = 0
+    scale: int = 0
+    decimal: Decimal | None = None
+    text: str = ""
+    """The text that is kept, if it passes for canonical."""
+    format: str = ""
+
+    def __str__(self) -> str:
+        """Print it as go-spew's `%#v` does."""
+        return (
+            f"{{i:(resource.int64Amount){{value:(int64){self.value} scale:(resource.Scale){self.scale}}} "
+            f"d:(resource.infDecAmount){{Dec:(*inf.Dec){_printed(self.decimal)}}} "
+            f"s:(string){self.text} Format:(resource.Format){self.format}}}"
+        )
+
+
+def read(text: str) -> GoQuantity:
+    """Return what Go makes of an amount; raises `ValueError` if it is none."""
+    if text == "0":
+        return GoQuantity(text=text, format="DecimalSI")
+    match = _PATTERN.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no quantity")
+    sign, whole, fraction, suffix = match.groups()
+    whole, fraction, factor = whole.lstrip("0"), fraction or "", -1 if sign == "-" else 1
+    format_ = "BinarySI" if suffix in _BINARY else "DecimalSI" if suffix in _DECIMAL else "DecimalExponent"
+    quick = _quick(whole or "0", fraction, suffix)
+    if quick is not None:
+        return GoQuantity(quick[0] * factor, quick[1], None, text if keeps_text(text) else "", format_)
+    unscaled, scale = _decimal(whole, fraction, suffix)
+    if suffix in _BINARY and unscaled < 10**scale:
+        format_ = "DecimalSI"  # below 1
+    return GoQuantity(decimal=Decimal(unscaled * factor, scale), format=format_)
+
+
+def _quick(whole: str, fraction: str, suffix: str) -> tuple[int, int] | None:
+    """Return the amount and the power of ten of a quantity that fits an int64, None if Go does not see that it does."""
+    if suffix in _BINARY:
+        factor, scale = 1 << _BINARY[suffix], 0
+        room = -1 if fraction else 15 - len(whole) - _BINARY[suffix] * 3 // 10 - 1
+    else:
+        factor, scale = 1, _exponent(suffix)
+        room = 18 - len(whole) - len(fraction)
+    scale -= len(fraction)
+    amount = int(whole + fraction) * factor
+    return (amount, scale) if room >= 0 and scale >= -_FINEST and amount <= _LARGEST else None
+
+
+def _decimal(whole: str, fraction: str, suffix: str) -> Decimal:
+    """Return an amount of any size, without its sign: rounded up to billionths, and no binary one above 2^63-1."""
+    unscaled, scale = int(whole + fraction or "0"), len(fraction)
+    if suffix in _BINARY:
+        unscaled <<= _BINARY[suffix]
+    else:
+        scale -= _exponent(suffix)
+    rounded = rounded_up(Decimal(unscaled, scale), _FINEST)
+    if suffix in _BINARY and rounded.unscaled > _LARGEST * 10**_FINEST:
+        return Decimal(_LARGEST, 0)
+    return rounded
+
+
+def rounded_up(amount: Decimal, scale: int) -> Decimal:
+    """Return an amount with so many decimal places, no closer to 0 than it is (`inf.Dec.Round`, `RoundUp`)."""
+    if not amount.unscaled:
+        return amount
+    if scale >= amount.scale:
+        return Decimal(amount.unscaled * 10 ** (scale - amount.scale), scale)
+    unscaled = -(-abs(amount.unscaled) // 10 ** (amount.scale - scale))
+    return Decimal(-unscaled if amount.unscaled < 0 else unscaled, scale)
+
+
+def _exponent(suffix: str) -> int:
+    return _DECIMAL[suffix] if suffix in _DECIMAL else int(suffix[1:])
+
+
+def _printed(decimal: Decimal | None) -> str:
+    if decimal is None:
+        return "<nil>"
+    words, rest = [], abs(decimal.unscaled)
+    while rest:
+        rest, word = divmod(rest, _WORD)
+        words.append(str(word))
+    digits = f"[{' '.join(words)}]" if words else "<nil>"
+    negative = "true" if decimal.unscaled < 0 else "false"
+    number = f"{{neg:(bool){negative} abs:(big.nat){digits}}}"
+    return f"{{unscaled:(big.Int){number} scale:(inf.Scale){decimal.scale}}}"
