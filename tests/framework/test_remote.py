@@ -17,18 +17,22 @@ from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.errors import (
     AlreadyExists,
     ApiError,
+    BadRequest,
     Conflict,
     Expired,
+    Forbidden,
+    InternalError,
     Invalid,
+    MethodNotAllowed,
     NamespaceTerminating,
     NotFound,
+    RequestTimeout,
     ServiceUnavailable,
     StatusCause,
     StatusDetails,
     TooManyRequests,
 )
 from ctrlmgr.framework.remote.api import Api, error_of, path_of
-from ctrlmgr.framework.remote.log import RemoteLog
 from ctrlmgr.framework.remote.stream import Changed, Listed, Message, Progressed, Stream
 from ctrlmgr.framework.remote.throttle import Throttle
 from ctrlmgr.recording.capture.cluster import Page, Served
@@ -119,6 +123,7 @@ class Scripted(Api):
         super().__init__(Access("http://nowhere", "", None, "", {}), Throttle(0, 1, clock=FakeClock()), program="test")
         self.watches = [*watches]
         self.asked: list[Mapping[str, str]] = []
+        self.seconds: list[int] = []
         self.lists = 0
         self.is_found = found
         self.stop = Impatient()
@@ -135,6 +140,7 @@ class Scripted(Api):
 
     def lines(self, served: Served, namespace: str, query: Mapping[str, str], seconds: int) -> Iterator[bytes]:
         self.asked.append(query)
+        self.seconds.append(seconds)
         if not self.watches:
             self.stop.set()
             return
@@ -176,10 +182,59 @@ def test_a_list_is_streamed_and_then_watched_on() -> None:
     assert api.asked[1] == {"resourceVersion": "9"}
 
 
-def test_a_server_that_streams_no_lists_is_asked_for_pages() -> None:
-    api = Scripted(Invalid("sendInitialEvents is forbidden"), [line("ADDED", shop("new", 41))])
+REFUSALS = [
+    Invalid("sendInitialEvents is forbidden"),
+    BadRequest("what is that"),
+    InternalError("etcd does not say how far it is"),
+    RequestTimeout("Too large resource version"),
+    ServiceUnavailable("the line broke"),
+    Expired(1, 2),
+    Forbidden("not like this"),
+    MethodNotAllowed("no"),
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda error: str(error.code))
+@pytest.mark.parametrize("told", [False, True], ids=["refused", "told in the stream"])
+def test_where_lists_are_not_streamed_pages_are_asked_for_at_once(refusal: ApiError, told: bool) -> None:
+    first = [line("ADDED", shop("a", 3)), line("ERROR", status.failure(refusal))] if told else refusal
+    api = Scripted(first, [line("ADDED", shop("new", 41))], Expired(40, 50))
+    assert [shown(each) for each in follow(api)] == [
+        ("listed", 40, ["listed"]),
+        ("ADDED", 41, "new"),
+        ("listed", 40, ["listed"]),  # the next list is not even asked for as a stream
+    ]
+    assert [each.get("resourceVersion") for each in api.asked] == [None, "40", "41", "40"]
+
+
+def test_a_streamed_list_that_ends_before_it_is_whole_is_none() -> None:
+    api = Scripted([line("ADDED", shop("a", 3)), bookmark(4)], [line("ADDED", shop("new", 41))])
     assert [shown(each) for each in follow(api)] == [("listed", 40, ["listed"]), ("ADDED", 41, "new")]
-    assert api.asked[1] == {"resourceVersion": "40"}
+    assert api.seconds[0] <= 60  # a server that never says that it is whole is not waited for longer
+    assert api.seconds[1] >= 300
+
+
+def test_a_server_that_is_too_busy_is_asked_again_for_a_stream() -> None:
+    api = Scripted(TooManyRequests("later"), [bookmark(7, ends_list=True)])
+    assert [shown(each) for each in follow(api)] == [("listed", 7, [])]
+    assert api.lists == 0
+
+
+@pytest.mark.parametrize("refusal", [ServiceUnavailable("away"), TooManyRequests("later"), InternalError("oh")])
+@pytest.mark.parametrize("told", [False, True], ids=["refused", "told in the stream"])
+def test_after_what_will_pass_a_watch_goes_on_where_it_was(refusal: ApiError, told: bool) -> None:
+    first = [line("ERROR", status.failure(refusal))] if told else refusal
+    api = Scripted([bookmark(7, ends_list=True)], first, [line("ADDED", shop("a", 8))])
+    assert [shown(each) for each in follow(api)] == [("listed", 7, []), ("ADDED", 8, "a")]
+    assert [each.get("resourceVersion") for each in api.asked] == [None, "7", "7", "8"]
+
+
+@pytest.mark.parametrize("refusal", [Expired(1, 2), RequestTimeout("Too large resource version: 7"), BadRequest("7?")])
+@pytest.mark.parametrize("told", [False, True], ids=["refused", "told in the stream"])
+def test_after_a_revision_that_the_server_does_not_know_all_is_listed_again(refusal: ApiError, told: bool) -> None:
+    first = [line("ERROR", status.failure(refusal))] if told else refusal
+    api = Scripted([bookmark(7, ends_list=True)], first, [line("ADDED", shop("a", 2)), bookmark(3, ends_list=True)])
+    assert [shown(each) for each in follow(api)] == [("listed", 7, []), ("listed", 3, ["a"])]
 
 
 def test_what_the_server_has_forgotten_is_listed_again() -> None:
@@ -189,12 +244,11 @@ def test_what_the_server_has_forgotten_is_listed_again() -> None:
     assert [shown(each) for each in follow(api)] == [("listed", 7, []), ("listed", 22, ["b"]), ("listed", 31, [])]
 
 
-def test_a_broken_watch_goes_on_where_it_was_and_half_a_list_is_none() -> None:
-    half = [line("ADDED", shop("a", 3))]
-    whole = [*half, bookmark(7, ends_list=True)]
-    api = Scripted(half, whole, ServiceUnavailable("the line broke"), [b"no json"], [line("ADDED", shop("c", 8))])
+def test_a_broken_watch_goes_on_where_it_was() -> None:
+    whole = [line("ADDED", shop("a", 3)), bookmark(7, ends_list=True)]
+    api = Scripted(whole, ServiceUnavailable("the line broke"), [b"no json"], [line("ADDED", shop("c", 8))])
     assert [shown(each) for each in follow(api)] == [("listed", 7, ["a"]), ("ADDED", 8, "c")]
-    assert [each.get("resourceVersion") for each in api.asked] == [None, None, "7", "7", "7", "8"]
+    assert [each.get("resourceVersion") for each in api.asked] == [None, "7", "7", "7", "8"]
 
 
 def test_a_kind_that_is_not_served_has_no_objects_until_it_is() -> None:
@@ -206,16 +260,3 @@ def test_one_object_alone_can_be_followed() -> None:
     api = Scripted([bookmark(7, ends_list=True)])
     follow(api, only=Key("default", "mine"))
     assert api.asked[0]["fieldSelector"] == "metadata.name=mine"
-
-
-def test_a_cache_is_behind_until_it_shows_what_was_written() -> None:
-    log = RemoteLog(Scripted(), clock=FakeClock())
-    log.follow(SHOPS)
-    assert (log.peek(), log.shown()) == (0, 0)
-    log.wrote(Object.from_dict(shop("a", 10)).at(10))
-    log.wrote(Object.from_dict(shop("a", 12)).at(12))
-    assert (log.peek(), log.shown()) == (12, 9)
-    log.has_shown(Object.from_dict(shop("a", 10)).resource, 10)
-    assert log.shown() == 11
-    log.has_shown(SHOPS, 15)
-    assert log.shown() == 12

@@ -86,6 +86,7 @@ class RemoteClient(EngineClient):
         """Replace a Scale; see `EngineClient`."""
         path = path_of(kind.gvk.api_version, kind.resource.plural, scale.namespace, scale.name, "scale")
         stored: Object = self._sent(lambda: self._api.object("PUT", path, scale.wire()))
+        self._log.consistency.wrote(kind.resource, scale.key, stored.revision)
         return stored
 
     def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
@@ -100,6 +101,7 @@ class RemoteClient(EngineClient):
         if grace is not None:
             options["gracePeriodSeconds"] = grace
         self._sent(lambda: self._api.call("DELETE", _path(obj), msgspec.json.encode(options)))
+        self._log.consistency.deleted(obj)
 
     def expire(self, objects: Sequence[Object]) -> None:
         """Delete all of these, one after the other; what is gone already is passed over."""

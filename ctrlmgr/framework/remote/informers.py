@@ -10,6 +10,7 @@ Guarantees:
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from random import Random
 from typing import Final
@@ -20,7 +21,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.eventlog.event import EventType, Snapshot
 from ctrlmgr.framework.remote.api import Api
 from ctrlmgr.framework.remote.log import NoFeed, RemoteLog
-from ctrlmgr.framework.remote.stream import Changed, Listed, Message, Stream
+from ctrlmgr.framework.remote.stream import Changed, Listed, Message, Progressed, Stream
 from ctrlmgr.informer import Change, Informer, Informers, Quarantine
 
 _LOOK_UP: Final = 0.5
@@ -60,7 +61,7 @@ class RemoteInformers(Informers):
     @property
     def revision(self) -> Revision:
         """Everything of this process's own up to here is in the stores; readable from any thread."""
-        return self._remote.shown()
+        return self._remote.consistency.shown()
 
     def run(self, stop: threading.Event) -> None:
         """Follow all resources until `stop`."""
@@ -76,8 +77,8 @@ class RemoteInformers(Informers):
             return
         for resource in self._informers.keys() - self._followed:
             self._followed.add(resource)
-            self._remote.follow(resource)
             only = self._only.get(resource)
+            self._remote.consistency.follow(resource, self._informers[resource].lister.get, self._shows(only))
             stream = Stream(
                 self._api,
                 resource,
@@ -89,22 +90,29 @@ class RemoteInformers(Informers):
             )
             threads.start(f"watch {resource}", lambda stream=stream: stream.run(stop))  # type: ignore[misc]  # binds it
 
+    def _shows(self, only: Key | None) -> Callable[[Key], bool]:
+        """Return whether an object is among those that are followed: `only` one, or those of the namespace."""
+        if only is not None:
+            return only.__eq__
+        return lambda key: not self._namespace or key.namespace in ("", self._namespace)
+
     def _accept(self, message: Message) -> None:
         informer = self._informers[message.resource]
         self._telling = True
+        consistency = self._remote.consistency
         match message:
-            case Listed(_, revision, objects):
+            case Listed(resource, revision, objects):
                 self._epoch += 1
                 informer._tell_synced(informer._replace(Snapshot(revision, objects)))
                 self._epoch += 1
-                self._remote.has_shown(message.resource, revision)
-            case Changed(_, type_, obj):
+                consistency.listed(resource, revision)
+            case Changed(resource, type_, obj):
                 change = self._changed(informer, type_, message)
-                self._remote.has_shown(message.resource, obj.revision)
+                consistency.changed(resource, obj.key, obj.revision)
                 if change is not None:
                     informer._tell(change)
-            case _:
-                self._remote.has_shown(message.resource, message.revision)
+            case Progressed(resource, revision):
+                consistency.progressed(resource, revision)
         self._telling = False
         self._added.clear()  # what handlers have asked for gets a stream of its own
         self._synced = self._synced or all(each.has_synced for each in self._informers.values())

@@ -6,8 +6,6 @@ cluster has no place for them. What only a log can know raises `LogUnavailable`.
 
 from __future__ import annotations
 
-import threading
-from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NoReturn
 
@@ -19,6 +17,7 @@ from ctrlmgr.eventlog.event import Author, Cause, Event, EventType, Fence, Head,
 from ctrlmgr.eventlog.imports import Imported, Stretch
 from ctrlmgr.eventlog.log import Appending
 from ctrlmgr.framework.remote.api import Api
+from ctrlmgr.framework.remote.consistency import ConsistencyStore
 from ctrlmgr.recording.capture.cluster import Served
 
 
@@ -66,10 +65,8 @@ class RemoteLog:
         self._api = api
         self._clock = clock
         self._served: dict[Resource, Served] = {}
-        # Guards what follows: which of our own writes the caches do not show yet, and how far each cache has come.
-        self._lock = threading.Lock()
-        self._written: dict[Resource, deque[Revision]] = {}
-        self._newest: Revision = 0
+        self.consistency = ConsistencyStore()
+        """Which of this process's own writes the caches show."""
 
     def served(self, resource: Resource) -> Served:
         """Return where a resource is served; raises `NotFound`."""
@@ -78,37 +75,13 @@ class RemoteLog:
             found = self._served[resource] = self._api.find(resource)
         return found
 
-    # This process's own writes, and which of them the caches show.
-
-    def follow(self, resource: Resource) -> None:
-        """Expect the writes of a resource to be shown."""
-        with self._lock:
-            self._written.setdefault(resource, deque())
-
     def wrote(self, obj: Object) -> None:
-        """Note a write of this process."""
-        with self._lock:
-            self._newest = max(self._newest, obj.revision)
-            if (pending := self._written.get(obj.resource)) is not None:
-                pending.append(obj.revision)
-
-    def has_shown(self, resource: Resource, revision: Revision) -> None:
-        """Note that a cache shows everything up to a revision."""
-        with self._lock:
-            pending = self._written.get(resource)
-            if pending:
-                self._written[resource] = deque(each for each in pending if each > revision)
-
-    def shown(self) -> Revision:
-        """Return the revision up to which caches show every write of this process."""
-        with self._lock:
-            waiting = min((each for pending in self._written.values() for each in pending), default=0)
-            return waiting - 1 if waiting else self._newest
+        """Note a write of this process, by what the server answered."""
+        self.consistency.wrote(obj.resource, obj.key, obj.revision)
 
     def peek(self) -> Revision | None:
         """Return the revision of the newest write of this process."""
-        with self._lock:
-            return self._newest
+        return self.consistency.newest()
 
     # What controllers look up.
 

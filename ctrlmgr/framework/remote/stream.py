@@ -1,8 +1,10 @@
 """One resource of a cluster, followed for as long as its controllers run: the other half of client-go's `Reflector`.
 
 Guarantees:
-- Whatever ends a watch, it goes on where it was; where the server no longer can (410), everything is listed again.
-- Where the server streams lists (WatchList), it is asked for that, and otherwise for pages; that it cannot is noticed.
+- A watch that breaks continues from its last revision, as does one that the server is too busy for. After any other
+  refusal (410, a revision that the server does not know yet) the stream lists all objects again.
+- Lists are streamed (WatchList) while the server supports that. If the server refuses, or ends the stream before the
+  list is complete, the stream requests pages instead, at once and from then on.
 - Failures are tried again after a while, which doubles up to half a minute: also that a kind is not defined yet, or not
   any more, in which case there are no objects of it.
 - What it tells goes to one queue, in the order in which the server said it.
@@ -21,7 +23,15 @@ import structlog
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import Clock
-from ctrlmgr.errors import ApiError, BadRequest, CtrlmgrError, Expired, Invalid, NotFound, ServiceUnavailable
+from ctrlmgr.errors import (
+    ApiError,
+    BadRequest,
+    CtrlmgrError,
+    InternalError,
+    NotFound,
+    ServiceUnavailable,
+    TooManyRequests,
+)
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.framework.remote.api import Api, error_of
 from ctrlmgr.recording.capture.cluster import Served
@@ -34,7 +44,12 @@ LONGEST_DELAY: Final = 30.0
 """Seconds between tries, doubled each time (client-go's reflector)."""
 _SHORTEST_WATCH: Final = 300
 """Seconds that a watch lasts at least, twice that at most: they must not all end at once."""
+_LONGEST_LIST: Final = 60
+"""Seconds that a streamed list may take: some servers never send the bookmark that completes it. The server ends the
+watch after this time; if the list was complete, an ordinary watch follows."""
 _END_OF_LIST: Final = "k8s.io/initial-events-end"
+_GOES_ON: Final = (ServiceUnavailable, TooManyRequests, InternalError)
+"""Errors after which a watch continues from its last revision."""
 
 
 class Listed(NamedTuple):
@@ -111,14 +126,14 @@ class Stream:
                 self._follow(stop)
                 delay = FIRST_DELAY
                 continue
-            except Expired:
-                log.info("the cluster has forgotten; listing again", resource=str(self._resource))
-                self._revision = 0
             except NotFound as error:
                 self._tell_of_nothing()
                 log.info("not served yet, trying again", resource=str(self._resource), error=str(error))
-            except CtrlmgrError as error:
+            except _GOES_ON as error:
                 log.warning("trying again", resource=str(self._resource), error=str(error), delay=delay)
+            except CtrlmgrError as error:
+                log.info("listing again", resource=str(self._resource), error=str(error), delay=delay)
+                self._revision = 0
             if self._revision > before:
                 delay = FIRST_DELAY
             stop.wait(delay * (1 + self._random.random()))
@@ -134,16 +149,20 @@ class Stream:
         """Follow one watch to its end, having listed if need be."""
         if self._served is None:
             self._served = self._api.find(self._resource)
-        seconds = _SHORTEST_WATCH + self._random.randrange(_SHORTEST_WATCH)
         if not self._revision and self._streams_lists:
             try:
-                self._watch(stop, seconds, starts=True)
+                self._watch(stop, _LONGEST_LIST, starts=True)
                 return
-            except (Invalid, BadRequest):  # a server that does not know the option, or has it switched off
+            except (TooManyRequests, NotFound):
+                raise
+            except CtrlmgrError as error:
+                if self._revision:  # the list was complete, and the watch after it has ended
+                    raise
+                log.info("requesting pages instead of a streamed list", resource=str(self._resource), error=str(error))
                 self._streams_lists = False
         if not self._revision:
             self._list()
-        self._watch(stop, seconds, starts=False)
+        self._watch(stop, _SHORTEST_WATCH + self._random.randrange(_SHORTEST_WATCH), starts=False)
 
     def _list(self) -> None:
         assert self._served is not None, "it was looked up"
@@ -174,16 +193,17 @@ class Stream:
             line = decode_line(data)
             if line.type == "BOOKMARK":
                 return self._bookmark(_decode_bookmark(line.object).metadata, first)
-            if line.type == "ERROR":
-                raise self._error(bytes(line.object))
-            obj = self._ours(Object.from_wire(line.object))
+            is_error = line.type == "ERROR"
+            said = self._error(bytes(line.object)) if is_error else self._ours(Object.from_wire(line.object))
         except (msgspec.MsgspecError, BadRequest) as error:
             raise ServiceUnavailable(f"the watch of {self._resource} said what is no event: {error}") from error
+        if isinstance(said, ApiError):
+            raise said
         if first is not None:
-            first.append(obj)
+            first.append(said)
             return first
-        self._revision = obj.revision
-        self._queue.put(Changed(self._resource, CHANGES[line.type], obj))
+        self._revision = said.revision
+        self._queue.put(Changed(self._resource, CHANGES[line.type], said))
         return None
 
     def _bookmark(self, metadata: _Metadata, first: list[Object] | None) -> list[Object] | None:
