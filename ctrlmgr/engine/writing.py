@@ -46,6 +46,7 @@ from ctrlmgr.engine.verbs.transitions import Transitions
 from ctrlmgr.errors import ApiError, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.schema.codec import JSON
+from ctrlmgr.schema.raw_extension import with_sorted_raw_extensions
 
 BINDINGS = Resource("", "bindings")
 """What is created here is `pods/NAME/binding` under another name."""
@@ -426,4 +427,4 @@ class _Applying:
             subresource=request.target.subresource,
         )
         request.warnings += self._patch.check_applied(repeated)
-        return plan.codec.read(merged).fields
+        return plan.codec.read(with_sorted_raw_extensions(plan.kind.strategic, merged)).fields

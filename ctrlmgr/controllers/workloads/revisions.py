@@ -11,6 +11,7 @@ Guarantees, Kubernetes' (`pkg/controller/history/controller_history.go`):
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -27,6 +28,9 @@ CONTROLLER_REVISIONS: Final = Resource("apps", "controllerrevisions")
 
 _LONGEST_PREFIX: Final = 223
 """Characters of an owner's name that a revision's name may begin with."""
+
+_LARGEST_EXACT: Final = 2**53
+"""The largest integer up to which a float64 holds every integer."""
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -53,10 +57,22 @@ def template_patch(template: Mapping[str, Any]) -> dict[str, Any]:
 
 def patch_bytes(patch: Mapping[str, Any]) -> bytes:
     """Return a patch as Go's `json.Marshal` writes a map: sorted keys, `<`, `>` and `&` escaped."""
-    text = _encode(patch)
+    text = _encode(_with_go_numbers(patch))
     for character in (b"<", b">", b"&"):
         text = text.replace(character, b"\\u%04x" % ord(character))
     return text.replace("\u2028".encode(), b"\\u2028").replace("\u2029".encode(), b"\\u2029")
+
+
+def _with_go_numbers(value: Any) -> Any:
+    """Return JSON as Go's `json.Unmarshal` reads it: numbers are float64, written with the fewest digits."""
+    match value:
+        case dict():
+            return {name: _with_go_numbers(each) for name, each in value.items()}
+        case list():
+            return [_with_go_numbers(each) for each in value]
+        case int() if abs(value) > _LARGEST_EXACT:
+            return int(Decimal(repr(float(value))))
+    return value
 
 
 def in_order(revisions: Iterable[Object]) -> list[Object]:
@@ -91,12 +107,12 @@ class NewRevision(NamedTuple):
         if self.annotations:
             metadata["annotations"] = dict(self.annotations)
         head = {"kind": "ControllerRevision", "apiVersion": "apps/v1", "metadata": metadata}
-        return Object.from_dict({**head, "data": self.data, "revision": self.number})
+        return Object.from_dict({**head, "data": msgspec.Raw(patch_bytes(self.data)), "revision": self.number})
 
 
 def renumbered(revision: Object, number: int) -> Object:
-    """Return a revision with another number."""
-    return Object.from_dict({**revision.to_dict(), "revision": number})
+    """Return a revision with another number; the bytes of its data, which is immutable, stay as they are."""
+    return revision.with_field("revision", number)
 
 
 def existing(event_log: EventLog, wanted: Object, error: AlreadyExists) -> Object:

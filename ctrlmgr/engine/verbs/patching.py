@@ -27,6 +27,7 @@ from ctrlmgr.errors import BadRequest, Invalid, StatusDetails, UnsupportedMediaT
 from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.schema.codec import ObjectCodec
 from ctrlmgr.schema.prune import json_kind
+from ctrlmgr.schema.raw_extension import with_sorted_raw_extensions
 from ctrlmgr.schema.schema import Schema
 
 _YAML_ERRORS = "yaml: unmarshal errors:\n"
@@ -137,7 +138,7 @@ def _strategic(
     if schema is None:  # refused ahead of this, by what reads the request
         raise UnsupportedMediaType("415: Unsupported Media Type", details=StatusDetails())
     patch, problems = _decoded(data, directive, "")
-    return strategic_merge_patch(live, patch, schema), problems
+    return with_sorted_raw_extensions(schema, strategic_merge_patch(live, patch, schema)), problems
 
 
 def _decoded(data: bytes, directive: str, prefix: str) -> tuple[Any, tuple[str, ...]]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.labels import validate_labels
-from ctrlmgr.engine.validation.metadata import validate_annotations
+from ctrlmgr.engine.validation.metadata import IMMUTABLE, validate_annotations
 from ctrlmgr.engine.validation.names import dns1123_label, label_name
 from ctrlmgr.kinds.apps.status import validate_collisions, validate_replicas
 from ctrlmgr.kinds.apps.templates import (
@@ -31,11 +33,12 @@ from ctrlmgr.kinds.rules import (
     amount,
     at_most_all,
     each_problem,
-    immutable,
     int_or_percent,
     nonnegative,
     nonnegative_fields,
 )
+
+_encode = msgspec.json.Encoder().encode
 
 _ROLLING, _ON_DELETE = "RollingUpdate", "OnDelete"
 _MANAGEMENT = ("OrderedReady", "Parallel")
@@ -164,5 +167,6 @@ class ControllerRevisionStrategy(Strategy):
         return errors + nonnegative(obj.get("revision"), Path("revision"))
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that what is in it stays."""
-        return immutable(new.get("data"), old.get("data"), Path("data"))
+        """Check that the data stays the same bytes: Kubernetes compares those, so the order of keys counts."""
+        data, before = new.get("data"), old.get("data")
+        return [] if _encode(data) == _encode(before) else [invalid(Path("data"), data, IMMUTABLE)]

@@ -1,0 +1,54 @@
+"""What Kubernetes does to a `runtime.RawExtension` when an object passes through Go maps.
+
+Go keeps the bytes of a RawExtension, and so the order of keys in it, while an object is decoded and encoded. A
+strategic merge patch and an apply convert the whole object to maps and back (`DefaultUnstructuredConverter`). That
+sorts the keys of every RawExtension, whether the patch mentions it or not.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from ctrlmgr.schema.schema import Schema
+
+_RAW_EXTENSION: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+_decode = msgspec.json.Decoder().decode
+
+
+def with_sorted_raw_extensions(schema: Schema | None, value: Any) -> Any:
+    """Return a value of `schema` with the keys of each RawExtension sorted; the rest is shared with `value`.
+
+    A custom resource has no such schema (None), and no RawExtension.
+    """
+    if schema is None or value is None or not _holds_any(schema):
+        return value
+    if schema.definition == _RAW_EXTENSION:
+        return _decode(_encode_sorted(value))
+    if schema.items is not None and isinstance(value, list):
+        return [with_sorted_raw_extensions(schema.items, each) for each in value]
+    if schema.kind == "object" and isinstance(value, dict):
+        fields = schema.properties
+        return {
+            name: with_sorted_raw_extensions(fields[name], each) if name in fields else each
+            for name, each in value.items()
+        }
+    return value
+
+
+@cache
+def _holds_any(schema: Schema) -> bool:
+    return _search(schema, frozenset())
+
+
+def _search(schema: Schema, above: frozenset[str]) -> bool:
+    if schema.definition == _RAW_EXTENSION:
+        return True
+    if schema.definition in above:
+        return False
+    below = above | {schema.definition} if schema.definition else above
+    children = (*schema.properties.values(), *([schema.items] if schema.items else []))
+    return any(_search(each, below) for each in children)
