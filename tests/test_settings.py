@@ -216,6 +216,8 @@ VALUES = {
     "controllers.nodes": "3",
     "controllers.simulated_behaviour": "rules.yaml",
     "controllers.simulated_speed": "10",
+    "controllers.simulated_tasks": "run",
+    "controllers.simulated_servers": "exit 1 after 5s",
     "controllers.simulated_seed": "7",
     "controllers.simulated_load_balancer_range": "203.0.113.0/24",
     "controllers.scheduler_name": "mine",

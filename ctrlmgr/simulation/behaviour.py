@@ -32,6 +32,13 @@ _OOM: Final = re.compile(rf"oom(?: after {DURATION})?")
 _STOP: Final = re.compile(rf"stop(?:s)? (?:after|in) {DURATION}")
 
 
+class Ending(NamedTuple):
+    """How something ends: with which code, after how many seconds."""
+
+    code: int = 0
+    after: float = 0.0
+
+
 class Behaviour(NamedTuple):
     """What a container is told; None: nothing. Times in seconds."""
 
@@ -47,6 +54,8 @@ class Behaviour(NamedTuple):
     stops_after: float | None = None
     """How long it takes to end when it is told to."""
     ignores_stop: bool = False
+    unknown: Ending | None = None
+    """How commands end that the simulation does not know, None: they run for ever."""
 
     def over(self, other: Behaviour) -> Behaviour:
         """Return this, and what `other` says where this says nothing."""
@@ -76,6 +85,16 @@ def read(text: str) -> Behaviour:
     for phrase in filter(None, (" ".join(each.split()).lower() for each in text.split(";"))):
         found = _phrase(phrase).over(found)
     return found
+
+
+def read_ending(text: str) -> Ending | None:
+    """Read `exit CODE after TIME`, or `run` (None); raises ValueError for anything else."""
+    found = read(text)
+    if found.exit_code is None and found == NOTHING:
+        return None
+    if found.exit_code is None or found != Behaviour(exit_code=found.exit_code, exits_after=found.exits_after):
+        raise ValueError(f"{text!r} is neither `run` nor `exit CODE after TIME`")
+    return Ending(found.exit_code, found.exits_after)
 
 
 def _phrase(phrase: str) -> Behaviour:

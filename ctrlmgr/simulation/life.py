@@ -44,7 +44,7 @@ class ContainerLife:
     container: Container
     spans: list[Span] = field(default_factory=list)
     waits_for: str = "ContainerCreating"
-    """Why it does not run, if it does not."""
+    """Why it does not run, if it does not; nothing: it has ended and starts again at once."""
     message: str = ""
     pulled: bool = False
     is_done: bool = False
@@ -122,6 +122,8 @@ class _Pod:
         self.asked = asked
         self.now = now
         self.policy = str(pod["spec"].get("restartPolicy") or "Always")
+        # What a container waits for before its first start (`convertToAPIContainerStatuses` of `kubelet_pods.go`).
+        self.first_wait = "PodInitializing" if pod["spec"].get("initContainers") else "ContainerCreating"
         self.volumes: dict[str, dict[str, str]] = {}
         self.recorded = {each["name"]: each for each in _statuses(pod)}
         # Containers that have been seen to run: they did, though the deletion, told in whole seconds, seems earlier.
@@ -167,10 +169,9 @@ def live(pod: Mapping[str, Any], asked: Asked, now: float, end: End | None) -> L
 def _live(pod: Mapping[str, Any], asked: Asked, now: float, end: End | None) -> Life:
     spec = pod["spec"]
     shared = _Pod(pod, asked, now)
-    inits = list(spec.get("initContainers") or ())
     found = Life([], [])
     begin: float | None = SANDBOX_TAKES
-    for container in inits:
+    for container in spec.get("initContainers") or ():
         life = _container(shared, container, begin, end, sidecar=is_sidecar(container), init=True)
         found.init.append(life)
         begin, failed = _goes_on(life, container, shared)
@@ -179,8 +180,6 @@ def _live(pod: Mapping[str, Any], asked: Asked, now: float, end: End | None) -> 
     found.is_initialized = begin is not None and begin <= now
     for container in spec.get("containers") or ():
         life = _container(shared, container, begin if found.ended_at is None else None, end, sidecar=False, init=False)
-        if begin is None or begin > now:
-            life.waits_for = "PodInitializing" if inits else "ContainerCreating"
         found.main.append(life)
     if found.ended_at is None and found.main and all(each.is_done for each in found.main):
         never = end.at if end is not None else 0.0
@@ -224,9 +223,7 @@ def _container(
     shared: _Pod, container: Container, begin: float | None, end: End | None, *, sidecar: bool, init: bool
 ) -> ContainerLife:
     """Work out the life of a container that may begin at a moment; None: it may not yet."""
-    life = ContainerLife(container)
-    if init and not sidecar:
-        life.waits_for = "PodInitializing"
+    life = ContainerLife(container, waits_for=shared.first_wait)
     life.recorded = shared.recorded.get(life.name) or {}
     memory = remembered(life.recorded.get("containerID") or "")
     if memory is None and (begin is None or begin > shared.now):
@@ -244,7 +241,7 @@ def _container(
     else:
         _tell(life, shared, behaviour, memory, recipe, policy)
     if life.memory is not None:
-        life.waits_for, life.message = "ContainerCreating", ""
+        life.waits_for, life.message = shared.first_wait, ""
         _run(life, shared, behaviour, life.memory, end, policy)
     return life
 
@@ -254,7 +251,7 @@ def _begin(life: ContainerLife, shared: _Pod, behaviour: Behaviour, recipe: str,
     pulled_at = begin + (PULL_TAKES if behaviour.pull_takes is None else behaviour.pull_takes)
     problem = _unpullable(life.container, behaviour)
     if problem or pulled_at > shared.now:
-        life.waits_for, life.message, life.next_change = "ContainerCreating", "", pulled_at
+        life.waits_for, life.message, life.next_change = shared.first_wait, "", pulled_at
         if problem and pulled_at <= shared.now:
             _cannot_pull(life, problem, shared.now - pulled_at, pulled_at)
         return
@@ -339,7 +336,7 @@ def _run(life: ContainerLife, shared: _Pod, behaviour: Behaviour, memory: Memory
             return
         failures = 0 if span.end - span.start > _FORGIVEN_AFTER else failures + 1
         delay = 0.0 if failures <= 1 else min(FIRST_BACKOFF * 2.0 ** min(failures - 2, 16), LONGEST_BACKOFF)
-        life.waits_for, life.message = _backs_off(shared.pod, life, delay) if delay else ("ContainerCreating", "")
+        life.waits_for, life.message = _backs_off(shared.pod, life, delay) if delay else ("", "")
         start = span.end + delay + CREATE_TAKES
 
 

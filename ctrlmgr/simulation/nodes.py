@@ -15,13 +15,14 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 from ctrlmgr.api import quantity
+from ctrlmgr.engine.calls.endpoint import SIMULATED
 from ctrlmgr.engine.validation.metadata import validate_metadata
 from ctrlmgr.engine.validation.names import subdomain_name
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.kinds.core.node import validate_node
 from ctrlmgr.simulation.behaviour import DURATION, NODE_ANNOTATION, compose, place_of, read_time
 
-MARK: Final = "simulate.ctrlmgr.io/node"
+MARK: Final = SIMULATED
 """The label of nodes that are simulated; its value is "true"."""
 CAPACITY: Final[Mapping[str, str]] = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
 ADDRESSES: Final = ipaddress.IPv4Network("172.18.0.0/16")

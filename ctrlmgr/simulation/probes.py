@@ -1,8 +1,9 @@
 """Probes: when a container counts as started, as ready, and as dead.
 
-Guarantees: probes happen at their initial delay and every period after it. What is asked over the network answers on a
-port that the container declares, and on no other; a command is worked out on the container's files as they are then.
-Seconds are counted from the container's start.
+Guarantees: probes happen at their initial delay and every period after it. A probe over the network passes,
+unless the container runs a server whose ports are known (`servers`). A probe of a command is worked out on the
+container's files as they are at that moment; a command that is not known passes. Seconds are counted from the
+container's start.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ctrlmgr.simulation.behaviour import Behaviour
+from ctrlmgr.simulation.programs import image_name, words_of
+from ctrlmgr.simulation.servers import Server, server_of
 from ctrlmgr.simulation.shell import Run, run_command
 
 Container = Mapping[str, Any]
@@ -44,10 +47,13 @@ class Verdicts(NamedTuple):
 
 def judge(container: Container, run: Run, behaviour: Behaviour, variables: Mapping[str, str]) -> Verdicts:
     """Work out what the probes of a run come to."""
+    server = server_of(image_name(container.get("image", "")), words_of(container))
     changes = [each.at for each in run.snapshots]
+    if server is not None and server.sickens_at is not None:
+        changes.append(server.sickens_at)
 
-    def asks(probe: Mapping[str, Any]) -> Callable[[float], bool]:
-        return lambda seconds: answers(container, probe, run, seconds, variables)
+    def asks(probe: Mapping[str, Any]) -> Callable[[float], bool | None]:
+        return lambda seconds: answers(container, server, probe, run, seconds, variables)
 
     started = 0.0
     startup = container.get("startupProbe")
@@ -67,7 +73,7 @@ def judge(container: Container, run: Run, behaviour: Behaviour, variables: Mappi
 
 def _readiness(
     container: Container,
-    asks: Callable[[Mapping[str, Any]], Callable[[float], bool]],
+    asks: Callable[[Mapping[str, Any]], Callable[[float], bool | None]],
     changes: Sequence[float],
     started: float,
     behaviour: Behaviour,
@@ -90,13 +96,16 @@ def _gives_up(probe: Mapping[str, Any]) -> float:
 
 def verdicts(
     probe: Mapping[str, Any],
-    passes: Callable[[float], bool],
+    passes: Callable[[float], bool | None],
     changes: Sequence[float],
     begin: float,
     *,
     initially: bool,
 ) -> list[Turn]:
-    """Return when the verdict of a probe turns; beyond the last of `changes` nothing changes any more."""
+    """Return when the verdict of a probe turns; beyond the last of `changes` nothing changes any more.
+
+    A probe that cannot be made (None) counts for nothing (`pkg/kubelet/prober/worker.go`).
+    """
     period = float(probe.get("periodSeconds") or 10)
     wanted = int(probe.get("successThreshold") or 1), int(probe.get("failureThreshold") or 3)
     at = max(begin, float(probe.get("initialDelaySeconds") or 0))
@@ -105,19 +114,26 @@ def verdicts(
     turns = []
     while at <= last:
         result = passes(at)
+        at += period
+        if result is None:
+            continue
         counted = counted + 1 if result is same else 1
         same = result
         if result is not state and counted >= (wanted[0] if result else wanted[1]):
             state = result
-            turns.append(Turn(at, state))
-        at += period
+            turns.append(Turn(at - period, state))
     return turns
 
 
 def answers(
-    container: Container, probe: Mapping[str, Any], run: Run, seconds: float, variables: Mapping[str, str]
-) -> bool:
-    """Say whether a probe passes so long after the container's start."""
+    container: Container,
+    server: Server | None,
+    probe: Mapping[str, Any],
+    run: Run,
+    seconds: float,
+    variables: Mapping[str, str],
+) -> bool | None:
+    """Say whether a probe passes so long after the container's start; None: it cannot be made."""
     if "exec" in probe:
         command = (probe["exec"] or {}).get("command") or []
         outcome = run_command(command, dict(run.files_at(seconds)), variables) if command else Run(ends_at=0.0)
@@ -127,8 +143,19 @@ def answers(
     asked = probe.get("httpGet") or probe.get("tcpSocket") or probe.get("grpc")
     if asked is None:
         return True
-    declared = container.get("ports") or ()
-    return any(asked.get("port") in (each.get("containerPort"), each.get("name")) for each in declared)
+    port = _port(container, asked.get("port"))
+    if port is None:
+        return None
+    path = (asked.get("path") or "/") if "httpGet" in probe else ""
+    return server is None or server.answers(port, path, seconds)
+
+
+def _port(container: Container, port: Any) -> int | None:
+    """Return the number of a port; a name has to be that of a port that the container declares."""
+    if isinstance(port, int):
+        return port
+    found = (each["containerPort"] for each in container.get("ports") or () if each.get("name") == port)
+    return next(found, None) if not str(port).isdecimal() else int(port)
 
 
 def _timeout(probe: Mapping[str, Any]) -> float:

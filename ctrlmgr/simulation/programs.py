@@ -1,7 +1,8 @@
 """What a container runs: told by annotation or rule, or worked out from its command.
 
 Guarantees: a container that is told to exit does; else its command is worked out by the small shell. Without a command
-an image of a bare shell ends at once, and every other image runs for ever.
+an image of a bare shell ends at once, and one of a known server runs for ever. What images and commands do that are not
+known is `Behaviour.unknown`.
 """
 
 from __future__ import annotations
@@ -11,9 +12,14 @@ from collections.abc import Mapping, MutableMapping
 from typing import Any, Final
 
 from ctrlmgr.simulation.behaviour import Behaviour
+from ctrlmgr.simulation.servers import IMAGE
 from ctrlmgr.simulation.shell import Run, run_command
 
 _SHELLS: Final = ("busybox", "alpine", "debian", "ubuntu")
+_PROXIES: Final = ("nginx", "httpd", "caddy", "haproxy", "traefik", "registry")
+_STORES: Final = ("redis", "memcached", "postgres", "mysql", "mariadb", "mongo", "rabbitmq", "etcd")
+_SERVERS: Final = frozenset(("pause", IMAGE, *_PROXIES, *_STORES))
+"""Images that run for ever."""
 _MISSING_TAGS: Final = ("nonexistent", "non-existent", "404")
 _PRIVATE: Final = ("invalid.registry.k8s.io/", "gcr.io/authenticated-image-pulling/")
 _REFERENCE: Final = re.compile(r"\$\(([^)]+)\)")
@@ -107,15 +113,28 @@ def execute(
         return Run(ends_at=behaviour.exits_after, code=1)
     if behaviour.exit_code is not None:
         return Run(ends_at=behaviour.exits_after, code=behaviour.exit_code)
-    words = [_substituted(each, variables) for each in _words(container)]
-    if not words:
-        is_shell = image_name(container.get("image", "")) in _SHELLS
-        return Run(ends_at=0.0) if is_shell and not container.get("stdin") else Run()
-    return run_command(words, files, variables)
+    words = [_substituted(each, variables) for each in words_of(container)]
+    name = image_name(container.get("image", ""))
+    if name in _SHELLS:
+        if words:
+            return run_command(words, files, variables, behaviour.unknown)
+        return Run() if container.get("stdin") else Run(ends_at=0.0)
+    if container.get("command"):
+        return run_command(words, files, variables, behaviour.unknown)
+    ends = None if name in _SERVERS else behaviour.unknown
+    return Run() if ends is None else Run(ends.after, ends.code)
 
 
-def _words(container: Mapping[str, Any]) -> list[str]:
-    command, arguments = container.get("command") or [], container.get("args") or []
-    if command or image_name(container.get("image", "")) in _SHELLS:
-        return [*command, *arguments]
-    return []
+def words_of(container: Mapping[str, Any]) -> list[str]:
+    """Return the command and the arguments that a container is given."""
+    return [*(container.get("command") or ()), *(container.get("args") or ())]
+
+
+def is_task(pod: Mapping[str, Any], container: Mapping[str, Any]) -> bool:
+    """Say whether a container is to end: one that is not started again when it has succeeded."""
+    spec = pod["spec"]
+    own = container.get("restartPolicy")
+    if own:
+        return bool(own != "Always")
+    is_init = any(each["name"] == container["name"] for each in spec.get("initContainers") or ())
+    return is_init or (spec.get("restartPolicy") or "Always") != "Always"

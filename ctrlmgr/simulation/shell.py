@@ -3,7 +3,8 @@
 Guarantees: deterministic, and it always ends. A script runs on files that are a dictionary; time is a number that
 `sleep` moves. It knows `exit`, `sleep`, `true`, `false`, `echo`, `printf`, `cat`, `touch`, `rm`, `mkdir`, `test` and
 its brackets, `seq`, `id -u`, variables, `$(…)`, `$((…))`, `&&`, `||`, `;`, `!`, `if`, `while`, `until`, `for`,
-redirection to files, and `exec`. Whatever else it meets runs for ever, and is named (`unknown`).
+redirection to files, and `exec`. Whatever else it meets is named (`Run.unknown`), and runs for ever or, if the caller
+says so, ends.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ctrlmgr.simulation.arithmetic import reckon
+from ctrlmgr.simulation.behaviour import Ending
 from ctrlmgr.simulation.syntax import branches, loop, split, tokens
 
 _LONGEST: Final = 10_000
@@ -77,17 +79,21 @@ class _ForEver(Exception):  # likewise
         self.unknown = unknown
 
 
-def run(script: str, files: MutableMapping[str, str], variables: Mapping[str, str]) -> Run:
-    """Work out a script; `files` is left as the script leaves it."""
-    return _Shell(files, variables).run(script)
+def run(
+    script: str, files: MutableMapping[str, str], variables: Mapping[str, str], unknown: Ending | None = None
+) -> Run:
+    """Work out a script; `files` is left as the script leaves it. Commands that are not known end as `unknown` says."""
+    return _Shell(files, variables, unknown).run(script)
 
 
-def run_command(command: Sequence[str], files: MutableMapping[str, str], variables: Mapping[str, str]) -> Run:
+def run_command(
+    command: Sequence[str], files: MutableMapping[str, str], variables: Mapping[str, str], unknown: Ending | None = None
+) -> Run:
     """Work out one command, given as words; a shell with `-c` is a script."""
     words = [_expand(each, variables) if "$(" not in each else each for each in command]
     if len(words) >= 3 and words[0].rsplit("/", 1)[-1] in ("sh", "bash", "ash", "dash") and "c" in words[1]:
-        return run(command[2], files, variables)
-    return _Shell(files, variables).run_words(list(command))
+        return run(command[2], files, variables, unknown)
+    return _Shell(files, variables, unknown).run_words(list(command))
 
 
 def _expand(text: str, variables: Mapping[str, str]) -> str:
@@ -99,7 +105,8 @@ def _expand(text: str, variables: Mapping[str, str]) -> str:
 
 
 class _Shell:
-    def __init__(self, files: MutableMapping[str, str], variables: Mapping[str, str]) -> None:
+    def __init__(self, files: MutableMapping[str, str], variables: Mapping[str, str], unknown: Ending | None) -> None:
+        self._unknown = unknown
         self._files = files
         self._variables = {**variables, "?": "0"}
         self._now = 0.0
@@ -120,7 +127,7 @@ class _Shell:
         except _Exit as end:
             self._run.ends_at, self._run.code = self._now, end.code
         except _ForEver as endless:
-            self._run.unknown = endless.unknown
+            self._run.unknown = self._run.unknown or endless.unknown
         return self._run
 
     def _keep(self) -> None:
@@ -258,9 +265,18 @@ class _Shell:
         if name == ":":
             return 0
         if known is None:
-            raise _ForEver("" if name in _DAEMONS else name)
+            return self._do_unknown(name)
         code: int = known(arguments)
         return code
+
+    def _do_unknown(self, name: str) -> int:
+        if name in _DAEMONS:
+            raise _ForEver
+        if self._unknown is None:
+            raise _ForEver(name)
+        self._run.unknown = self._run.unknown or name
+        self._now += self._unknown.after
+        return self._unknown.code
 
     def _output(self, name: str, arguments: list[str], target: str, *, append: bool) -> int:
         code, text = 0, ""

@@ -156,7 +156,7 @@ def _states(
     terminated = [_before(life, clock), *(_terminated(each, identify(at), clock) for at, each in enumerate(ended))]
     if running is not None:
         return {"running": {"startedAt": clock(running.start)}}, terminated[-1]
-    if life.is_done and ended:
+    if ended and (life.is_done or not life.waits_for):
         return terminated[-1], terminated[-2]
     waiting = {"reason": life.waits_for, **({"message": life.message} if life.message else {})}
     return {"waiting": waiting}, terminated[-1]

@@ -34,6 +34,16 @@ def slice_of(*addresses: str, name: str = "s", owner: str = "hooks", ready: bool
     )
 
 
+def node(name: str, *, simulated: bool) -> Object:
+    labels = {"simulate.ctrlmgr.io/node": "true"} if simulated else {}
+    return Object.from_dict({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}})
+
+
+def placed(slice_: Object, node: str) -> Object:
+    fields = slice_.to_dict()
+    return Object.from_dict({**fields, "endpoints": [{**each, "nodeName": node} for each in fields["endpoints"]]})
+
+
 def found(*objects: Object, **reference: Any) -> Any:
     client = {"service": {"name": "hooks", "namespace": "shop", **reference}}
     return endpoint_of(client, Objects(objects), Random(1))
@@ -72,6 +82,18 @@ def test_every_ready_endpoint_has_its_turn() -> None:
 def test_a_service_that_leads_nowhere(objects: tuple[Object, ...], reference: dict[str, Any], problem: str) -> None:
     there = found(*objects, **reference)
     assert (there.address, there.problem) == (None, problem)
+
+
+def test_endpoints_on_simulated_nodes_are_not_called() -> None:
+    nodes = (node("sim", simulated=True), node("real", simulated=False))
+    on = placed(slice_of("192.0.2.1", "192.0.2.2"), "sim")
+    there = found(service(), *nodes, on)
+    assert (there.is_simulated, there.address, there.problem) == (True, None, "")
+    for other in (placed(slice_of("192.0.2.3", name="t"), "real"), slice_of("192.0.2.3", name="t")):
+        there = found(service(), *nodes, on, other)
+        assert (there.is_simulated, there.address) == (False, ("192.0.2.3", 9443))
+    there = found(service(), *nodes, placed(slice_of("192.0.2.1", ready=False), "sim"))
+    assert (there.is_simulated, there.problem) == (False, 'no endpoints available for service "hooks"')
 
 
 def test_a_service_with_a_name_of_its_own_is_looked_up() -> None:

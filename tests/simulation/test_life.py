@@ -135,6 +135,8 @@ def test_sidecars_go_on_beside_the_others_and_end_after_them() -> None:
 
 
 HTTP = {"httpGet": {"port": 80}, "initialDelaySeconds": 5, "periodSeconds": 1}
+NAMED = {**HTTP, "httpGet": {"port": "http"}}
+FALSE = {"exec": {"command": ["false"]}, "initialDelaySeconds": 5, "failureThreshold": 1}
 PORTS = [{"containerPort": 80, "name": "http"}]
 HEALTH = {"exec": {"command": ["cat", "/tmp/health"]}, "periodSeconds": 1, "failureThreshold": 1}
 SCRIPT = "echo ok > /tmp/health; sleep 10; rm -rf /tmp/health; sleep 600"
@@ -145,9 +147,13 @@ SCRIPT = "echo ok > /tmp/health; sleep 10; rm -rf /tmp/health; sleep 600"
     [
         pytest.param({"readinessProbe": HTTP, "ports": PORTS}, 4, False, 0, id="before its delay"),
         pytest.param({"readinessProbe": HTTP, "ports": PORTS}, 7, True, 0, id="after its delay"),
-        pytest.param({"readinessProbe": HTTP}, 60, False, 0, id="on a port that is not there"),
+        pytest.param({"readinessProbe": HTTP}, 7, True, 0, id="on a port that is not declared"),
+        pytest.param({"readinessProbe": NAMED}, 60, False, 0, id="on a name that is not declared"),
+        pytest.param({"readinessProbe": NAMED, "ports": PORTS}, 7, True, 0, id="on a name"),
+        pytest.param({"livenessProbe": NAMED}, 60, True, 0, id="on a name that is not declared: no verdict"),
         pytest.param({"livenessProbe": HTTP, "ports": PORTS}, 60, True, 0, id="alive"),
-        pytest.param({"livenessProbe": {**HTTP, "failureThreshold": 1}}, 7, True, 1, id="dead"),
+        pytest.param({"livenessProbe": {**HTTP, "failureThreshold": 1}}, 60, True, 0, id="alive without a port"),
+        pytest.param({"livenessProbe": FALSE}, 7, True, 1, id="dead"),
         pytest.param({"livenessProbe": HEALTH}, 9, True, 0, id="a command that passes"),
         pytest.param({"livenessProbe": HEALTH}, 12, True, 1, id="a command that fails later"),
         pytest.param({"readinessProbe": HEALTH}, 9, True, 0, id="ready by a command"),

@@ -18,7 +18,7 @@ import msgspec
 from ctrlmgr.admission.plugin import Decision, Plugin, Registration
 from ctrlmgr.admission.rounds import Rounds
 from ctrlmgr.admission.storing import stored
-from ctrlmgr.admission.webhooks.asking import Asking, CallFailed, answer, ask, compact, count
+from ctrlmgr.admission.webhooks.asking import NOT_CALLED, Asking, CallFailed, answer, ask, compact, count
 from ctrlmgr.admission.webhooks.conditions import is_asked
 from ctrlmgr.admission.webhooks.credentials import NO_CREDENTIALS, HookCredentials
 from ctrlmgr.admission.webhooks.hooks import MUTATING, Hook, Hooks
@@ -93,6 +93,9 @@ class MutatingAdmissionWebhook(Plugin):
             asking = yield from converting(
                 lambda: ask(attributes, invocation, self._kinds, self._credentials), attributes.around
             )
+            if asking.endpoint.is_simulated:
+                note.add(NOT_CALLED, hook.name)
+                return False
             if asking.endpoint.problem:
                 reply = Reply(problem=asking.endpoint.problem)
             else:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import ClassVar
 
 from ctrlmgr.admission.plugin import Decision, Plugin, Registration
-from ctrlmgr.admission.webhooks.asking import Asking, CallFailed, answer, ask, count
+from ctrlmgr.admission.webhooks.asking import NOT_CALLED, Asking, CallFailed, answer, ask, count
 from ctrlmgr.admission.webhooks.conditions import is_asked
 from ctrlmgr.admission.webhooks.credentials import NO_CREDENTIALS, HookCredentials
 from ctrlmgr.admission.webhooks.hooks import VALIDATING, Hook, Hooks
@@ -64,7 +64,11 @@ class ValidatingAdmissionWebhook(Plugin):
         for index, invocation in enumerate((yield from self._met(attributes, invocations))):
             try:
                 question = partial(ask, attributes, invocation, self._kinds, self._credentials)
-                askings.append((index, (yield from converting(question, attributes.around))))
+                asking = yield from converting(question, attributes.around)
+                if asking.endpoint.is_simulated:
+                    attributes.annotations[f"{NOT_CALLED}/round_0_index_{index}"] = asking.hook.name
+                else:
+                    askings.append((index, asking))
             except (ApiError, CallFailed) as error:
                 refusals += _refusal(attributes, index, invocation.hook, error, 0.0)
         attributes.asked.update(asking.hook.uid for _, asking in askings)

@@ -2,7 +2,8 @@
 
 Guarantees: what a hook denies is denied in its own words; a hook that cannot be asked, or answers nonsense, fails the
 write with a 500 that says why, unless its failure policy lets the write go on. Every call is counted under
-kube-apiserver's metric names.
+kube-apiserver's metric names. A hook whose Service has ready endpoints on simulated nodes only is not called: the
+write goes on as if the hook had allowed it unchanged, and an audit annotation says so.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, `.../errors` and
 client-go's `rest/request.go`.
@@ -43,6 +44,8 @@ from ctrlmgr.errors import (
 from ctrlmgr.metrics import WEBHOOK_FAIL_OPEN, WEBHOOK_REJECTIONS, WEBHOOK_REQUESTS, WEBHOOK_SECONDS
 
 _HIGHEST_CODE: Final = 600
+NOT_CALLED: Final = "not-called.webhook.simulate.ctrlmgr.io"
+"""Begins the audit annotations about hooks on simulated nodes."""
 
 
 class CallFailed(Exception):

@@ -110,7 +110,7 @@ class MetricsServers:
         where = {**spec.get("service", {}), "path": f"/apis/{group}/{spec.get('version')}/{path}"}
         endpoint = endpoint_of({"service": where, "caBundle": spec.get("caBundle")}, self._view, self._random)
         reply = _UNAVAILABLE
-        if not endpoint.problem:
+        if not endpoint.problem and not endpoint.is_simulated:
             wanted = urlencode({name: value for name, value in query.items() if value})
             url = f"{endpoint.url}?{wanted}" if wanted else endpoint.url
             is_checked = not spec.get("insecureSkipTLSVerify")

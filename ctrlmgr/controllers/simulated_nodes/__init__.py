@@ -35,6 +35,26 @@ class Options:
             metavar="FILE",
         ),
     ] = ""
+    simulated_tasks: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "What commands do that the simulation does not know, and images without a command, in containers that are "
+            "to end: init containers, and those of pods with restartPolicy Never or OnFailure. `exit CODE after TIME`, "
+            "or `run`: they run for ever.",
+            flag="--simulated-tasks",
+            metavar="PHRASE",
+        ),
+    ] = "exit 0 after 1s"
+    simulated_servers: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The same of all other containers: `run`, or `exit CODE after TIME`.",
+            flag="--simulated-servers",
+            metavar="PHRASE",
+        ),
+    ] = "run"
     simulated_speed: Annotated[
         float,
         decimal(0),

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.clock import format_time_seconds, parse_time
-from ctrlmgr.simulation.behaviour import Behaviour, Says, Subject, told
+from ctrlmgr.simulation.behaviour import Behaviour, Ending, Says, Subject, told
 from ctrlmgr.simulation.life import PULL_TAKES
 from ctrlmgr.simulation.nodes import slowness
+from ctrlmgr.simulation.programs import is_task
 from ctrlmgr.simulation.runs import End
 
 _SECOND: Final = 1_000_000
@@ -56,20 +57,35 @@ def taken_at(pod: Mapping[str, Any]) -> str:
     return (pod.get("status") or {}).get("startTime") or ""
 
 
-def asked_of(
-    pod: Mapping[str, Any], rules: Sequence[Says], node: Mapping[str, str]
-) -> Callable[[Mapping[str, Any]], Behaviour]:
+class Rules(NamedTuple):
+    """What containers do, as the settings say."""
+
+    says: Sequence[Says] = ()
+    """What a file says of some of them."""
+    tasks: Ending | None = None
+    """How unknown commands end in containers that are to end, None: they run for ever."""
+    servers: Ending | None = None
+    """How they end in the others."""
+
+
+def asked_of(pod: Mapping[str, Any], rules: Rules, node: Mapping[str, str]) -> Callable[[Mapping[str, Any]], Behaviour]:
     """Return the function that says what each container of a pod is told to do; `node` are its node's annotations."""
     slow = slowness(node)
-    return lambda container: told(_subject(pod, container), rules).behaviour.slowed(slow, PULL_TAKES)
+
+    def asked(container: Mapping[str, Any]) -> Behaviour:
+        unknown = rules.tasks if is_task(pod, container) else rules.servers
+        behaviour = told(_subject(pod, container), rules.says).behaviour.slowed(slow, PULL_TAKES)
+        return behaviour._replace(unknown=unknown)
+
+    return asked
 
 
-def misunderstood(pod: Mapping[str, Any], rules: Sequence[Says]) -> list[str]:
+def misunderstood(pod: Mapping[str, Any], rules: Rules) -> list[str]:
     """Return what the annotations of a pod say that is not understood, and what rules say of it that is not."""
     spec = pod["spec"]
     found: dict[str, None] = {}
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-        found |= dict.fromkeys(told(_subject(pod, container), rules).problems)
+        found |= dict.fromkeys(told(_subject(pod, container), rules.says).problems)
     return [*found]
 
 

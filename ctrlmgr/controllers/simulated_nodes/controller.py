@@ -30,7 +30,7 @@ from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
 from ctrlmgr.controllers.pods_of_nodes import index_by_node, pods_of_node
 from ctrlmgr.controllers.simulated_nodes import DESCRIPTOR, Options
-from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, misunderstood, taken_at
+from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, Rules, asked_of, misunderstood, taken_at
 from ctrlmgr.controllers.simulated_nodes.renewals import Renewals
 from ctrlmgr.controllers.simulated_nodes.tidings import tidings, unknown_commands
 from ctrlmgr.errors import AlreadyExists, NotFound, SettingsError
@@ -39,7 +39,7 @@ from ctrlmgr.manager import Controller, Result, Watch
 from ctrlmgr.scheduling.filters import PORTS_TAKEN
 from ctrlmgr.scheduling.model import NodeInfo, PodInfo
 from ctrlmgr.scheduling.resources import shortages
-from ctrlmgr.simulation.behaviour import Says, read_rules
+from ctrlmgr.simulation.behaviour import Ending, Says, read_ending, read_rules
 from ctrlmgr.simulation.nodes import (
     ADDRESSES,
     MARK,
@@ -83,7 +83,7 @@ class SimulatedNodes:
         leases: Lister,
         recorder: Recorder,
         wanted: Sequence[Template],
-        rules: Sequence[Says],
+        rules: Rules,
         speed: float,
         *,
         clock: Clock,
@@ -364,14 +364,27 @@ def _as_node(client: EngineClient, name: str) -> EngineClient:
     return client.acting_as(f"system:node:{name}", _GROUPS)
 
 
-def read_behaviour(options: Options) -> Sequence[Says]:
-    """Return the rules of the file that the options name, YAML or Python; raises `SettingsError`."""
+def read_behaviour(options: Options) -> Rules:
+    """Return what the options say that containers do; raises `SettingsError`."""
     if not options.simulated_speed:
         raise SettingsError("controllers.simulated_speed: time must pass")
-    if not options.simulated_behaviour:
+    endings = (_ending(options, name) for name in ("simulated_tasks", "simulated_servers"))
+    return Rules(_read_file(options.simulated_behaviour), *endings)
+
+
+def _read_file(name: str) -> Sequence[Says]:
+    """Return the rules of a file, YAML or Python; raises `SettingsError`."""
+    if not name:
         return ()
-    path = Path(options.simulated_behaviour).expanduser()
+    path = Path(name).expanduser()
     return (read_script(path),) if path.suffix == ".py" else read_rules(path)
+
+
+def _ending(options: Options, name: str) -> Ending | None:
+    try:
+        return read_ending(getattr(options, name))
+    except ValueError as error:
+        raise SettingsError(f"controllers.{name}: {error}") from error
 
 
 def build(context: ControllerContext, options: Options) -> Controller:

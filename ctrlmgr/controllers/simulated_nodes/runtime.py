@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import Clock, format_time
-from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, taken_at
+from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, Rules, asked_of, taken_at
 from ctrlmgr.controllers.simulated_nodes.controller import is_marked
 from ctrlmgr.engine.log_options import LogOptions
 from ctrlmgr.errors import ApiError, BadRequest
-from ctrlmgr.simulation.behaviour import Says
 from ctrlmgr.simulation.logs import (
     Wanted,
     container_of,
@@ -46,7 +45,7 @@ class Reading:
     """The log of one run of a container, read bit by bit."""
 
     def __init__(
-        self, pod: Object, node: Object, options: LogOptions, rules: Sequence[Says], speed: float, clock: Clock
+        self, pod: Object, node: Object, options: LogOptions, rules: Rules, speed: float, clock: Clock
     ) -> None:
         """Begin to read; raises `BadRequest` for a container that is not there or has not run."""
         self._options, self._rules, self._speed, self._clock = options, rules, speed, clock
@@ -119,7 +118,7 @@ class Reading:
 class SimulatedRuntime:
     """Speaks for pods on simulated nodes."""
 
-    def __init__(self, rules: Sequence[Says], speed: float, *, clock: Clock) -> None:
+    def __init__(self, rules: Rules, speed: float, *, clock: Clock) -> None:
         """Go by the same rules and speed as the kubelets."""
         self._rules = rules
         self._speed = speed

@@ -67,6 +67,7 @@ def unknown_commands(life: Life) -> Iterator[Tiding]:
     """Yield a word for each container whose command the simulation does not know."""
     for each in (*life.init, *life.main):
         if len(each.spans) == 1 and each.spans[0].run.unknown:
-            command = each.spans[0].run.unknown
-            message = f"the simulation does not know the command {command!r} and takes it to run for ever"
+            run = each.spans[0].run
+            taken = "run for ever" if run.ends_at is None else "end"
+            message = f"the simulation does not know the command {run.unknown!r} and takes it to {taken}"
             yield Tiding(_WARNING, "SimulatedCommand", message)

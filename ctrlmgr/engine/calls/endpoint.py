@@ -1,7 +1,8 @@
 """Where a hook is: a URL, or the endpoints of a Service.
 
 Guarantees: a Service is resolved anew for every call, from its EndpointSlices, to one of its ready endpoints; no proxy
-and no name server of a cluster is needed. The name that the certificate must bear stays `NAME.NAMESPACE.svc`.
+and no name server of a cluster is needed. The name that the certificate must bear stays `NAME.NAMESPACE.svc`. Endpoints
+on simulated nodes, where no process listens, are never called.
 
 Rules come from apiserver's `pkg/util/webhook/client.go` and `pkg/util/proxy/proxy.go` (`ResolveEndpoint`).
 """
@@ -14,10 +15,12 @@ from random import Random
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from ctrlmgr.api.resource import ENDPOINT_SLICES, SERVICES, Key
+from ctrlmgr.api.resource import ENDPOINT_SLICES, NODES, SERVICES, Key
 from ctrlmgr.engine.strategy import View
 
 _SERVICE_LABEL = "kubernetes.io/service-name"
+SIMULATED = "simulate.ctrlmgr.io/node"
+"""The label of nodes that are simulated; its value is "true"."""
 _ENDPOINT_TYPES = ("ClusterIP", "NodePort", "LoadBalancer")
 
 
@@ -31,6 +34,8 @@ class Endpoint(NamedTuple):
     """Where to connect to, if that is not what the URL says."""
     problem: str = ""
     """Why it cannot be found; then the rest only says what was looked for."""
+    is_simulated: bool = False
+    """Whether all of the Service's ready endpoints are pods on simulated nodes: there is nothing to connect to."""
 
 
 def endpoint_of(client: Mapping[str, Any], view: View, random: Random) -> Endpoint:
@@ -43,7 +48,8 @@ def endpoint_of(client: Mapping[str, Any], view: View, random: Random) -> Endpoi
     path = service.get("path") or "/"
     url = f"https://{name}.{namespace}.svc:{port}{path if path.startswith('/') else '/' + path}"
     try:
-        return Endpoint(url, authority, _resolve(view, namespace, name, port, random))
+        address = _resolve(view, namespace, name, port, random)
+        return Endpoint(url, authority, address, is_simulated=address is None)
     except _Unresolved as problem:
         return Endpoint(url, authority, problem=str(problem))
 
@@ -58,7 +64,8 @@ def _plain(url: str) -> str:
     return parts._replace(path=parts.path or "/", query="", fragment="").geturl()
 
 
-def _resolve(view: View, namespace: str, name: str, port: int, random: Random) -> tuple[str, int]:
+def _resolve(view: View, namespace: str, name: str, port: int, random: Random) -> tuple[str, int] | None:
+    """Return an address and a port to connect to; None if all ready endpoints are on simulated nodes."""
     service = view.get(SERVICES, Key(namespace, name))
     if service is None:
         raise _Unresolved(f'service "{name}" not found')
@@ -73,11 +80,26 @@ def _resolve(view: View, namespace: str, name: str, port: int, random: Random) -
     found = sorted(_ready(view, namespace, name, listed.get("name") or ""))
     if not found:
         raise _Unresolved(f'no endpoints available for service "{name}"')
-    return random.choice(found)
+    simulated = {node for node in {each.node for each in found} if _is_simulated(view, node)}
+    real = [(each.address, each.port) for each in found if each.node not in simulated]
+    return random.choice(real) if real else None
 
 
-def _ready(view: View, namespace: str, name: str, port_name: str) -> Iterator[tuple[str, int]]:
-    """Yield the addresses and ports of a Service's ready endpoints."""
+class _Ready(NamedTuple):
+    """A ready endpoint of a Service."""
+
+    address: str
+    port: int
+    node: str
+
+
+def _is_simulated(view: View, name: str) -> bool:
+    node = view.get(NODES, Key("", name)) if name else None
+    return node is not None and node.labels.get(SIMULATED) == "true"
+
+
+def _ready(view: View, namespace: str, name: str, port_name: str) -> Iterator[_Ready]:
+    """Yield the ready endpoints of a Service."""
     for each in view.list(ENDPOINT_SLICES, namespace):
         if each.labels.get(_SERVICE_LABEL) != name:
             continue
@@ -85,4 +107,5 @@ def _ready(view: View, namespace: str, name: str, port_name: str) -> Iterator[tu
         ports = [port["port"] for port in fields.get("ports") or () if (port.get("name") or "") == port_name]
         for endpoint in fields.get("endpoints") or ():
             if (endpoint.get("conditions") or {}).get("ready") is not False:
-                yield from ((address, port) for address in endpoint.get("addresses") or () for port in ports)
+                node = endpoint.get("nodeName") or ""
+                yield from (_Ready(each, port, node) for each in endpoint.get("addresses") or () for port in ports)

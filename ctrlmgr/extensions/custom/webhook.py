@@ -1,7 +1,8 @@
 """Conversion by a webhook: what it is sent, and what is taken of its answer.
 
 Guarantees: an object comes back with the name, namespace, uid and all other metadata that it was sent with, but for
-labels and annotations, which the hook may change; anything else is a failure that says what was wrong.
+labels and annotations, which the hook may change; anything else is a failure that says what was wrong. If the
+hook is on simulated nodes, objects only change their apiVersion, as by the strategy `None`.
 
 Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`.
 """
@@ -16,7 +17,7 @@ import msgspec
 from ctrlmgr.api.field import FieldError, Path
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.calls.call import Call, Calling, CallOut, Reply, Surroundings
-from ctrlmgr.engine.calls.endpoint import endpoint_of
+from ctrlmgr.engine.calls.endpoint import Endpoint, endpoint_of
 from ctrlmgr.engine.calls.replies import is_success, unexpected
 from ctrlmgr.engine.conversion import Converted
 from ctrlmgr.engine.names import new_uid
@@ -57,21 +58,23 @@ class Webhook:
             return [ConversionFailed(self._source, str(problem))] * len(objects)
 
     def _convert(self, objects: Sequence[Unstructured], around: Surroundings) -> Calling[Sequence[Converted]]:
+        endpoint = endpoint_of(self._conversion.client or {}, around.view, around.random)
+        if endpoint.is_simulated:
+            return [{**obj, "apiVersion": self._target} for obj in objects]
         version = next((each for each in self._conversion.review_versions if each in _KNOWN), None)
         if version is None:
             raise _Unusable("failed: no supported conversion review versions")
         uid = new_uid(around.random)
         request = {"uid": uid, "desiredAPIVersion": self._target, "objects": objects}
         review = {"kind": "ConversionReview", "apiVersion": f"{_GROUP}/{version}", "request": request}
-        reply = yield from self._replied(_encode(review), around)
+        reply = yield from self._replied(_encode(review), endpoint)
         found = _objects(reply, uid, version)
         if len(found) != len(objects):
             raise _Unusable(f"returned {len(found)} objects, expected {len(objects)}")
         return [self._taken(obj, new, index) for index, (obj, new) in enumerate(zip(objects, found, strict=True))]
 
-    def _replied(self, body: bytes, around: Surroundings) -> Calling[Reply]:
+    def _replied(self, body: bytes, endpoint: Endpoint) -> Calling[Reply]:
         """Call the hook; raises `_Unusable` for what is no answer."""
-        endpoint = endpoint_of(self._conversion.client or {}, around.view, around.random)
         url = f"{endpoint.url}?timeout={TIMEOUT:g}s"
         problem = endpoint.problem
         if not problem:

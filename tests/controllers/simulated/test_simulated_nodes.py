@@ -10,6 +10,7 @@ from ctrlmgr.api.resource import LEASES, NODES, PODS
 from ctrlmgr.controllers.simulated_load_balancer import Options as BalancerOptions
 from ctrlmgr.controllers.simulated_load_balancer.controller import build as build_balancer
 from ctrlmgr.controllers.simulated_nodes import Options
+from ctrlmgr.controllers.simulated_nodes.clockwork import Rules
 from ctrlmgr.controllers.simulated_nodes.controller import build
 from ctrlmgr.controllers.simulated_nodes.runtime import Reading, SimulatedRuntime
 from ctrlmgr.engine.log_options import LogOptions
@@ -253,6 +254,71 @@ def test_what_is_not_understood_is_told_of() -> None:
     assert told["SimulatedCommand"].startswith("the simulation does not know the command 'frobnicate'")
 
 
+TOOL = {"image": "example.com/tool:1"}
+"""What is known neither by its image nor by a command."""
+
+
+@pytest.mark.parametrize(
+    ("spec", "container", "phase"),
+    [
+        pytest.param({}, {}, "Running", id="a server"),
+        pytest.param({}, {"command": ["frobnicate"]}, "Running", id="a server by its command"),
+        pytest.param({"restartPolicy": "Never"}, {}, "Succeeded", id="a task"),
+        pytest.param({"restartPolicy": "OnFailure"}, {"args": ["--all"]}, "Succeeded", id="a task with arguments"),
+        pytest.param({"restartPolicy": "Never"}, {"command": ["frobnicate"]}, "Succeeded", id="a task by its command"),
+        pytest.param(
+            {"restartPolicy": "Never"},
+            {"command": ["sh", "-c", "wget x && tar xf x; [ $? -eq 0 ] || exit 3"]},
+            "Succeeded",
+            id="a script of tools",
+        ),
+        pytest.param({"restartPolicy": "Never"}, {"image": "pause:3"}, "Running", id="a known server"),
+        pytest.param({"restartPolicy": "Never"}, {"command": ["nginx"]}, "Running", id="a known command"),
+        pytest.param({"initContainers": [{"name": "i", **TOOL}]}, {}, "Running", id="after an init container"),
+        pytest.param(
+            {"initContainers": [{"name": "i", "command": ["cp", "-n", "/bin/x", "/y"], **TOOL}]},
+            {},
+            "Running",
+            id="after an init container that copies",
+        ),
+        pytest.param(
+            {"initContainers": [{"name": "i", "restartPolicy": "Always", **TOOL}], "restartPolicy": "Never"},
+            {},
+            "Succeeded",
+            id="beside a sidecar, which does not hold it up",
+        ),
+    ],
+)
+def test_what_is_not_known_ends_where_it_is_to_end(spec: dict[str, Any], container: dict[str, Any], phase: str) -> None:
+    scene = Scene()
+    scene.pod("p", container={**TOOL, **container}, **spec)
+    scene.stage.pass_by(0.9)
+    assert scene.status("p")["phase"] in ("Pending", "Running")
+    scene.stage.pass_by(4)
+    assert scene.status("p")["phase"] == phase
+    assert all(each["restartCount"] == 0 for each in scene.status("p")["containerStatuses"])
+
+
+def test_what_is_not_known_does_what_the_settings_say() -> None:
+    scene = Scene(simulated_tasks="run", simulated_servers="exit 3 after 2s")
+    scene.pod("task", container=TOOL, restartPolicy="Never")
+    scene.pod("server", container=TOOL)
+    scene.pod("told", container=TOOL, annotations={"simulate.ctrlmgr.io/pod": "exit 4 after 1s"})
+    scene.stage.pass_by(30)
+    assert scene.status("task")["phase"] == "Running"
+    codes = [
+        scene.status(name)["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] for name in ("server", "told")
+    ]
+    assert codes == [3, 4]
+
+
+@pytest.mark.parametrize("name", ["simulated_tasks", "simulated_servers"])
+@pytest.mark.parametrize("phrase", ["never ready", "exit 0 after 1s; never ready", "dance", "fail 2 times"])
+def test_settings_about_what_is_not_known_are_endings(name: str, phrase: str) -> None:
+    with pytest.raises(SettingsError, match=f"controllers.{name}: "):
+        Scene(**{name: phrase})
+
+
 def test_what_a_node_is_told_and_does_not_understand_is_told_of_once() -> None:
     scene = Scene()
     scene.stage.patch("/api/v1/nodes/node-1", {"metadata": {"annotations": {"simulate.ctrlmgr.io/node": "sideways"}}})
@@ -274,7 +340,7 @@ def test_it_goes_on_after_a_restart() -> None:
 
 
 def reading(scene: Scene, **options: Any) -> Reading:
-    runtime = SimulatedRuntime((), 1.0, clock=scene.stage.clock)
+    runtime = SimulatedRuntime(Rules(), 1.0, clock=scene.stage.clock)
     pod, node = scene.stage.stored(PODS, "p", "a"), scene.stage.stored(NODES, "node-1")
     assert pod is not None
     assert runtime.logs(pod, None, LogOptions(**options)) is None
@@ -348,7 +414,7 @@ def test_a_log_that_is_followed_ends_with_its_pod() -> None:
 
 def test_what_cannot_be_reached() -> None:
     scene = Scene()
-    runtime = SimulatedRuntime((), 1.0, clock=scene.stage.clock)
+    runtime = SimulatedRuntime(Rules(), 1.0, clock=scene.stage.clock)
     refusal = runtime.refusal(scene.stage.stored(NODES, "node-1"), "exec")
     assert refusal is not None
     assert "node node-1 is simulated: nothing is executed there" in str(refusal)

@@ -16,7 +16,7 @@ V1 = f"/apis/{GROUP}/v1/namespaces/shop/widgets"
 V2 = f"/apis/{GROUP}/v2/namespaces/shop/widgets"
 APPLY = "application/apply-patch+yaml"
 FAILED = f"conversion webhook for {GROUP}/v1, Kind=Widget "
-HOOK = {
+HOOK: dict[str, Any] = {
     "strategy": "Webhook",
     "webhook": {"clientConfig": {"url": "https://hook.invalid/"}, "conversionReviewVersions": ["v1"]},
 }
@@ -30,7 +30,7 @@ def _schema(field: str) -> dict[str, Any]:
 class Converted(DefinedStage):
     """Widgets that have a `size` in v1, which is stored, and a `width` in v2; `change` has a say in the answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, hook: dict[str, Any] = HOOK) -> None:
         super().__init__(self._converted)
         self.batches: list[int] = []
         self.change: Callable[[dict[str, Any]], Any] = lambda review: review
@@ -38,7 +38,7 @@ class Converted(DefinedStage):
             version("v1", schema=_schema("size"), selectableFields=[{"jsonPath": ".spec.size"}]),
             version("v2", schema=_schema("width"), storage=False, selectableFields=[{"jsonPath": ".spec.width"}]),
         ]
-        self.define({**definition(), "spec": {**definition(versions=versions)["spec"], "conversion": HOOK}})
+        self.define({**definition(), "spec": {**definition(versions=versions)["spec"], "conversion": hook}})
 
     def _converted(self, call: Call) -> Reply:
         request = json.loads(call.body)["request"]
@@ -69,6 +69,27 @@ def test_an_object_is_shown_in_the_version_asked_for_and_stored_in_the_stored_on
     patched = stage.send("PATCH", f"{V2}/a", {"spec": {"width": 5}}, media_type=MERGE)
     assert (patched.body["spec"], patched.body["metadata"]["generation"]) == ({"width": 5}, 2)
     assert stage.send("GET", f"{V1}/a").body["spec"] == {"size": 5}
+
+
+def test_a_hook_on_simulated_nodes_is_not_called_and_objects_change_their_version_alone() -> None:
+    client = {"service": {"namespace": "shop", "name": "hooks"}}
+    stage = Converted({"strategy": "Webhook", "webhook": {**HOOK["webhook"], "clientConfig": client}})
+    stage.send("POST", "/api/v1/nodes", {"metadata": {"name": "n", "labels": {"simulate.ctrlmgr.io/node": "true"}}})
+    service = {"metadata": {"name": "hooks"}, "spec": {"ports": [{"port": 443}], "clusterIP": "None"}}
+    stage.send("POST", "/api/v1/namespaces/shop/services", service)
+    refused = stage.send("POST", V2, widget(api_version=f"{GROUP}/v2", spec={"keep": "x"}))
+    assert (refused.code, "no endpoints available" in refused.message) == (500, True)
+    slice_ = {
+        "metadata": {"name": "s", "labels": {"kubernetes.io/service-name": "hooks"}},
+        "addressType": "IPv4",
+        "ports": [{"name": "", "port": 9443}],
+        "endpoints": [{"addresses": ["192.0.2.1"], "nodeName": "n"}],
+    }
+    stage.send("POST", "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices", slice_)
+    created = stage.send("POST", V2, widget(api_version=f"{GROUP}/v2", spec={"keep": "x"}))
+    assert (created.code, created.body["apiVersion"], created.body["spec"]) == (201, f"{GROUP}/v2", {"keep": "x"})
+    read = stage.send("GET", f"{V1}/a").body
+    assert (read["apiVersion"], read["spec"], stage.batches) == (f"{GROUP}/v1", {"keep": "x"}, [])
 
 
 def test_what_the_stored_version_does_asks_no_hook(stage: Converted) -> None:

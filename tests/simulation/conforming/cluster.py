@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ctrlmgr.api.resource import Key
 from ctrlmgr.authorization.node.graph import NodeGraph
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers import registry
@@ -19,7 +20,7 @@ from ctrlmgr.controllers.scheduler import Options as SchedulerOptions
 from ctrlmgr.controllers.simulated_nodes import Options as NodesOptions
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.options import Requester
-from ctrlmgr.eventlog.event import Cause, Fence
+from ctrlmgr.eventlog.event import Cause, EventType, Fence
 from ctrlmgr.informer import Informers
 from tests.authorization.controllers import account_of, node_rights, rights_of
 from tests.controllers.stage_context import HandContext
@@ -227,6 +228,13 @@ class Cluster(Stage):
         """Return the pods that are not on their way out."""
         return [each for each in self.all("pods", selector) if not each["metadata"].get("deletionTimestamp")]
 
+    def history(self, kind: str, name: str, namespace: str = "a") -> list[Thing]:
+        """Return every version of an object that a watch would have shown, deletions left out."""
+        key = Key(namespace, name)
+        events = self.log.events_after(0, limit=1_000_000)
+        found = [each for each in events if each.resource.plural == kind and each.object.key == key]
+        return [each.object.to_dict() for each in found if each.type != EventType.DELETED]
+
     def phase(self, name: str) -> str:
         """Return the phase of a pod."""
         return str(self.get("pods", name)["status"].get("phase"))
@@ -268,6 +276,13 @@ def workload(name: str, *containers: Thing, app: str = "web", **spec: Any) -> Th
     """Return what has a selector and a template."""
     spec = {"selector": {"matchLabels": {"app": app}}, "template": template(*containers, app=app), **spec}
     return {"metadata": {"name": name, "labels": {"app": app}}, "spec": spec}
+
+
+def running(cluster: Cluster, body: Thing) -> Thing:
+    """Create a pod and wait until it runs."""
+    name = cluster.make("pods", body)["metadata"]["name"]
+    cluster.until(lambda: cluster.phase(name) == "Running")
+    return cluster.get("pods", name)
 
 
 def terminated(pod: Thing, field: str = "containerStatuses") -> Thing:

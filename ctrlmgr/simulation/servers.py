@@ -1,0 +1,61 @@
+"""Servers whose ports are known: the subcommands of agnhost, the image that Kubernetes' tests and documentation use.
+
+Guarantees: of every other container nothing is known, so that its probes pass. `containerPort` says nothing about where
+a container listens: Kubernetes takes it as information only (`ContainerPort` in core/v1 types.go).
+
+The ports and their flags are those of `test/images/agnhost`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+IMAGE: Final = "agnhost"
+
+_PORTS: Final[Mapping[str, Mapping[str, int]]] = {
+    "grpc-health-checking": {"--port": 5000, "--http-port": 8080},
+    "liveness": {"": 8080},
+    "netexec": {"--http-port": 8080},
+    "pause": {},
+    "serve-hostname": {"--port": 9376},
+    "test-webserver": {"--port": 80},
+}
+"""Of each subcommand the flags that set its ports, with their defaults; "" is a port without a flag."""
+_HEALTHY_FOR: Final = 10.0
+"""Seconds for which `liveness` says on /healthz that it is healthy; then it answers 500."""
+
+
+class Server(NamedTuple):
+    """What is known of a server."""
+
+    ports: frozenset[int]
+    """Where it listens."""
+    sickens_at: float | None = None
+    """Seconds after its start from which on /healthz is a 500, None: never."""
+
+    def answers(self, port: int, path: str, seconds: float) -> bool:
+        """Say whether a request succeeds so long after the start; `path` is empty where only a connection is made."""
+        is_sick = self.sickens_at is not None and seconds > self.sickens_at and path.startswith("/healthz")
+        return port in self.ports and not is_sick
+
+
+def server_of(image: str, words: Sequence[str]) -> Server | None:
+    """Return what is known of the server that an image runs with a command and arguments, None for nothing."""
+    if image != IMAGE:
+        return None
+    arguments = [*words[1:]] if words and words[0].rsplit("/", 1)[-1] == IMAGE else [*words]
+    subcommand = arguments[0] if arguments else "pause"
+    if subcommand not in _PORTS:
+        return None
+    ports = frozenset(_flag(arguments, flag, default) for flag, default in _PORTS[subcommand].items())
+    return Server(ports, _HEALTHY_FOR if subcommand == "liveness" else None)
+
+
+def _flag(arguments: Sequence[str], flag: str, default: int) -> int:
+    """Return the number that a flag is given, `--flag=1` or `--flag 1`."""
+    given: dict[str, Any] = dict(each.partition("=")[::2] for each in arguments if each.startswith("--"))
+    following = dict(pairwise(arguments))
+    value = given.get(flag) or following.get(flag) or ""
+    return int(value) if value.isdecimal() else default
