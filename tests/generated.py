@@ -19,7 +19,10 @@ from sqlalchemy import create_engine
 from ctrlmgr.cli.operators.run import OPTIONS
 from ctrlmgr.cli.options import LEADER_ELECTION
 from ctrlmgr.controllers import registry
+from ctrlmgr.engine.features.gates import is_on
+from ctrlmgr.engine.features.guards import GUARDS
 from ctrlmgr.eventlog import schema
+from ctrlmgr.kinds.builtin import declared
 from ctrlmgr.settings import SWITCHES, Declaration, Setting, declarations, plain_default, variable
 
 ROOT = Path(__file__).parents[1]
@@ -44,6 +47,10 @@ def files() -> Iterator[tuple[Path, str]]:
     served = with_table(cli, "run", run_flags(), with_table(cli, "serve", serve_flags()))
     yield cli, with_table(cli, "settings flags", settings_flags(), served)
     yield ROOT / "docs" / "controllers.md", with_table(ROOT / "docs" / "controllers.md", "controllers", controllers())
+    unused = ROOT / "docs" / "stored-only.md"
+    kinds = with_table(unused, "kinds", unused_kinds())
+    gated = with_table(unused, "fields", gated_fields(), with_table(unused, "controllers", absent_controllers(), kinds))
+    yield unused, gated
 
 
 def with_table(page: Path, name: str, table: str, text: str | None = None) -> str:
@@ -139,6 +146,33 @@ def controllers() -> str:
         aliases = ", ".join(f"`{alias}`" for alias in each.aliases)
         off = "" if each.enabled_by_default else " (off by default)"
         lines.append(f"| `{each.name}` | {aliases} | {each.does}{off} |")
+    return "\n".join([*lines, "", ""])
+
+
+def unused_kinds() -> str:
+    """Return the table of kinds in docs/stored-only.md."""
+    lines = ["", "| kind | what does not happen |", "|---|---|"]
+    unused = [each for each in declared() if each.unused]
+    lines += [f"| `{each.kind}` (`{each.api_version}`) | {each.unused} |" for each in unused]
+    return "\n".join([*lines, "", ""])
+
+
+def absent_controllers() -> str:
+    """Return the table of controllers in docs/stored-only.md."""
+    lines = ["", "| controller | alias |", "|---|---|"]
+    lines += [f"| `{name}` | {f'`{alias}`' if alias else ''} |" for name, alias in sorted(registry.ABSENT.items())]
+    return "\n".join([*lines, "", ""])
+
+
+def gated_fields() -> str:
+    """Return the table of fields in docs/stored-only.md."""
+    lines = ["", "| feature gate | fields that are dropped |", "|---|---|"]
+    off = [
+        (guard.gate, owner, guard.fields) for owner, all_ in GUARDS.items() for guard in all_ if not is_on(guard.gate)
+    ]
+    for gate, owner, fields in sorted(off):
+        paths = ", ".join(f"`{owner}.{'.'.join(steps).replace('.[]', '[]')}`" for steps in fields)
+        lines.append(f"| `{gate}` | {paths} |")
     return "\n".join([*lines, "", ""])
 
 

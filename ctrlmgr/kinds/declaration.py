@@ -39,5 +39,7 @@ class Declaration:
     stored_as: StoredAs | None = None
     registry_path: str = ""
     """Where Kubernetes' storage keeps it, if that is not its plural."""
+    unused: str = ""
+    """What does not happen although objects of the kind are stored, as one phrase; empty if something acts on them."""
     stored_version: str = ""
     """The version that Kubernetes 1.36 stores it in, where that is one it serves no more; its hash is of that."""

@@ -9,14 +9,23 @@ from ctrlmgr.kinds.flowcontrol.flow_schemas import FlowSchemaStrategy
 from ctrlmgr.kinds.flowcontrol.priority_levels import PriorityLevelStrategy
 
 _V1 = "flowcontrol.apiserver.k8s.io/v1"
+_UNUSED = "no request is queued or rejected by it: each user has a share of the requests in flight"
 
 KINDS = (
-    Declaration(_V1, "FlowSchema", strategy=FlowSchemaStrategy(), printer=printers.FLOW_SCHEMA, resets=NO_METADATA),
+    Declaration(
+        _V1,
+        "FlowSchema",
+        strategy=FlowSchemaStrategy(),
+        printer=printers.FLOW_SCHEMA,
+        resets=NO_METADATA,
+        unused=_UNUSED,
+    ),
     Declaration(
         _V1,
         "PriorityLevelConfiguration",
         strategy=PriorityLevelStrategy(),
         printer=printers.PRIORITY_LEVEL_CONFIGURATION,
         resets=NO_METADATA,
+        unused=_UNUSED,
     ),
 )

@@ -14,9 +14,22 @@ _V1 = "networking.k8s.io/v1"
 
 KINDS = (
     Declaration(_V1, "IPAddress", strategy=IPAddressStrategy(), printer=printers.IP_ADDRESS),
-    Declaration(_V1, "Ingress", strategy=IngressStrategy(), printer=printers.INGRESS, registry_path="ingress"),
+    Declaration(
+        _V1,
+        "Ingress",
+        strategy=IngressStrategy(),
+        printer=printers.INGRESS,
+        registry_path="ingress",
+        unused="nothing routes traffic; an ingress controller of the user's can, as in Kubernetes",
+    ),
     Declaration(_V1, "IngressClass", strategy=IngressClassStrategy(), printer=printers.INGRESS_CLASS),
-    Declaration(_V1, "NetworkPolicy", strategy=NetworkPolicyStrategy(), printer=printers.NETWORK_POLICY),
+    Declaration(
+        _V1,
+        "NetworkPolicy",
+        strategy=NetworkPolicyStrategy(),
+        printer=printers.NETWORK_POLICY,
+        unused="nothing restricts traffic: simulated nodes have no network",
+    ),
     # Its reset fields are named under a group that does not exist, so without effect.
     Declaration(_V1, "ServiceCIDR", strategy=ServiceCIDRStrategy(), printer=printers.SERVICE_CIDR, resets={}),
 )

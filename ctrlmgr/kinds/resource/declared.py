@@ -49,10 +49,13 @@ class ResourceSliceStrategy(CountedDeviceStrategy):
 
 
 _V1 = "resource.k8s.io/v1"
+_UNUSED = "neither validated nor defaulted; no device is allocated"
 
 KINDS = (
-    Declaration(_V1, "DeviceClass", strategy=CountedDeviceStrategy(), printer=printers.AGE),
-    Declaration(_V1, "ResourceClaim", strategy=DeviceStrategy(), printer=printers.RESOURCE_CLAIM),
-    Declaration(_V1, "ResourceClaimTemplate", strategy=DeviceStrategy(), printer=printers.AGE),
-    Declaration(_V1, "ResourceSlice", strategy=ResourceSliceStrategy(), printer=printers.RESOURCE_SLICE),
+    Declaration(_V1, "DeviceClass", strategy=CountedDeviceStrategy(), printer=printers.AGE, unused=_UNUSED),
+    Declaration(_V1, "ResourceClaim", strategy=DeviceStrategy(), printer=printers.RESOURCE_CLAIM, unused=_UNUSED),
+    Declaration(_V1, "ResourceClaimTemplate", strategy=DeviceStrategy(), printer=printers.AGE, unused=_UNUSED),
+    Declaration(
+        _V1, "ResourceSlice", strategy=ResourceSliceStrategy(), printer=printers.RESOURCE_SLICE, unused=_UNUSED
+    ),
 )

@@ -16,14 +16,28 @@ class VolumeStrategy(GuardedStrategy):
 
 
 _V1 = "storage.k8s.io/v1"
+_UNUSED = "neither validated nor defaulted; no driver is called"
 
 KINDS = (
-    Declaration(_V1, "CSIDriver", strategy=VolumeStrategy(), printer=printers.CSI_DRIVER),
-    Declaration(_V1, "CSINode", strategy=VolumeStrategy(), printer=printers.CSI_NODE),
-    Declaration(_V1, "CSIStorageCapacity", strategy=GuardedStrategy(), printer=printers.CSI_STORAGE_CAPACITY),
+    Declaration(_V1, "CSIDriver", strategy=VolumeStrategy(), printer=printers.CSI_DRIVER, unused=_UNUSED),
+    Declaration(_V1, "CSINode", strategy=VolumeStrategy(), printer=printers.CSI_NODE, unused=_UNUSED),
+    Declaration(
+        _V1, "CSIStorageCapacity", strategy=GuardedStrategy(), printer=printers.CSI_STORAGE_CAPACITY, unused=_UNUSED
+    ),
     Declaration(_V1, "StorageClass", strategy=StorageClassStrategy(), printer=printers.STORAGE_CLASS),
     Declaration(
-        _V1, "VolumeAttachment", strategy=VolumeStrategy(), printer=printers.VOLUME_ATTACHMENT, resets=NO_METADATA
+        _V1,
+        "VolumeAttachment",
+        strategy=VolumeStrategy(),
+        printer=printers.VOLUME_ATTACHMENT,
+        resets=NO_METADATA,
+        unused="neither validated nor defaulted; no volume is attached",
     ),
-    Declaration(_V1, "VolumeAttributesClass", strategy=VolumeStrategy(), printer=printers.VOLUME_ATTRIBUTES_CLASS),
+    Declaration(
+        _V1,
+        "VolumeAttributesClass",
+        strategy=VolumeStrategy(),
+        printer=printers.VOLUME_ATTRIBUTES_CLASS,
+        unused=_UNUSED,
+    ),
 )

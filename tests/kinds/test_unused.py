@@ -1,0 +1,50 @@
+"""Kinds that are stored but not used are declared so, and no others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import ctrlmgr
+from ctrlmgr.controllers import registry
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.kinds.builtin import builtin_kinds, declared
+
+PACKAGE = Path(ctrlmgr.__file__).parent
+USED_BY = {
+    "bindings": "engine/writing.py",
+    "componentstatuses": "kinds/core/printers.py",  # a page about the control plane itself
+    "events": "controllers/events/expiry.py",
+    "limitranges": "admission/plugins/limit_ranger.py",
+    "podtemplates": "admission/plugins/pod_security.py",
+    "mutatingadmissionpolicies.admissionregistration.k8s.io": "admission/registry.py",
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": "admission/registry.py",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": "admission/registry.py",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": "admission/registry.py",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": "admission/registry.py",
+    "customresourcedefinitions.apiextensions.k8s.io": "controllers/custom_kinds.py",
+    "events.events.k8s.io": "admission/plugins/optional/event_rate_limit.py",
+    "ingressclasses.networking.k8s.io": "admission/plugins/default_ingress_class.py",
+    "runtimeclasses.node.k8s.io": "admission/plugins/runtime_class.py",
+    "clusterrolebindings.rbac.authorization.k8s.io": "authorization/rbac/authorizer.py",
+    "rolebindings.rbac.authorization.k8s.io": "authorization/rbac/authorizer.py",
+    "roles.rbac.authorization.k8s.io": "authorization/rbac/authorizer.py",
+    "priorityclasses.scheduling.k8s.io": "admission/plugins/priority.py",
+}
+"""What uses the kinds that no controller watches."""
+
+WATCHED = {resource for each in registry.ALL for resource in (*each.watches, *each.owns)}
+UNUSED = {(each.api_version, each.kind) for each in declared() if each.unused}
+
+
+@pytest.mark.parametrize("kind", [*builtin_kinds()], ids=lambda kind: f"{kind.gvk.kind}.{kind.gvk.api_version}")
+def test_a_kind_that_nothing_uses_is_declared_so(kind: Kind) -> None:
+    is_answered_only = "get" not in kind.verbs  # reviews
+    is_used = is_answered_only or kind.resource in WATCHED or str(kind.resource) in USED_BY
+    assert is_used is not ((kind.gvk.api_version, kind.gvk.kind) in UNUSED)
+
+
+@pytest.mark.parametrize("module", sorted({*USED_BY.values()}))
+def test_what_uses_a_kind_exists(module: str) -> None:
+    assert (PACKAGE / module).exists()
