@@ -16,7 +16,7 @@ from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.addresses import Network, cidr_warnings, parse_cidr, validate_legacy_cidr
 from ctrlmgr.engine.validation.labels import validate_label_selector
-from ctrlmgr.kinds.apps.templates import SPEC, fill
+from ctrlmgr.kinds.apps.templates import SPEC
 from ctrlmgr.kinds.rules import each_problem
 
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
@@ -36,7 +36,8 @@ class NetworkPolicyStrategy(Strategy):
         for direction, _ in _DIRECTIONS:
             for rule in spec.get(direction) or ():
                 for port in rule.get("ports") or ():
-                    fill(port, {"protocol": "TCP"})
+                    if port.get("protocol") is None:
+                        port["protocol"] = "TCP"
         if not spec.get("policyTypes"):
             spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
 

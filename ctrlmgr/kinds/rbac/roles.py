@@ -6,10 +6,10 @@ Rules come from Kubernetes' `pkg/apis/rbac/v1/defaults.go`, `pkg/apis/rbac/valid
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required
+from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required, tentatively
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
@@ -35,10 +35,6 @@ class GrantStrategy(Strategy):
         """`namespaced` says whether its objects are in namespaces."""
         self.namespaced = namespaced
 
-    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check everything a second time, as Kubernetes does."""
-        return self.validate(ctx, new)
-
 
 class RoleStrategy(GrantStrategy):
     """Role and ClusterRole."""
@@ -50,13 +46,13 @@ class RoleStrategy(GrantStrategy):
             errors += self._validate_rule(rule, _RULES.at(index))
         if (aggregation := obj.get("aggregationRule")) is not None:
             path = Path("aggregationRule.clusterRoleSelectors")
-            selectors = aggregation.get("clusterRoleSelectors") or ()
+            selectors = _selectors(obj)
             if not selectors:
                 detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
                 errors.append(required(path, detail))
+            lenient = tentatively(lambda: any(map(_selector_errors, _selectors(ctx.old or {}))))
             for index, selector in enumerate(selectors):
-                if problems := validate_label_selector(selector, path.at(index)):
-                    errors += [*problems, invalid(path.at(index), None, "invalid label selector.")]
+                errors += _selector_errors(selector, path.at(index), lenient=lenient)
         return errors
 
     def _validate_rule(self, rule: Mapping[str, Any], path: Path) -> list[FieldError]:
@@ -71,10 +67,19 @@ class RoleStrategy(GrantStrategy):
             errors.append(required(path.child("apiGroups"), "resource rules must supply at least one api group"))
         if not resources:
             errors.append(required(path.child("resources"), "resource rules must supply at least one resource"))
-        if objects and len(resources) > 1:
-            detail = "resource names cannot apply to multiple resources"
-            errors.append(required(path.child("resourceNames"), detail))
         return errors
+
+
+def _selectors(role: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
+
+
+def _selector_errors(selector: Mapping[str, Any], path: Path = Path(), *, lenient: bool = False) -> list[FieldError]:
+    """Check a selector; values that could not be selected by before (`lenient`) are told of once."""
+    errors = validate_label_selector(selector, path, invalid_values_allowed=lenient)
+    if tentatively(lambda: validate_label_selector(selector, path)):
+        errors.append(invalid(path, None, "invalid label selector."))
+    return errors
 
 
 class RoleBindingStrategy(GrantStrategy):
