@@ -165,6 +165,11 @@ def forbidden(field: str, detail: str) -> FieldError:
     return _error("FieldValueForbidden", "Forbidden", field, detail)
 
 
+def internal_error(field: str, detail: str) -> FieldError:
+    """Return the error for a value that could not be checked."""
+    return _error("InternalError", "Internal error", field, detail)
+
+
 def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldError:
     """Return the error for a value that an enumeration lacks.
 

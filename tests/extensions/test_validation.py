@@ -377,3 +377,23 @@ def test_formats_without_meaning_are_warned_of_once() -> None:
     definition = _of({"type": "string", "format": "phone"})
     assert warnings(definition) == ['unrecognized format "phone"']
     assert warnings(definition, definition) == []
+
+
+def test_rules_are_not_looked_at_where_the_schema_around_them_is_wrong() -> None:
+    rule = {"x-kubernetes-validations": [{"rule": "self.n < 5"}]}
+    odd = {"type": "object", "properties": {"n": {"type": "Unknown"}}, **rule}
+    (error,) = validate_definition(_of(odd))
+    assert error.field == f"{FOO}.properties[n].type"
+    apart = {"type": "object", "properties": {"odd": odd, "sound": {"type": "object", **rule}}}
+    assert [each.field for each in validate_definition(_of(apart))] == [
+        f"{FOO}.properties[odd].properties[n].type",
+        f"{FOO}.properties[sound].x-kubernetes-validations[0].rule",
+    ]
+
+
+def test_rules_of_values_of_which_nothing_is_known_cannot_be_checked() -> None:
+    unknown = {"x-kubernetes-preserve-unknown-fields": True, "x-kubernetes-validations": [{"rule": "true"}] * 2}
+    assert _told(validate_definition(_of(unknown))) == [
+        f"{FOO}.x-kubernetes-validations: Internal error: internal error: failed to construct type information for "
+        "x-kubernetes-validations rules: unable to convert structural schema to CEL declarations"
+    ]

@@ -95,7 +95,7 @@ def pod_status_problem(node: str, new: Unstructured, old: Unstructured) -> str:
     if _status(new, "resourceClaimStatuses") != _status(old, "resourceClaimStatuses"):
         return f'node "{node}" cannot update resource claim statues'
     if _status(new, "extendedResourceClaimStatus") != _status(old, "extendedResourceClaimStatus"):
-        return f'node "{node}" cannot update extended resource claim statues'
+        return f'node "{node}" cannot update extended resource claim status'
     return ""
 
 

@@ -175,7 +175,7 @@ def ip_warnings(path: Path, value: str) -> list[str]:
     if address is None:
         return []
     if _has_leading_zeros(value) or _is_mapped(value):
-        words = "will be considered invalid in a future Kubernetes release: use"
+        words = "is invalid: use"
         return [f"{path}: non-standard IP address {quote(value)} {words} {quote(str(address))}"]
     if str(address) != value:
         form = f"should be in RFC 5952 canonical format ({quote(str(address))})"
@@ -241,7 +241,7 @@ def cidr_warnings(path: Path, value: str) -> list[str]:
         choice = f"(should be {quote(str(network))} or {single}?)"
         warnings.append(f"{path}: CIDR value {quote(value)} is ambiguous in this context {choice}")
     if _cidr_has_leading_zeros(value) or _is_mapped(value.partition("/")[0]):
-        words = "will be considered invalid in a future Kubernetes release: use"
+        words = "is invalid: use"
         warnings.append(f"{path}: non-standard CIDR value {quote(value)} {words} {quote(str(network))}")
     if not warnings and str(network) != value:
         form = f"should be in RFC 5952 canonical format ({quote(str(network))})"

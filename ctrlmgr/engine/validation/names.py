@@ -26,6 +26,7 @@ Check: TypeAlias = Callable[[str], list[str]]
 NameCheck: TypeAlias = Callable[[str, bool], list[str]]
 """Says what is wrong with an object's name; the flag says that the value is a `generateName`, so only a prefix."""
 
+EMPTY = "must be non-empty"
 LABEL_LENGTH = 63
 SUBDOMAIN_LENGTH = 253
 PORT_NAME_LENGTH = 15
@@ -197,9 +198,9 @@ def qualified_name(value: str) -> list[str]:
         ]
     problems: list[str] = []
     if slash:
-        problems += [f"prefix part {each}" for each in (_key_prefix(prefix) if prefix else ["must be non-empty"])]
+        problems += [f"prefix part {each}" for each in (_key_prefix(prefix) if prefix else [EMPTY])]
     if not name:
-        problems.append("name part must be non-empty")
+        problems.append(f"name part {EMPTY}")
     elif length(name) > LABEL_LENGTH:
         problems.append(f"name part {too_long(LABEL_LENGTH, 'bytes')}")
     if not _is_key_name(name):
@@ -241,7 +242,7 @@ def _leaves_directory(value: str) -> list[str]:
 def env_var_name(value: str) -> list[str]:
     """Check an environment variable's name: any printable ASCII but `=` (KEP-4369)."""
     if not value:
-        return ["environment variable name must be non-empty"]
+        return [f"environment variable name {EMPTY}"]
     return [] if _is_printable_ascii(value) else [_ENV_WORDS]
 
 

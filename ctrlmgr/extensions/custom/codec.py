@@ -101,9 +101,12 @@ class CustomCodec:
         if not isinstance(value, dict):
             reason = f"json: cannot unmarshal {json_kind(value)} into Go value of type {_TYPE_META}"
             raise self._unrecognized(_NO_VERSION + reason, data)
+        for name in (each for each in value if each in ("kind", "apiVersion")):
+            if value[name] is not None and not isinstance(value[name], str):
+                what = json_kind(value[name])
+                reason = f"json: cannot unmarshal {what} into Go struct field .{name} of type string"
+                raise self._unrecognized(_NO_VERSION + reason, data)
         kind, api_version = value.get("kind") or "", value.get("apiVersion") or ""
-        if not isinstance(kind, str) or not isinstance(api_version, str):
-            raise self._unrecognized(f"{_NO_VERSION}kind and apiVersion must be strings", data)
         if not kind:
             text = data.decode(errors="replace").strip()
             start = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."

@@ -21,6 +21,8 @@ from ctrlmgr.extensions.rules.typing import Fields, fields_of, is_embedded
 from ctrlmgr.extensions.structural import LIST_MAP_KEYS, LIST_TYPE, RULES, Raw, Structural, single_items
 
 _OLD: Final = "oldSelf"
+UNTYPED: Final = "unable to convert structural schema to CEL declarations"
+"""The problem of a schema of whose values nothing is known."""
 
 
 @dataclass(slots=True)
@@ -87,7 +89,7 @@ def _compiled(raw: Raw, is_resource: bool) -> list[Rule]:
     fields = Fields()
     self_type = fields.declare(raw, is_resource=is_resource)
     if self_type is None:
-        return [Rule(each, problem="this schema has no type that expressions could look at") for each in rules]
+        return [Rule(rules[0], problem=UNTYPED)]
     return [_rule(each, raw, self_type, fields, is_resource) for each in rules]
 
 
@@ -147,6 +149,11 @@ class Place(NamedTuple):
     """The path of the list around it whose items have no old values."""
     cardinality: int | None = 1
     """How many values of it an object can have; None: nothing around it limits them."""
+
+    @property
+    def schema_path(self) -> Path:
+        """The path of the schema, where `path` is that of one of its rules."""
+        return Path(self.path.rpartition(f".{RULES}[")[0])
 
 
 def rules_with_places(root: Node, path: Path) -> Iterator[tuple[Place, Rule]]:

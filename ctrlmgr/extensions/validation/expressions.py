@@ -6,16 +6,16 @@ Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/{validation,c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ctrlmgr.api.field import FieldError, Path, forbidden, invalid
+from ctrlmgr.api.field import FieldError, Path, forbidden, internal_error, invalid
 from ctrlmgr.expressions.environment import Expression
 from ctrlmgr.expressions.estimating.ranges import LARGEST
 from ctrlmgr.expressions.estimating.walking import estimate_cost
-from ctrlmgr.extensions.rules.compiled import Place, Rule, compile_rules, rules_with_places
+from ctrlmgr.extensions.rules.compiled import UNTYPED, Place, Rule, compile_rules, rules_with_places
 from ctrlmgr.extensions.rules.sizes import Sizes, sizes_of
-from ctrlmgr.extensions.structural import Raw
+from ctrlmgr.extensions.structural import RULES, Raw
 from ctrlmgr.extensions.validation.printed import printed_rule
 
 RULE_LIMIT: Final = 10_000_000
@@ -32,10 +32,13 @@ class _Cost(NamedTuple):
     cost: int
 
 
-def expression_errors(schema: Raw, path: Path, *, is_unchanged: bool = False) -> Iterator[FieldError]:
+def expression_errors(
+    schema: Raw, path: Path, *, is_unchanged: bool = False, known: Sequence[FieldError] = ()
+) -> Iterator[FieldError]:
     """Yield an error for every rule and every message that does not compile, looks at what it cannot have, or costs.
 
-    Of a schema that is unchanged no single rule is refused for what it costs: it was taken once.
+    Of a schema that is unchanged no single rule is refused for what it costs: it was taken once. Rules of schemas in
+    which (or in parts of which) something else is wrong, as `known` says, are not looked at.
     """
     node = compile_rules(schema)
     if node is None:
@@ -43,6 +46,8 @@ def expression_errors(schema: Raw, path: Path, *, is_unchanged: bool = False) ->
     costs: list[_Cost] = []
     sizes: dict[int, Sizes | None] = {}
     for place, rule in rules_with_places(node, path):
+        if any(_is_within(each.field, place.schema_path) for each in known):
+            continue
         own = id(place.node)
         if own not in sizes:
             sizes[own] = sizes_of(place.node.raw, is_resource=place.node.is_resource)
@@ -50,8 +55,12 @@ def expression_errors(schema: Raw, path: Path, *, is_unchanged: bool = False) ->
         costs += found
         if not is_unchanged:
             yield from _cost_errors(found)
-        yield from _rule_errors(rule, place.path, place.unrelated)
+        yield from _rule_errors(rule, place)
     yield from _total_errors(costs, path)
+
+
+def _is_within(field: str, path: Path) -> bool:
+    return field.startswith(path) and field[len(path) : len(path) + 1] in ("", ".", "[")
 
 
 def _costs(rule: Rule, place: Place, sizes: Sizes | None) -> Iterator[_Cost]:
@@ -102,8 +111,12 @@ def _factor(factor: float) -> str:
     return f"{factor:f}x" if factor < 1.5 else f"{factor:.1f}x"
 
 
-def _rule_errors(rule: Rule, at: Path, unrelated: str) -> Iterator[FieldError]:
-    if rule.problem:
+def _rule_errors(rule: Rule, place: Place) -> Iterator[FieldError]:
+    at, unrelated = place.path, place.unrelated
+    if rule.problem == UNTYPED:
+        detail = f"failed to construct type information for {RULES} rules: {UNTYPED}"
+        yield internal_error(place.schema_path.child(RULES), f"internal error: {detail}")
+    elif rule.problem:
         yield invalid(at.child("rule"), printed_rule(rule.raw), rule.problem)
     if rule.telling_problem:
         yield invalid(at.child("messageExpression"), printed_rule(rule.raw), rule.telling_problem)

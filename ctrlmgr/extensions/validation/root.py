@@ -72,18 +72,19 @@ def schema_errors(
     if schema.get("nullable"):
         errors.append(forbidden(path.child("nullable"), "nullable cannot be true at the root"))
     unsupported: list[FieldError] = []
+    unsound: list[FieldError] = []
     if required.structural:
         try:
             refuse_unsupported(schema)
         except NotStructural as error:
             unsupported = [invalid(path, "", str(error))]
         else:
-            errors += _structural(schema, path, required)
+            unsound = _structural(schema, path, required)
     rules = Rules(required.known_types, required.atomic_set_items, required.strict_lists)
-    is_sound = required.structural and not unsupported and not errors
-    errors += validate_schema(schema, path, rules)
-    if is_sound:
-        errors += expression_errors(schema, path, is_unchanged=is_unchanged)
+    found = list(validate_schema(schema, path, rules))
+    errors += unsound + found
+    if required.structural and not unsupported and not unsound:
+        errors += expression_errors(schema, path, is_unchanged=is_unchanged, known=found)
     return errors or unsupported
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, duplicate, invalid, required
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.validation.metadata import IMMUTABLE
 from ctrlmgr.kinds.apps.status import STATUS
 from ctrlmgr.kinds.batch.job_indexes import common_index, count_indexes
 from ctrlmgr.kinds.batch.job_spec import INDEXED
@@ -106,7 +107,7 @@ def _times(change: _Change) -> list[FieldError]:
             errors.append(required(path, "completionTime is required for Complete jobs"))
     ordered = started is None or completed is None or completed >= started  # as text: both are in UTC, by the second
     if change.touches("startTime", "completionTime") and not ordered:
-        errors.append(invalid(path, completed, "completionTime cannot be set before startTime"))
+        errors.append(invalid(path, completed, "must be equal to or after `startTime`"))
     return errors
 
 
@@ -128,7 +129,7 @@ def _finish(change: _Change) -> list[FieldError]:
     pods = status.get("uncountedTerminatedPods") or {}
     if (change.finishes or change.touches("uncountedTerminatedPods")) and any(pods.values()):
         shown = {"Succeeded": pods.get("succeeded"), "Failed": pods.get("failed")}
-        detail = "uncountedTerminatedPods needs to be empty for finished job"
+        detail = "must be empty for finished job"
         errors.append(invalid(STATUS.child("uncountedTerminatedPods"), shown, detail))
     return errors + _no_more(change, "terminating")
 
@@ -208,10 +209,11 @@ def _reversal(change: _Change) -> list[FieldError]:
     errors: list[FieldError] = []
     completed = new.get("completionTime")
     if completed is not None and old.get("completionTime") not in (None, completed):
-        errors.append(invalid(STATUS.child("completionTime"), completed, "completionTime cannot be mutated"))
+        errors.append(invalid(STATUS.child("completionTime"), completed, IMMUTABLE))
     restarts = old.get("startTime") is not None and change.touches("startTime")
     if restarts and not change.spec.get("suspend"):
-        errors.append(required(STATUS.child("startTime"), "startTime cannot be removed for unsuspended job"))
+        detail = "field is immutable for unsuspended job once set"
+        errors.append(invalid(STATUS.child("startTime"), new.get("startTime"), detail))
     was_met, is_met = has_condition(old, _SUCCESS), has_condition(new, _SUCCESS)
     if was_met and not is_met:
         errors.append(malformed(CONDITIONS, "cannot disable the SuccessCriteriaMet=True condition"))

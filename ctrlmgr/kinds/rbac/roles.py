@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required, tentatively
+from ctrlmgr.api.field import ROOT, FieldError, Path, invalid, not_supported, required, tentatively
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
@@ -44,7 +44,7 @@ class RoleStrategy(GrantStrategy):
         errors: list[FieldError] = []
         for index, rule in enumerate(obj.get("rules") or ()):
             errors += self._validate_rule(rule, _RULES.at(index))
-        if (aggregation := obj.get("aggregationRule")) is not None:
+        if obj.get("aggregationRule") is not None:
             path = Path("aggregationRule.clusterRoleSelectors")
             selectors = _selectors(obj)
             if not selectors:
@@ -74,7 +74,7 @@ def _selectors(role: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
 
 
-def _selector_errors(selector: Mapping[str, Any], path: Path = Path(), *, lenient: bool = False) -> list[FieldError]:
+def _selector_errors(selector: Mapping[str, Any], path: Path = ROOT, *, lenient: bool = False) -> list[FieldError]:
     """Check a selector; values that could not be selected by before (`lenient`) are told of once."""
     errors = validate_label_selector(selector, path, invalid_values_allowed=lenient)
     if tentatively(lambda: validate_label_selector(selector, path)):

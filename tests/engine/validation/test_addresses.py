@@ -100,12 +100,12 @@ def test_what_a_legacy_field_held_may_stay() -> None:
         ("fe80::abc", []),
         (
             "010.2.3.4",
-            ['f: non-standard IP address "010.2.3.4" will be considered invalid in a future Kubernetes release: '
+            ['f: non-standard IP address "010.2.3.4" is invalid: '
              'use "10.2.3.4"'],
         ),
         (
             "::ffff:1.2.3.4",
-            ['f: non-standard IP address "::ffff:1.2.3.4" will be considered invalid in a future Kubernetes release: '
+            ['f: non-standard IP address "::ffff:1.2.3.4" is invalid: '
              'use "1.2.3.4"'],
         ),
         ("FE80::ABC", ['f: IPv6 address "FE80::ABC" should be in RFC 5952 canonical format ("fe80::abc")']),
@@ -183,8 +183,7 @@ def test_new_networks_are_strict(text: str, legacy: str, canonical: str) -> None
         ("10.0.0.0/8", []),
         ("10.0.0.1/8", ['CIDR value "10.0.0.1/8" is ambiguous in this context (should be "10.0.0.0/8" or '
                         '"10.0.0.1/32"?)']),
-        ("10.0.0.0/08", ['non-standard CIDR value "10.0.0.0/08" will be considered invalid in a future Kubernetes '
-                         'release: use "10.0.0.0/8"']),
+        ("10.0.0.0/08", ['non-standard CIDR value "10.0.0.0/08" is invalid: use "10.0.0.0/8"']),
         ("2001:DB8::/32", ['IPv6 CIDR value "2001:DB8::/32" should be in RFC 5952 canonical format '
                            '("2001:db8::/32")']),
     ],

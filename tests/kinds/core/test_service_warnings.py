@@ -36,10 +36,7 @@ WARNED = [
     ),
     (
         PORTS | {"type": "LoadBalancer", "loadBalancerIP": "192.0.2.01"},
-        [
-            'spec.loadBalancerIP: non-standard IP address "192.0.2.01" will be considered invalid in a future '
-            'Kubernetes release: use "192.0.2.1"'
-        ],
+        ['spec.loadBalancerIP: non-standard IP address "192.0.2.01" is invalid: use "192.0.2.1"'],
     ),
     (
         PORTS | {"type": "LoadBalancer", "loadBalancerSourceRanges": ["2001:DB8::/64"]},

@@ -232,7 +232,7 @@ def _validate_resize_policies(
             if value not in allowed:
                 errors.append(not_supported(path, value, allowed) if value else required(path))
         if restart_policy == "Never" and restart != "NotRequired":
-            detail = "must be 'NotRequired' when `restartPolicy` is 'Never'"
+            detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
             errors.append(invalid(path, restart, detail))
     return errors
 

@@ -130,7 +130,7 @@ def validate_pod_resources(spec: Mapping[str, Any], claims: Iterable[str], path:
         return []
     errors: list[FieldError] = []
     if resources.get("claims"):
-        errors.append(forbidden(path.child("claims"), "claims cannot be set for Resources at pod-level"))
+        errors.append(forbidden(path.child("claims"), "claims may not be set for Resources at pod-level"))
     errors += _validate(resources, _pod_resource_name, claims, path)
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     for name, amount in sorted(aggregate(spec, "requests").items()):

@@ -58,7 +58,7 @@ def validate_namespaces(spec: Mapping[str, Any], path: Path) -> list[FieldError]
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
         errors.append(invalid(path.child("securityContext", "shareProcessNamespace"), True, detail))
     if spec.get("hostUsers") is False:
-        detail = "when `pod.Spec.HostUsers` is false"
+        detail = "when `hostUsers` is false"
         shared = (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC"))
         errors += [forbidden(path.child(shown), detail) for field, shown in shared if spec.get(field)]
     return errors

@@ -1,0 +1,120 @@
+"""Says which texts of ours Kubernetes' source does not have.
+
+A text is cut at its holes, and each piece of at least two words must be (part of) one of Kubernetes' texts, or one of
+those with something filled in, of which the same holds. White space and quotes around what is filled in do not count.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from tests.messages.reading import HOLE, Literal, ours, with_holes
+
+HERE: Final = Path(__file__).parent
+KUBERNETES: Final = HERE / "kubernetes.txt"
+OWN: Final = HERE / "own.toml"
+PACKAGE: Final = HERE.parents[1] / "ctrlmgr"
+FOLDERS: Final = ("kinds", "admission", "extensions", "engine", "schema")
+"""The folders of the package whose texts are answers to requests."""
+
+_QUOTED: Final = re.compile(rf"""(["'`]){HOLE}\1""")
+_WORD: Final = re.compile(r"\S*[A-Za-z]{2}\S*")
+_WORDS: Final = 2
+"""Words of a piece that is looked up."""
+_MARKS: Final = " ;:,.()[]{}"
+_ENOUGH: Final = 8
+"""Letters that a text of Kubernetes needs besides its holes to be looked for with them filled in."""
+
+
+def plain(text: str) -> str:
+    """Return a text as it is compared."""
+    return " ".join(_QUOTED.sub(HOLE, text).split())
+
+
+class Known:
+    """Texts of Kubernetes, as in `kubernetes.txt`: formats of Go's, one a line."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._texts = [plain(with_holes(line)) for line in lines if not line.startswith("#")]
+
+    @cached_property
+    def _all(self) -> str:
+        return f" {HOLE * 2} ".join(["", *self._texts, ""])
+
+    @cached_property
+    def _formats(self) -> list[list[str]]:
+        formats = (each for each in self._texts if HOLE in each and sum(map(str.isalpha, each)) >= _ENOUGH)
+        return [each.split(HOLE) for each in formats]
+
+    def has(self, text: str) -> bool:
+        """Whether Kubernetes could write the text."""
+        text = plain(text)
+        pieces = [piece for cut in text.split(HOLE) for piece in cut.split(": ")]
+        return self._is_filled_in(text) or all(map(self._has_piece, pieces))
+
+    def _has_piece(self, piece: str) -> bool:
+        piece = piece.strip(_MARKS)
+        return len(_WORD.findall(piece)) < _WORDS or self._is_part(piece) or self._is_filled_in(piece)
+
+    def _is_part(self, piece: str) -> bool:
+        at = self._all.find(piece)
+        while at >= 0:
+            if not _is_word(self._all[at - 1 : at + 1]) and not _is_word(self._all[at + len(piece) - 1 :][:2]):
+                return True
+            at = self._all.find(piece, at + 1)
+        return False
+
+    def _is_filled_in(self, text: str) -> bool:
+        return any(filled is not None and all(map(self.has, filled)) for filled in self._filled(text))
+
+    def _filled(self, text: str) -> Iterator[list[str] | None]:
+        return (_filled(text, each) for each in self._formats if text.startswith(each[0]) and text.endswith(each[-1]))
+
+
+def _is_word(text: str) -> bool:
+    """Whether there is no end of a word between two characters."""
+    return text.isalnum()
+
+
+def _filled(text: str, parts: Sequence[str]) -> list[str] | None:
+    """Return what is between these parts of a text, None if it does not consist of them."""
+    first, *rest = parts
+    at, found = len(first), list[str]()
+    for part in rest:
+        end = text.find(part, at + 1) if part else len(text)
+        if end < 0:
+            return None
+        found.append(text[at:end])
+        at = end + len(part)
+    return found if at == len(text) else None
+
+
+def kubernetes() -> Known:
+    """Return the texts of Kubernetes."""
+    return Known(KUBERNETES.read_text(encoding="utf-8").splitlines())
+
+
+def own() -> Mapping[str, str]:
+    """Return the texts that are this package's own, `{}` for holes, with the reason for each."""
+    groups = tomllib.loads(OWN.read_text(encoding="utf-8"))
+    return {text: group["reason"] for group in groups.values() for text in group["texts"]}
+
+
+def shown(text: str) -> str:
+    """Return a text as `own.toml` has it."""
+    return " ".join(text.replace(HOLE, "{}").split())
+
+
+def unknown(known: Known, literals: Iterable[Literal]) -> Iterator[Literal]:
+    """Yield the texts that Kubernetes does not have."""
+    return (each for each in literals if not known.has(each.text))
+
+
+def literals() -> Iterator[Literal]:
+    """Yield the texts of this package that are looked at."""
+    return ours(PACKAGE, FOLDERS)

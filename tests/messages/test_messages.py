@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.messages.comparing import Known, kubernetes, literals, own, shown, unknown
+from tests.messages.reading import of_go, ours
+
+KNOWN = kubernetes()
+UNKNOWN = list(unknown(KNOWN, literals()))
+
+
+def test_each_text_is_kubernetes_or_says_why_it_is_not() -> None:
+    """A rule without a source shows here: `python -m tests.messages` prints its text and place."""
+    justified = own()
+    assert [f"{each.module}: {shown(each.text)}" for each in UNKNOWN if shown(each.text) not in justified] == []
+
+
+def test_what_is_justified_is_there() -> None:
+    assert sorted(own().keys() - {shown(each.text) for each in UNKNOWN}) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'required(path, "resource names cannot apply to multiple resources")',
+        'invalid(path, name, f"{what} is wrong for roles of {name}")',
+        'x = {"detail": "must never be like" + name}',
+    ],
+)
+def test_a_rule_without_a_source_shows(source: str, tmp_path: Path) -> None:
+    (tmp_path / "kinds").mkdir()
+    (tmp_path / "kinds" / "planted.py").write_text(source, encoding="utf-8")
+    (found,) = unknown(KNOWN, ours(tmp_path, ("kinds",)))
+    assert (found.module, found.line) == ("kinds/planted.py", 1)
+
+
+def test_docstrings_are_no_texts(tmp_path: Path) -> None:
+    (tmp_path / "kinds").mkdir()
+    (tmp_path / "kinds" / "said.py").write_text('"""Says much of nothing."""\n', encoding="utf-8")
+    assert list(ours(tmp_path, ("kinds",))) == []
+
+
+def test_texts_of_go_are_read(tmp_path: Path) -> None:
+    (tmp_path / "validation.go").write_text(
+        """package validation
+        // "a comment is none"
+        const detail = "must be at most " + "%d characters"
+        func f() { klog.Infof("logged texts are none"); g(`raw texts are one`, "oneword", 'x') }
+        """,
+        encoding="utf-8",
+    )
+    (tmp_path / "validation_test.go").write_text('var x = "tests have none"', encoding="utf-8")
+    assert list(of_go(tmp_path)) == ["must be at most %d characters", "raw texts are one"]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_known"),
+    [
+        ("must be at most 5 characters", True),
+        ("must be at most \0 characters", True),
+        ('"\0" of \0 must be at most 5 characters', True),
+        ("x: must be at most 5 characters", True),
+        ("must be at most 5 bytes", False),
+        ("characters", True),
+        ("ust be at most", False),
+    ],
+)
+def test_texts_are_found_with_what_is_filled_in(text: str, is_known: bool) -> None:
+    assert Known(["# must be at most 5 bytes", "must be at most %d characters"]).has(text) is is_known
