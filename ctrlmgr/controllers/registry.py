@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ctrlmgr.controllers import (
+    attributes_class_protection,
     bootstrap_signer,
     claim_protection,
     clusterrole_aggregation,
@@ -98,6 +99,7 @@ ALL: list[ControllerDescriptor[Any]] = [
     ephemeral_volume.DESCRIPTOR,
     claim_protection.DESCRIPTOR,
     volume_protection.DESCRIPTOR,
+    attributes_class_protection.DESCRIPTOR,
 ]
 """In the order in which they are started, but for those that start first."""
 
@@ -113,11 +115,12 @@ ABSENT: Mapping[str, str] = {
     "kube-apiserver-serving-clustertrustbundle-publisher-controller": "",
     "persistentvolume-attach-detach-controller": "attachdetach",
     "podcertificaterequest-cleaner-controller": "",
+    "podgroup-protection-controller": "",
     "resourceclaim-controller": "resource-claim-controller",
+    "resourcepoolstatusrequest-controller": "",
     "selinux-warning-controller": "",
-    "storage-version-migrator-controller": "storage-version-migrator",
+    "storage-version-migrator-controller": "svm",
     "storageversion-garbage-collector-controller": "storage-version-gc",
-    "volumeattributesclass-protection-controller": "",
 }
 """Names and aliases of kube-controller-manager's controllers that nothing here does the work of.
 

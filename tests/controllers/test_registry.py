@@ -89,6 +89,14 @@ def test_a_controller_of_kubernetes_that_is_not_here_is_named_in_a_warning(name:
     assert registry.enabled(["a", f"-{name}"], [A, B]).warnings == ()
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["podgroup-protection-controller", "resourcepoolstatusrequest-controller", "svm", "storage-version-gc", "-svm"],
+)
+def test_every_name_and_alias_of_kube_controller_manager_is_known(name: str) -> None:
+    assert [each.name for each in registry.enabled(["a", name], [A, B]).descriptors] == [A.name]
+
+
 def test_no_controller_is_both_here_and_absent() -> None:
     known = registry.by_name()
     names = {*known, *(alias for each in known.values() for alias in each.aliases)}

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ctrlmgr.controllers.attributes_class_protection import controller as classes_controller
 from ctrlmgr.controllers.claim_protection import controller as claims_controller
 from ctrlmgr.controllers.descriptor import NoOptions
 from ctrlmgr.controllers.volume_protection import controller as volumes_controller
@@ -22,9 +23,13 @@ def volume_protection(stage: WorkloadStage) -> Controller:
     return volumes_controller.build(stage.context, NoOptions())
 
 
+def class_protection(stage: WorkloadStage) -> Controller:
+    return classes_controller.build(stage.context, NoOptions())
+
+
 @pytest.fixture
 def stage() -> WorkloadStage:
-    return WorkloadStage(claim_protection, volume_protection)
+    return WorkloadStage(claim_protection, volume_protection, class_protection)
 
 
 def claim(name: str = "data", **metadata: Any) -> dict[str, Any]:
@@ -110,3 +115,58 @@ def test_a_volume_stays_while_it_is_bound(stage: WorkloadStage, phase: str, stay
     stage.send("PATCH", f"{VOLUME}/status", {"status": {"phase": "Released"}}, media_type=MERGE)
     stage.work()
     assert stage.send("GET", VOLUME).code == 404
+
+
+CLASS = "/apis/storage.k8s.io/v1/volumeattributesclasses/gold"
+
+
+def attributes_class(stage: WorkloadStage) -> None:
+    body = {"metadata": {"name": "gold"}, "driverName": "disks.example.com", "parameters": {"iops": "100"}}
+    head = {"kind": "VolumeAttributesClass", "apiVersion": "storage.k8s.io/v1"}
+    assert stage.send("POST", CLASS.removesuffix("/gold"), {**head, **body}).code == 201
+    stage.work()
+    assert stage.send("GET", CLASS).body["metadata"]["finalizers"] == ["kubernetes.io/vac-protection"]
+
+
+def test_a_class_of_attributes_that_nothing_names_goes_at_once(stage: WorkloadStage) -> None:
+    attributes_class(stage)
+    stage.send("DELETE", CLASS)
+    assert stage.send("GET", CLASS).code == 200
+    stage.work()
+    assert stage.send("GET", CLASS).code == 404
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"currentVolumeAttributesClassName": "gold"},
+        {"modifyVolumeStatus": {"targetVolumeAttributesClassName": "gold", "status": "Pending"}},
+    ],
+)
+def test_a_class_of_attributes_stays_while_a_claim_has_it_or_is_to_have_it(
+    stage: WorkloadStage, status: dict[str, Any]
+) -> None:
+    attributes_class(stage)
+    stage.create(CLAIMS, claim())
+    where = f"{stage.path(CLAIMS, 'data')}/status"
+    assert stage.send("PATCH", where, {"status": status}, media_type=MERGE).code == 200
+    stage.send("DELETE", CLASS)
+    stage.work()
+    assert stage.send("GET", CLASS).code == 200
+    stage.send("PATCH", where, {"status": dict.fromkeys(status)}, media_type=MERGE)
+    stage.work()
+    assert stage.send("GET", CLASS).code == 404
+
+
+def test_a_class_of_attributes_stays_while_a_volume_names_it(stage: WorkloadStage) -> None:
+    attributes_class(stage)
+    source = {"csi": {"driver": "disks.example.com", "volumeHandle": "1"}, "volumeAttributesClassName": "gold"}
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], **source}
+    body = {"kind": "PersistentVolume", "apiVersion": "v1", "metadata": {"name": "disk"}, "spec": spec}
+    assert stage.send("POST", "/api/v1/persistentvolumes", body).code == 201
+    stage.send("DELETE", CLASS)
+    stage.work()
+    assert stage.send("GET", CLASS).code == 200
+    stage.send("DELETE", VOLUME)
+    stage.work()
+    assert stage.send("GET", CLASS).code == 404
