@@ -130,6 +130,8 @@ class ControllerDescriptor(Generic[O]):
     """The user that it is where it is no ServiceAccount: kube-controller-manager itself, or another component."""
     rules: tuple[PolicyRule, ...] = ()
     """What a controller that Kubernetes does not have may do; for the others there are Kubernetes' roles."""
+    tells_in_series: bool = False
+    """Whether its Events are of the newer form, that of `events.k8s.io`; see `controllers.events.recorder`."""
     watches: tuple[Resource, ...] = ()
     owns: tuple[Resource, ...] = ()
     """What it creates and deletes."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from random import Random
+from socket import gethostname
 from typing import Any, Final
 
 import structlog
@@ -302,7 +303,7 @@ def _parts(
         random,
         WriteEngine(backend.kinds, state, clock=clock, random=random, admission=backend.engine.admission),
         ControllerRunner(event_log, state, informers.reach, backend.call, backend.wait_for),
-        EventBroadcaster(event_log, clock=clock, random=random),
+        EventBroadcaster(event_log, clock=clock, random=random, host=gethostname()),
         read_root_ca(settings, front.files.authority),
         identity_of(front, backend, authorization.authorizer),
         fence,

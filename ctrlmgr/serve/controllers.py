@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from ctrlmgr import __version__
@@ -37,6 +37,18 @@ _AT_ONCE = 16
 """How many pods a controller makes at the same time for one owner: the log commits them together."""
 
 """Who does what every process that serves does, and what keeps the log in order."""
+
+
+_API_SERVER: Final = "kube-apiserver"
+_COMPONENT: Final = "system:kube-"
+"""What the user names of components begin with; what follows `system:` is the program, Kubernetes' field manager."""
+
+
+def _field_manager(user: User) -> str:
+    """Return the program that a component of Kubernetes is part of."""
+    if user == API_SERVER:
+        return _API_SERVER
+    return user.name.removeprefix("system:") if user.name.startswith(_COMPONENT) else CONTROLLER_MANAGER
 
 
 class Parts(NamedTuple):
@@ -78,7 +90,7 @@ class Parts(NamedTuple):
             self.run,
             requester,
             fence=fence,
-            manager=CONTROLLER_MANAGER,
+            manager=_field_manager(user),
             canonical=canonical,
             rights=None if MASTERS in user.groups else self.rights(user),
             rights_of=self.rights,
@@ -86,11 +98,12 @@ class Parts(NamedTuple):
 
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
         """Return what a controller records Events through."""
-        return self.recorder_of(descriptor.event_source, descriptor.as_user)
+        return self.recorder_of(descriptor.event_source, descriptor.as_user, in_series=descriptor.tells_in_series)
 
-    def recorder_of(self, component: str, user: User) -> Recorder:
+    def recorder_of(self, component: str, user: User, *, in_series: bool = False) -> Recorder:
         """Return what a component records Events through, under the name that Kubernetes' Events have for it."""
-        return self.broadcaster.recorder(component, self.writer(user, canonical=True, unfenced=True))
+        client = self.writer(user, canonical=True, unfenced=True)
+        return self.broadcaster.recorder(component, client, in_series=in_series)
 
     def internal(self, user: str) -> LogClient:
         """Return a client for what is in the log and no object of the API."""
@@ -104,7 +117,7 @@ class Parts(NamedTuple):
     def apiserver_client(self) -> EngineClient:
         """Return a client for what every process that serves writes, whichever leads."""
         requester = Requester(API_SERVER.name, API_SERVER.groups, _USER_AGENT)
-        return EngineClient(self.engine, self.run, requester, manager="kube-apiserver")
+        return EngineClient(self.engine, self.run, requester, manager=_API_SERVER)
 
     def definitions(self) -> Controller:
         """Return the controller of CustomResourceDefinitions, which every process that serves the API runs."""

@@ -147,7 +147,8 @@ class Harness:
 
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
         """Return what a controller records Events through."""
-        return self._broadcaster.recorder(descriptor.event_source, self._writer(descriptor.user, faulty=False))
+        client = self._writer(descriptor.user, faulty=False)
+        return self._broadcaster.recorder(descriptor.event_source, client, in_series=descriptor.tells_in_series)
 
     def _writer(self, user: str, *, canonical: bool = False, faulty: bool = True) -> EngineClient:
         requester = Requester(user, ("system:masters",), "ctrlmgr")

@@ -6,13 +6,17 @@ from typing import Any
 
 
 class Told:
-    """Keeps what is told, as (type, reason, message)."""
+    """Keeps what is told, as (type, reason, message), and the actions by reason."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
+        self.actions: dict[str, str] = {}
 
-    def event(self, subject: Any, type: str, reason: str, message: str) -> None:
+    def event(
+        self, subject: Any, type: str, reason: str, message: str, *, action: str = "", related: Any = None
+    ) -> None:
         self.events.append((type, reason, message))
+        self.actions[reason] = action
 
     def reasons(self) -> list[str]:
         return [reason for _, reason, _ in self.events]

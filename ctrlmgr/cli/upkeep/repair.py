@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from random import SystemRandom
+from socket import gethostname
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -53,7 +54,8 @@ def repair(loaded: Loaded, dry_run: bool, output: str) -> int:
     service = loaded.settings.service
     ranges = Ranges.parse(service.cluster_ip_range, service.node_port_range)
     with opened_log(loaded) as log:
-        broadcaster, client = EventBroadcaster(log, clock=SystemClock(), random=SystemRandom()), _client(log)
+        broadcaster = EventBroadcaster(log, clock=SystemClock(), random=SystemRandom(), host=gethostname())
+        client = _client(log)
         told = (log, ranges, broadcaster, client)
         addresses, ports = cluster_ip_repair(*told), node_port_repair(*told)
         if dry_run:

@@ -49,12 +49,16 @@ class Occurrence(NamedTuple):
     """When, in microseconds since 1970."""
     name: str
     """What its Event is called, if it becomes one of its own."""
+    instance: str = ""
+    """Which process of the component tells; only Events of the newer form (`events.k8s.io`) say so."""
+    related: ObjectReference | None = None
+    """Another object that has part in it; in Events of the newer form."""
 
 
 class Sighting(NamedTuple):
-    """An Event as it should be: `occurrence` is the latest that it tells of, `name` and `first` are the first one's."""
+    """An Event as it should be: `told` is the latest that it tells of, `name` and `first` are the first one's."""
 
-    occurrence: Occurrence
+    told: Occurrence
     name: str
     first: int
     times: int

@@ -3,8 +3,9 @@
 Guarantees:
 - Telling costs a controller an append to a list: it never waits and never fails. When 1,000 things wait to be written
   already, what comes next is dropped; how much that was is logged, at once and then every ten seconds at most.
-- What is written is what client-go's recorder writes (`tools/record/event.go`): similar things are combined, the same
-  thing is counted, and no component can flood a namespace (`event_correlation`).
+- There are two recorders, as in client-go. That of most controllers (`tools/record`) combines similar occurrences,
+  counts equal ones and keeps a component from flooding a namespace (`correlation`). The other (`tools/events`, the form
+  of `events.k8s.io/v1`) makes a series of what is repeated (`series`): the scheduler and the repairs have it.
 - When the log cannot be reached everything waits for it, for up to 12 tries; what the log refuses is dropped: a
   namespace that is on its way out takes no Events.
 - After `close` what waits is tried once more each.
@@ -27,10 +28,12 @@ import structlog
 
 from ctrlmgr.api.core import ObjectReference
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import EVENTS, Key
+from ctrlmgr.api.resource import EVENTS
 from ctrlmgr.client import Client
-from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.events.correlation import Correlator, Occurrence, Sighting
+from ctrlmgr.controllers.events.forms import desired_event, key_of
+from ctrlmgr.controllers.events.series import Series, SeriesCorrelator
 from ctrlmgr.engine.names import new_uid
 from ctrlmgr.engine.validation.names import subdomain_name
 from ctrlmgr.errors import ApiError, CtrlmgrError, Fenced
@@ -51,8 +54,6 @@ PAUSE: Final = 10.0
 QUIET: Final = 10.0
 """Seconds in which what is dropped is logged once: a line for each would cost as much as writing it."""
 
-_DEFAULT_NAMESPACE: Final = "default"
-"""Where Events about cluster-scoped objects are."""
 _LOOK_UP: Final = 0.5
 """Seconds after which `run` looks whether it should stop."""
 
@@ -60,14 +61,36 @@ _LOOK_UP: Final = 0.5
 class Recorder(Protocol):
     """What a controller tells of things through."""
 
-    def event(self, subject: Object | ObjectReference, type: str, reason: str, message: str) -> None:
-        """Tell that something has happened to `subject`: `type` is `Normal` or `Warning`, `reason` in CamelCase."""
+    def event(
+        self,
+        subject: Object | ObjectReference,
+        type: str,
+        reason: str,
+        message: str,
+        *,
+        action: str = "",
+        related: Object | ObjectReference | None = None,
+    ) -> None:
+        """Tell that something has happened to `subject`: `type` is `Normal` or `Warning`, `reason` in CamelCase.
+
+        `action` is what the component did, `related` another object that has part in it: only Events of the newer form
+        have them.
+        """
 
 
 class Silent:
     """A recorder that keeps nothing."""
 
-    def event(self, subject: Object | ObjectReference, type: str, reason: str, message: str) -> None:
+    def event(
+        self,
+        subject: Object | ObjectReference,
+        type: str,
+        reason: str,
+        message: str,
+        *,
+        action: str = "",
+        related: Object | ObjectReference | None = None,
+    ) -> None:
         """Do nothing."""
 
 
@@ -92,25 +115,36 @@ def failures_told(recorder: Recorder, subject: Object, reason: str, message: str
 class EventRecorder:
     """Tells of things in the name of one component; from any thread."""
 
-    def __init__(self, broadcaster: EventBroadcaster, component: str, client: Client, action: str = "") -> None:
-        """Made by `EventBroadcaster.recorder`."""
+    def __init__(self, broadcaster: EventBroadcaster, component: str, client: Client, instance: str = "") -> None:
+        """Made by `EventBroadcaster.recorder`; Events are of the newer form if `instance` names the process."""
         self._broadcaster = broadcaster
         self._component = component
         self._client = client
-        self._action = action
+        self._instance = instance
 
-    def event(self, subject: Object | ObjectReference, type: str, reason: str, message: str) -> None:
-        """Tell that something has happened to `subject`: `type` is `Normal` or `Warning`, `reason` in CamelCase."""
-        reference = reference_to(subject) if isinstance(subject, Object) else subject
+    def event(
+        self,
+        subject: Object | ObjectReference,
+        type: str,
+        reason: str,
+        message: str,
+        *,
+        action: str = "",
+        related: Object | ObjectReference | None = None,
+    ) -> None:
+        """Tell that something has happened to `subject`; see `Recorder`."""
+        reference = _referred(subject)
+        other = None if related is None else _referred(related)
         at, name = self._broadcaster.stamp(reference)
-        told = Occurrence(reference, type, reason, message, self._component, self._action, at, name)
+        source = self._component
+        told = Occurrence(reference, type, reason, message, source, action, at, name, self._instance, other)
         self._broadcaster.tell(told, self._client)
 
 
 class _Task(NamedTuple):
     """An Event to be written through `client`, having been tried `tries` times; at `due` (monotonic seconds) again."""
 
-    sighting: Sighting
+    wanted: Sighting | Series
     client: Client
     tries: int = 0
     due: float = 0.0
@@ -121,12 +155,16 @@ class EventBroadcaster:
 
     name = "event-broadcaster"
 
-    def __init__(self, event_log: EventLog, *, clock: Clock, random: Random) -> None:
-        """Read from `event_log` what was written before."""
+    def __init__(self, event_log: EventLog, *, clock: Clock, random: Random, host: str = "") -> None:
+        """Read from `event_log` what was written before; `host` is what Events of the newer form call this machine."""
         self._log = event_log
         self._clock = clock
         self._random = random
+        self._host = host
         self._correlator = Correlator()
+        self._series = SeriesCorrelator(clock.monotonic())
+        # Series to be written again; of the thread of `process_next`.
+        self._due: deque[_Task] = deque()
         # Guards what follows; notified when there is more to do, or no more to come.
         self._changed = threading.Condition()
         self._told: deque[tuple[Occurrence, Client]] = deque()
@@ -137,9 +175,9 @@ class EventBroadcaster:
         # The last name's number: nanoseconds since 1970, or one more than the one before.
         self._stamp = 0
 
-    def recorder(self, component: str, client: Client, action: str = "") -> EventRecorder:
-        """Return a recorder for `component`, writing through `client`; `action` is what it does, if that has a name."""
-        return EventRecorder(self, component, client, action)
+    def recorder(self, component: str, client: Client, *, in_series: bool = False) -> EventRecorder:
+        """Return a recorder for `component`, writing through `client`; Events `in_series` are of the newer form."""
+        return EventRecorder(self, component, client, f"{component}-{self._host}" if in_series else "")
 
     def stamp(self, subject: ObjectReference) -> tuple[int, str]:
         """Return the time, and a name for an Event about `subject` that no other one of this process has."""
@@ -190,6 +228,8 @@ class EventBroadcaster:
 
     def process_next(self, timeout: float | None = None) -> bool:
         """Deal with the next thing told, waiting up to `timeout` seconds for one; False if there was none."""
+        due = self._series.due(self._clock.monotonic(), self._clock.now())
+        self._due.extend(_Task(series, client) for series, client in due)
         taken = self._take(timeout)
         if taken is None:
             return False
@@ -208,37 +248,41 @@ class EventBroadcaster:
                 if held is not None and (self._closed or held.due <= now):
                     self._held = None
                     return held
-                if held is None and self._told:
-                    return self._told.popleft()
+                if held is None and (self._due or self._told):
+                    return self._due.popleft() if self._due else self._told.popleft()
                 moments = [each for each in (give_up_at, None if held is None else held.due) if each is not None]
                 if self._closed or (give_up_at is not None and give_up_at <= now):
                     return None
                 self._clock.wait(self._changed, min(moments) - now if moments else None)
 
     def _correlate(self, told: Occurrence, client: Client) -> _Task | None:
-        sighting = self._correlator.correlate(told, self._clock.monotonic())
-        return None if sighting is None else _Task(sighting, client)
+        wanted: Sighting | Series | None
+        if told.instance:
+            wanted = self._series.correlate(told, client)
+        else:
+            wanted = self._correlator.correlate(told, self._clock.monotonic())
+        return None if wanted is None else _Task(wanted, client)
 
     def _write(self, task: _Task) -> None:
         """Write an Event, or hold it until it is worth another try."""
-        sighting, client = task.sighting, task.client
-        reason = sighting.occurrence.reason
+        wanted, client = task.wanted, task.client
+        reason = wanted.told.reason
         try:
-            current = self._log.get(EVENTS, _key(sighting))
-            wanted = desired_event(sighting, current)
+            current = self._log.get(EVENTS, key_of(wanted))
+            event = desired_event(wanted, current)
             if current is None:
-                client.create(wanted)
+                client.create(event)
             else:
-                client.update(wanted)
+                client.update(event)
         except CtrlmgrError as error:
             if _is_refusal(error):
-                log.info("event refused", name=sighting.name, reason=reason, error=str(error))
+                log.info("event refused", name=wanted.name, reason=reason, error=str(error))
             elif task.tries + 1 >= TRIES or self._closed:
-                log.error("event not written", name=sighting.name, reason=reason, error=str(error))
+                log.error("event not written", name=wanted.name, reason=reason, error=str(error))
             else:
                 self._hold(task)
         except Exception as error:  # whatever is wrong with one Event, the next may be right
-            log.error("event not written", name=sighting.name, reason=reason, exc_info=error)
+            log.error("event not written", name=wanted.name, reason=reason, exc_info=error)
 
     def _hold(self, task: _Task) -> None:
         pause = PAUSE * self._random.random() if not task.tries else PAUSE
@@ -252,10 +296,6 @@ def _is_refusal(error: CtrlmgrError) -> bool:
     return isinstance(error, ApiError | Fenced) and not error.retryable
 
 
-def _key(sighting: Sighting) -> Key:
-    return Key(sighting.occurrence.subject.namespace or _DEFAULT_NAMESPACE, sighting.name)
-
-
 class _Head(msgspec.Struct, rename="camel"):
     kind: str
     api_version: str
@@ -264,34 +304,12 @@ class _Head(msgspec.Struct, rename="camel"):
 _decode_head = msgspec.json.Decoder(_Head).decode
 
 
+def _referred(subject: Object | ObjectReference) -> ObjectReference:
+    return reference_to(subject) if isinstance(subject, Object) else subject
+
+
 def reference_to(obj: Object) -> ObjectReference:
     """Return the reference that an Event about `obj` has."""
     head = _decode_head(obj.body)
     version = str(obj.revision or "")
     return ObjectReference(head.kind, obj.namespace, obj.name, obj.uid, head.api_version, version)
-
-
-def desired_event(sighting: Sighting, current: Object | None) -> Object:
-    """Return the Event to write: `current` counted on, or a new one, its fields in Go's order."""
-    told = sighting.occurrence
-    latest = {"lastTimestamp": format_time_seconds(told.at), "count": sighting.times}
-    if current is not None:
-        return Object.from_dict({**current.to_dict(), "message": told.message, **latest})
-    key = _key(sighting)
-    fields = {
-        "kind": "Event",
-        "apiVersion": "v1",
-        "metadata": {"name": key.name, "namespace": key.namespace},
-        "involvedObject": told.subject,
-        "reason": told.reason,
-        "message": told.message,
-        "source": {"component": told.component},
-        "firstTimestamp": format_time_seconds(sighting.first),
-        **latest,
-        "type": told.type,
-        "eventTime": None,
-        **({"action": told.action} if told.action else {}),
-        "reportingComponent": told.component,
-        "reportingInstance": "",
-    }
-    return Object.from_dict(fields)

@@ -242,7 +242,8 @@ class Repair(Generic[C]):
             self._metrics.failed.inc()
             if isinstance(error, ApiError):  # else the log takes no Event either
                 message = f"Unable to allocate {self._describe(finding.value)} due to an unknown error"
-                self._recorder.event(finding.subject, WARNING, "UnknownError", message)
+                action = event_action(finding)
+                self._recorder.event(finding.subject, WARNING, "UnknownError", message, action=action)
             raise
 
     def _leave(self, finding: Finding) -> Handled:
@@ -256,8 +257,18 @@ class Repair(Generic[C]):
         self._metrics.found.labels(finding.problem).inc()
         log.warning("misallocated", reason=finding.reason, outcome=outcome.value, message=finding.message)
         if not finding.silent:
-            self._recorder.event(finding.subject, WARNING, finding.reason, finding.message)
+            action = event_action(finding)
+            self._recorder.event(finding.subject, WARNING, finding.reason, finding.message, action=action)
         return Handled(finding, outcome)
+
+
+def event_action(finding: Finding) -> str:
+    """Return the action that Kubernetes' Events name for a finding."""
+    if finding.reason.startswith("Port"):
+        return "PortAllocation"
+    if finding.reason == "ClusterIPNotValid":
+        return "ClusterIPValidation"
+    return "IPAddressAllocation" if finding.subject.resource == IP_ADDRESSES else "ClusterIPAllocation"
 
 
 def cluster_ip_repair(
@@ -268,7 +279,7 @@ def cluster_ip_repair(
     def find(listings: Listings) -> Sequence[Finding]:
         return find_address_findings(listings.services, listings.claims, ranges, listings.service_cidrs)
 
-    recorder = broadcaster.recorder(ADDRESSES_NAME, client, "ClusterIPAllocation")
+    recorder = broadcaster.recorder(ADDRESSES_NAME, client, in_series=True)
     describe, metrics = describe_address, CLUSTER_IP_REPAIR
     return Repair(CLUSTER_IPS, describe, IP_ADDRESSES, find, AddressClaims, event_log, recorder, metrics)
 
@@ -281,7 +292,7 @@ def node_port_repair(
     def find(listings: Listings) -> Sequence[Finding]:
         return find_port_findings(listings.services, listings.claims, ranges.ports)
 
-    recorder = broadcaster.recorder(PORTS_NAME, client, "PortAllocation")
+    recorder = broadcaster.recorder(PORTS_NAME, client, in_series=True)
     return Repair(NODE_PORT, describe_port, NODE_PORTS, find, PortClaims, event_log, recorder, NODE_PORT_REPAIR)
 
 

@@ -36,6 +36,7 @@ DESCRIPTOR = ControllerDescriptor(
     aliases=("scheduler",),
     component="default-scheduler",
     acts_as="system:kube-scheduler",
+    tells_in_series=True,
     does="pods without a node: each is given one, as kube-scheduler's default profile decides",
     watches=(
         PODS,

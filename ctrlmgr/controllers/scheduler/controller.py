@@ -33,6 +33,7 @@ from ctrlmgr.controllers.workloads.conditions import condition_of, with_conditio
 from ctrlmgr.errors import ApiError, CtrlmgrError, NotFound
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.informer import Change, Lister
+from ctrlmgr.kinds.core.event import NOTE_LENGTH
 from ctrlmgr.manager import Controller, Result, Watch
 from ctrlmgr.scheduling.cycle import Decision, decide
 from ctrlmgr.scheduling.model import PodInfo
@@ -48,6 +49,10 @@ Wake = Callable[[Key, float, tuple[Revision, ...]], None]
 _CHANGES: Final = Key("", "*")
 _WORKERS: Final = 8
 """How many bindings can be on their way to the log at the same time."""
+
+
+_CUT: Final = " ..."
+"""What a message ends with that was cut."""
 
 
 class _Chosen(NamedTuple):
@@ -196,7 +201,8 @@ class Scheduler:
                 self.world.withdraw(entry.pod.key)
                 self.waiting.retry(entry, self._clock.monotonic())
             raise
-        self._recorder.event(pod, NORMAL, "Scheduled", f"Successfully assigned {pod.key} to {node}")
+        message = f"Successfully assigned {pod.key} to {node}"
+        self._recorder.event(pod, NORMAL, "Scheduled", message, action="Binding")
 
     # A pod that fits nowhere
 
@@ -207,7 +213,7 @@ class Scheduler:
             self.world.cluster.nominate(PodInfo.of(pod), candidate.node)
         elif decision.nominated == "":
             self.world.cluster.drop_nomination(pod.key)
-        self._recorder.event(pod, WARNING, "FailedScheduling", decision.message)
+        self._recorder.event(pod, WARNING, "FailedScheduling", as_note(decision.message), action="Scheduling")
         self._tell_status(pod, decision, client)
 
     def _tell_status(self, pod: Object, decision: Decision, client: EngineClient) -> None:
@@ -267,7 +273,7 @@ class Scheduler:
             client.patch(victim, patch, "status")
         client.delete(victim)
         message = f"Preempted by pod {preemptor.uid} on node {node}"
-        self._recorder.event(victim, NORMAL, "Preempted", message)
+        self._recorder.event(victim, NORMAL, "Preempted", message, action="Preempting", related=preemptor)
 
     def _clear_nomination(self, other: PodInfo, client: EngineClient) -> None:
         pod = self._pods.get(other.key)
@@ -278,6 +284,14 @@ class Scheduler:
             client.patch(pod, {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": None}}, "status")
         except ApiError as error:
             log.info("nomination not cleared", pod=str(pod.key), error=str(error))
+
+
+def as_note(message: str) -> str:
+    """Return a message as an Event can hold it: one that is too long is cut (`truncateMessage`)."""
+    text = message.encode()
+    if len(text) <= NOTE_LENGTH:
+        return message
+    return text[: NOTE_LENGTH - len(_CUT)].decode(errors="ignore") + _CUT
 
 
 def build(context: ControllerContext, options: Options) -> Controller:

@@ -153,7 +153,8 @@ class _Parts(NamedTuple):
         raise SettingsError("what the control plane writes itself is written by serve alone")
 
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
-        return self.broadcaster.recorder(descriptor.event_source, self.writer(_manager(descriptor)))
+        client = self.writer(_manager(descriptor))
+        return self.broadcaster.recorder(descriptor.event_source, client, in_series=descriptor.tells_in_series)
 
     def writer(self, manager: str, *, fenced: bool = False) -> RemoteClient:
         fence = self.fencing if fenced else None
@@ -206,7 +207,7 @@ class RemoteProcess:
             clock,
             random,
             WriteEngine(builtin_kinds(), InformerState(informers, event_log), clock=clock, random=random),
-            EventBroadcaster(event_log, clock=clock, random=random),
+            EventBroadcaster(event_log, clock=clock, random=random, host=socket.gethostname()),
             elector.fence if elector is not None else None,
         )
         controllers = [each.build(parts, settings.of(each.options)) for each in chosen.descriptors]

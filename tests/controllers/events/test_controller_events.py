@@ -34,7 +34,7 @@ class Told(Silent):
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str, str]] = []
 
-    def event(self, subject: Object | ObjectReference, type: str, reason: str, message: str) -> None:
+    def event(self, subject: Object | ObjectReference, type: str, reason: str, message: str, **newer: object) -> None:
         reference = reference_to(subject) if isinstance(subject, Object) else subject
         self.events.append((reference.kind, type, reason, message))
 

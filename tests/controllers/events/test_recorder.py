@@ -20,7 +20,6 @@ from ctrlmgr.controllers.events.recorder import (
     TRIES,
     WARNING,
     EventBroadcaster,
-    EventRecorder,
     reference_to,
 )
 from ctrlmgr.errors import AlreadyExists, Conflict, CtrlmgrError, Fenced, LogUnavailable, NamespaceTerminating
@@ -262,13 +261,6 @@ def test_in_the_end_everything_is_tried_once_more() -> None:
     assert room.told() == []
     room.broadcaster.close()
     assert [each["message"] for each in room.told()] == ["otherwise", "and otherwise"]
-
-
-def test_a_recorder_may_say_what_its_component_does() -> None:
-    room = Newsroom()
-    recorder: EventRecorder = room.broadcaster.recorder("tester", room.client, "Testing")
-    recorder.event(LEASE, WARNING, "Failed", "it failed")
-    assert [each["action"] for each in room.told()] == ["Testing"]
 
 
 def test_the_reference_of_an_object_is_where_it_was_read() -> None:

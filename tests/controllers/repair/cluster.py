@@ -42,7 +42,7 @@ class RepairCluster(Stage):
             clock=self.clock,
             new_uid=lambda: f"uid-{next(uids)}",
         )
-        broadcaster = EventBroadcaster(self.log, clock=self.clock, random=Random(1))
+        broadcaster = EventBroadcaster(self.log, clock=self.clock, random=Random(1), host="host")
         self.broadcasters = [broadcaster]
         self.client = EngineClient(self.engine, self.run, Requester("repair"))
         self.addresses = cluster_ip_repair(self.log, ranges, broadcaster, self.client)

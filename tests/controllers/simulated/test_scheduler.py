@@ -64,6 +64,7 @@ def test_a_pod_is_bound_to_the_node_that_suits_it_best() -> None:
     scene.pod("p")
     assert scene.places() == {"p": "large"}
     assert scene.told("Scheduled") == ["Successfully assigned a/p to large"]
+    assert scene.context.told.actions["Scheduled"] == "Binding"
     scheduled = next(each for each in scene.status("p")["conditions"] if each["type"] == "PodScheduled")
     assert scheduled["status"] == "True"
 
@@ -134,6 +135,10 @@ def test_a_less_important_pod_makes_room() -> None:
     uid = scene.stage.stored(PODS, "p", "a")
     assert uid is not None
     assert scene.told("Preempted") == [f"Preempted by pod {uid.uid} on node n"]
+    assert (scene.context.told.actions["Preempted"], scene.context.told.actions["FailedScheduling"]) == (
+        "Preempting",
+        "Scheduling",
+    )
     target = next(each for each in scene.status("victim")["conditions"] if each["type"] == "DisruptionTarget")
     assert (target["reason"], target["message"]) == (
         "PreemptionByScheduler",

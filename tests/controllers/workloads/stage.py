@@ -46,7 +46,7 @@ class Told:
     def __init__(self) -> None:
         self.all: list[str] = []
 
-    def event(self, subject: Object | ObjectReference, type: str, reason: str, message: str) -> None:
+    def event(self, subject: Object | ObjectReference, type: str, reason: str, message: str, **newer: object) -> None:
         self.all.append(f"{reason}: {message}")
 
 

@@ -1,0 +1,135 @@
+"""The recorder of kube-scheduler: Events of the newer form, in which what is repeated is a series."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import EVENTS
+from ctrlmgr.client import LogClient
+from ctrlmgr.controllers.events.recorder import WARNING, EventBroadcaster
+from ctrlmgr.controllers.events.series import FINISH, REFRESH
+from ctrlmgr.eventlog import Author
+from ctrlmgr.testing.builders import a_service
+from tests.engine.stage import Stage
+
+
+class Newsroom(Stage):
+    """A log, a broadcaster on the machine `host`, and a recorder of `default-scheduler`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        client = LogClient(self.log, author=Author("tester"), clock=self.clock, new_uid=lambda: "uid")
+        self.broadcaster = EventBroadcaster(self.log, clock=self.clock, random=Random(1), host="host")
+        self.recorder = self.broadcaster.recorder("default-scheduler", client, in_series=True)
+
+    def fail(self, subject: Object, message: str = "it fits nowhere", action: str = "Scheduling") -> None:
+        self.recorder.event(subject, WARNING, "FailedScheduling", message, action=action)
+
+    def told(self) -> list[dict[str, Any]]:
+        self.broadcaster.flush()
+        return [each.to_dict() for each in self.log.snapshot(EVENTS).objects]
+
+
+WEB = a_service("web").at(12)
+
+
+def test_an_event_is_what_client_go_writes() -> None:
+    room = Newsroom()
+    room.recorder.event(WEB, WARNING, "Preempted", "by web-2", action="Preempting", related=a_service("web-2"))
+    [event] = room.told()
+    assert event.pop("metadata")["name"] == f"web.{room.clock.now() * 1000:x}"
+    assert event.pop("related")["name"] == "web-2"
+    assert event.pop("involvedObject")["resourceVersion"] == "12"
+    assert event == {
+        "kind": "Event",
+        "apiVersion": "v1",
+        "reason": "Preempted",
+        "message": "by web-2",
+        "source": {},
+        "firstTimestamp": None,
+        "lastTimestamp": None,
+        "type": "Warning",
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "action": "Preempting",
+        "reportingComponent": "default-scheduler",
+        "reportingInstance": "default-scheduler-host",
+    }
+
+
+def test_it_is_stored_as_the_api_would_store_it() -> None:
+    room = Newsroom()
+    room.fail(WEB)
+    room.fail(WEB)
+    room.told()
+    [stored] = room.log.snapshot(EVENTS).objects
+    [kind] = [each for each in room.kinds if each.name == "Event" and each.gvk.api_version == "v1"]
+    assert kind.codec.encode(kind.codec.decode(stored.body, "application/json").fields) == stored.body
+
+
+def test_the_second_time_makes_a_series_and_later_ones_are_only_counted() -> None:
+    room = Newsroom()
+    room.fail(WEB, "first")
+    assert "series" not in room.told()[0]
+    for message in ("second", "third", "fourth"):
+        room.clock.step(1)
+        room.fail(WEB, message)
+        [event] = room.told()
+    assert event["message"] == "first"
+    assert event["series"] == {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}
+
+
+def test_a_series_that_ends_is_written_with_its_count() -> None:
+    room = Newsroom()
+    for _ in range(4):
+        room.clock.step(1)
+        room.fail(WEB)
+        room.told()
+    room.clock.step(2 * FINISH)
+    [event] = room.told()
+    assert event["series"] == {"count": 4, "lastObservedTime": "2026-01-01T00:00:04.000000Z"}
+    room.fail(WEB)
+    assert len(room.told()) == 2
+
+
+def test_a_series_that_goes_on_is_written_again() -> None:
+    room = Newsroom()
+    room.fail(WEB)
+    room.told()
+    for _ in range(10):
+        room.clock.step(REFRESH / 10)
+        room.fail(WEB)
+        room.told()
+    [event] = room.told()
+    assert event["series"]["count"] > 2
+
+
+def test_what_was_never_repeated_is_forgotten() -> None:
+    room = Newsroom()
+    room.fail(WEB)
+    room.told()
+    room.clock.step(2 * FINISH)
+    room.told()
+    room.fail(WEB)
+    assert ["series" in each for each in room.told()] == [False, False]
+
+
+def test_another_version_of_the_subject_or_another_action_is_another_event() -> None:
+    room = Newsroom()
+    room.fail(WEB)
+    room.fail(WEB.at(13))
+    room.fail(WEB, action="Binding")
+    assert len(room.told()) == 3
+
+
+def test_an_event_that_has_expired_is_made_anew_with_its_series() -> None:
+    room = Newsroom()
+    room.fail(WEB)
+    [event] = room.told()
+    room.broadcaster.flush()
+    [stored] = room.log.snapshot(EVENTS).objects
+    LogClient(room.log, author=Author("tester"), clock=room.clock, new_uid=lambda: "uid").delete(stored)
+    room.fail(WEB)
+    [again] = room.told()
+    assert (again["metadata"]["name"], again["series"]["count"]) == (event["metadata"]["name"], 2)
