@@ -118,12 +118,15 @@ class _Turn:
     def _start(self, run: int) -> Object | None:
         """Make the Job of a run, or find it made; None when it is known already, or another's."""
         wanted = Object.from_dict(desired_job(self._cron, run))
+        job: Object | None
         try:
             job = self._client.create(wanted)
         except NamespaceTerminating:
             raise
         except AlreadyExists:
-            return self._found(wanted.name)
+            job = self._found(wanted.name)
+            if job is None:
+                return None
         except ApiError as error:
             self._tell(WARNING, "FailedCreate", f"Error creating job: {error}")
             raise

@@ -63,6 +63,7 @@ class LoadBalancer:
         if _addresses(fields):
             self._given[key] = _addresses(fields)[0]
             return None
+        self._recorder.event(service, NORMAL, "EnsuringLoadBalancer", "Ensuring load balancer")
         address = self._given.get(key) or self._free(fields)
         if not address:
             message = "Error syncing load balancer: no address of the simulated pool is free"

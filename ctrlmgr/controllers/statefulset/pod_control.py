@@ -10,13 +10,14 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from ctrlmgr.api.object import Object
+from ctrlmgr.authorization.authorizer import aggregate
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.statefulset.decide import Act, GetClaim, Step
 from ctrlmgr.controllers.statefulset.identity import claim_name, identified, new_claims, ordinal_of
 from ctrlmgr.controllers.statefulset.retention import has_unexpected_controller, is_up_to_date, with_owner
 from ctrlmgr.controllers.statefulset.view import StatefulSet
-from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, NotFound
+from ctrlmgr.errors import AlreadyExists, ApiError, InternalError, NotFound
 
 
 class StatefulPodControl:
@@ -40,13 +41,17 @@ class StatefulPodControl:
         try:
             self._create_claims(pod)
             self._client.create(pod)
-            self._hand_over(pod)
         except AlreadyExists:
             raise
         except ApiError as error:
-            self._tell("create", pod, error)
+            self._tell("Create", pod, error)
             raise
-        self._tell("create", pod)
+        try:
+            self._hand_over(pod)
+        except ApiError as error:
+            self._tell("Update", pod, error)
+            raise
+        self._tell("Create", pod)
 
     def _delete(self, pod: Object) -> None:
         try:
@@ -54,9 +59,9 @@ class StatefulPodControl:
         except NotFound:
             return
         except ApiError as error:
-            self._tell("delete", pod, error)
+            self._tell("Delete", pod, error)
             raise
-        self._tell("delete", pod)
+        self._tell("Delete", pod)
 
     def _replace(self, pod: Object) -> None:
         self._delete(pod)
@@ -68,34 +73,36 @@ class StatefulPodControl:
             self._hand_over(pod)
             self._client.update(identified(self._set, pod))
         except ApiError as error:
-            self._tell("update", pod, error)
+            self._tell("Update", pod, error)
             raise
-        self._tell("update", pod)
+        self._tell("Update", pod)
 
     def _supply(self, pod: Object) -> None:
         self._create_claims(pod)
         self._hand_over(pod)
 
     def _create_claims(self, pod: Object) -> None:
-        """Create the claims that a pod lacks; raises the first refusal once all have been tried."""
-        failure: ApiError | None = None
+        """Create the claims that a pod lacks; raises `InternalError` with all refusals once all have been tried."""
+        problems = []
         for wanted in new_claims(self._set, ordinal_of(pod)):
             current = self._claim(wanted.name)
-            if current is not None and not current.is_terminating:
-                continue
-            try:
-                if current is not None:
-                    raise Conflict(f"pvc {wanted.name} is being deleted")
-                self._client.create(wanted)
-                self._tell_claim(pod, wanted)
-            except AlreadyExists as error:
-                failure = failure or error
-            except ApiError as error:
-                if current is None:
-                    self._tell_claim(pod, wanted, error)
-                failure = failure or error
-        if failure is not None:
-            raise failure
+            if current is None:
+                problems += self._create_claim(pod, wanted)
+            elif current.is_terminating:
+                problems.append(f"pvc {wanted.name} is being deleted")
+        if problems:
+            raise InternalError(aggregate(problems))
+
+    def _create_claim(self, pod: Object, wanted: Object) -> list[str]:
+        """Create a claim; return what was wrong, if anything."""
+        try:
+            self._client.create(wanted)
+        except ApiError as error:
+            if not isinstance(error, AlreadyExists):
+                self._tell_claim(pod, wanted, error)
+            return [f"failed to create PVC {wanted.name}: {error}"]
+        self._tell_claim(pod, wanted)
+        return []
 
     def _hand_over(self, pod: Object) -> None:
         """Give a pod's claims, as far as they are known, to whom the retention policy says."""
@@ -115,19 +122,19 @@ class StatefulPodControl:
                 self._client.update(with_owner(claim, self._set, pod))
 
     def _tell(self, verb: str, pod: Object, error: ApiError | None = None) -> None:
-        said, title = f"Pod {pod.name} in StatefulSet {self._set.name}", verb.title()
+        said = f"{verb} Pod {pod.name} in StatefulSet {self._set.name}"
         if error is None:
-            self._recorder.event(self._set, NORMAL, f"Successful{title}", f"{verb} {said} successful")
+            self._recorder.event(self._set, NORMAL, f"Successful{verb}", f"{said} successful")
         else:
-            self._recorder.event(self._set, WARNING, f"Failed{title}", f"{title} {said} failed error: {error}")
+            self._recorder.event(self._set, WARNING, f"Failed{verb}", f"{said} failed error: {error}")
 
     def _tell_claim(self, pod: Object, claim: Object, error: ApiError | None = None) -> None:
         where = f"Pod {pod.name} in StatefulSet {self._set.name}"
         if error is None:
-            message = f"create Claim {claim.name} {where} success"
+            message = f"Create Claim {claim.name} {where} success"
             self._recorder.event(self._set, NORMAL, "SuccessfulCreate", message)
         else:
-            message = f"create Claim {claim.name} for {where} failed error: {error}"
+            message = f"Create Claim {claim.name} for {where} failed error: {error}"
             self._recorder.event(self._set, WARNING, "FailedCreate", message)
 
     _acts: ClassVar[dict[Act, Callable[[StatefulPodControl, Object], None]]] = {

@@ -207,7 +207,7 @@ def test_a_job_that_was_made_and_not_noted_is_taken_for_the_run(stage: Clockwork
     stage.patch(f"{COLLECTION}/cron/status", {"status": {"active": None, "lastScheduleTime": None}})
     stage.work()
     assert stage.jobs() == stage.active() == [name]
-    assert stage.told.reasons() == ["SuccessfulCreate", "UnexpectedJob"]
+    assert stage.told.reasons() == ["SuccessfulCreate", "UnexpectedJob", "SuccessfulCreate"]
 
 
 def test_a_foreign_job_of_that_name_is_left_alone(stage: Clockwork) -> None:

@@ -211,7 +211,30 @@ def test_labels_that_were_edited_are_put_right(stage: WorkloadStage) -> None:
     stage.patch("pods", "db-0", {"metadata": {"labels": {"statefulset.kubernetes.io/pod-name": "edited"}}})
     stage.settle()
     assert stage.get("pods", "db-0")["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"] == "db-0"
-    assert "SuccessfulUpdate: update Pod db-0 in StatefulSet db successful" in stage.told.all
+    assert "SuccessfulUpdate: Update Pod db-0 in StatefulSet db successful" in stage.told.all
+
+
+def test_what_is_made_is_told_of_in_kubernetes_words(stage: WorkloadStage) -> None:
+    stage.create(SETS, stateful_set(1, **claims()))
+    stage.settle()
+    assert stage.told.all == [
+        "SuccessfulCreate: Create Claim data-db-0 Pod db-0 in StatefulSet db success",
+        "SuccessfulCreate: Create Pod db-0 in StatefulSet db successful",
+    ]
+
+
+def test_a_claim_that_is_going_is_told_of_as_the_pods_failure(stage: WorkloadStage) -> None:
+    body = {
+        "metadata": {"name": "data-db-0", "finalizers": ["example.com/slow"]},
+        **claims()["volumeClaimTemplates"][0],
+    }
+    body["metadata"] = {"name": "data-db-0", "finalizers": ["example.com/slow"]}
+    stage.create(CLAIMS, {"kind": "PersistentVolumeClaim", "apiVersion": "v1", **body})
+    stage.delete(CLAIMS, "data-db-0")
+    stage.create(SETS, stateful_set(1, **claims()))
+    stage.work()
+    message = "Create Pod db-0 in StatefulSet db failed error: pvc data-db-0 is being deleted"
+    assert stage.told.all[0] == f"FailedCreate: {message}"
 
 
 def test_a_pod_that_is_refused_is_told_of_and_tried_ever_more_rarely(stage: WorkloadStage) -> None:
