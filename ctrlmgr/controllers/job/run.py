@@ -111,6 +111,8 @@ class Run:
         self.action = DELETED if planned.delete else CREATED if planned.create else TRACKED
         if planned.wait:
             self._again.append(max(planned.wait, BATCH_PERIOD))
+            # Kubernetes 1.36.2 says that none is active, and is refused when one of them is ready: nothing is counted
+            # until the wait is over (kubernetes/kubernetes#139428, mended in later patch releases).
             return Pods(0, sight.ready, sight.terminating), True
         if planned.delete or not planned.create:
             return self._delete(planned.delete, release=planned.release), True
@@ -129,7 +131,7 @@ class Run:
 
     def _delete(self, pods: Sequence[JobPod], *, release: bool) -> Pods:
         sight = self._sight
-        deleted, failure = 0, None
+        deleted, deleted_ready, failure = 0, 0, None
         for pod in pods:
             try:
                 if release:
@@ -139,8 +141,9 @@ class Run:
                 failure = failure or error
             else:
                 deleted += 1
-        ready = sight.ready - sum(pod.is_ready for pod in pods)
-        return Pods(len(sight.active) - deleted, ready, sight.terminating + deleted, failure)
+                deleted_ready += pod.is_ready
+        left = len(sight.active) - deleted
+        return Pods(left, sight.ready - deleted_ready, sight.terminating + deleted, failure)
 
     def _release(self, pod: JobPod) -> None:
         """Take away the finalizer; a pod that is gone has none."""

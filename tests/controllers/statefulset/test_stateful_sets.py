@@ -224,11 +224,8 @@ def test_what_is_made_is_told_of_in_kubernetes_words(stage: WorkloadStage) -> No
 
 
 def test_a_claim_that_is_going_is_told_of_as_the_pods_failure(stage: WorkloadStage) -> None:
-    body = {
-        "metadata": {"name": "data-db-0", "finalizers": ["example.com/slow"]},
-        **claims()["volumeClaimTemplates"][0],
-    }
-    body["metadata"] = {"name": "data-db-0", "finalizers": ["example.com/slow"]}
+    metadata = {"name": "data-db-0", "finalizers": ["example.com/slow"]}
+    body = {**claims()["volumeClaimTemplates"][0], "metadata": metadata}
     stage.create(CLAIMS, {"kind": "PersistentVolumeClaim", "apiVersion": "v1", **body})
     stage.delete(CLAIMS, "data-db-0")
     stage.create(SETS, stateful_set(1, **claims()))
