@@ -122,6 +122,8 @@ class Strategy:
     has_status = False
     """Whether writes to the object itself leave `status` alone, and writes to `/status` all else; `engine.kinds`
     sets it for every kind with a status subresource."""
+    status_keeps: tuple[str, ...] = ()
+    """The fields of metadata that a write to `/status` leaves alone: `reset_fields.METADATA`, or some of these."""
     returns_deleted = False
     """Whether an immediate DELETE answers with the object instead of a `Status`."""
     defaults_by_name = False

@@ -19,6 +19,7 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.kind import GroupVersionKind, Kind, Subresource
 from ctrlmgr.engine.kinds import Group, Kinds
+from ctrlmgr.engine.managedfields.reset_fields import keeping
 from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.engine.tables.printer import CREATED_AT, Printer
 from ctrlmgr.extensions.custom.registry import CustomKinds
@@ -159,7 +160,6 @@ def _is_stored_elsewhere(declaration: Declaration | None) -> bool:
 def _complete(kind: Kind, declaration: Declaration, made: Mapping[_Name, Kind]) -> None:
     """Give a kind what is declared of it."""
     kind.printer = declaration.printer
-    kind.resets = declaration.resets
     kind.deprecation = declaration.deprecation
     stored_as = declaration.stored_as
     kind.registry_path = declaration.registry_path
@@ -177,6 +177,9 @@ def _complete(kind: Kind, declaration: Declaration, made: Mapping[_Name, Kind]) 
         kind.strategy = stored.strategy
     if "status" in kind.subresources:
         kind.strategy.has_status = True
+    kind.resets = declaration.resets
+    if declaration.resets is None and kind.strategy.status_keeps:
+        kind.resets = keeping(kind.strategy.status_keeps)
 
 
 def _from_storage(kind: Kind, convert: Callable[[Unstructured], Unstructured], obj: Object) -> Object:

@@ -33,7 +33,8 @@ class Declaration:
     printer: Printer = CREATED_AT
     """The columns of its table."""
     resets: Mapping[str, Filter] | None = None
-    """What a write cannot change, by subresource; None: `status` if it has one, and the rest by `/status`."""
+    """What a write cannot change, by subresource; None: `status` if it has one; by `/status` the spec, and what
+    its strategy says (`status_keeps`)."""
     deprecation: str = ""
     """What a client is told who uses it (apiserver `pkg/endpoints/deprecation`)."""
     stored_as: StoredAs | None = None

@@ -7,7 +7,7 @@ Source: the `GetResetFields` of kubernetes `pkg/registry/*/*/strategy.go`; apise
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -32,6 +32,8 @@ def only(*paths: tuple[str, ...]) -> Filter:
     return partial(matching, pattern=of_paths(*paths))
 
 
+METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
+"""What `metav1.ResetObjectMetaForStatus` resets, but for what no update changes."""
 STATUS = ("status",)
 """The path of an object's status."""
 _SPEC = ("spec",)
@@ -39,5 +41,10 @@ _SPEC = ("spec",)
 USUAL: Mapping[str, Filter] = {"": all_but(STATUS), "status": all_but(_SPEC)}
 """What a write to a kind with a status cannot change, by subresource (empty for the object itself)."""
 
-NO_METADATA: Mapping[str, Filter] = {"": all_but(STATUS), "status": all_but(_SPEC, ("metadata",))}
-"""The same where a write to `/status` changes no metadata either."""
+
+def keeping(metadata: Sequence[str]) -> Mapping[str, Filter]:
+    """Return the same where a write to `/status` does not change these fields of metadata either."""
+    if not metadata:
+        return USUAL
+    kept = [("metadata",)] if tuple(metadata) == METADATA else [("metadata", field) for field in metadata]
+    return {"": all_but(STATUS), "status": all_but(_SPEC, *kept)}

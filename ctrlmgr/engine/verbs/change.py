@@ -10,7 +10,7 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from ctrlmgr.api.field import FieldError, errors_of, invalid, refuse
@@ -183,7 +183,7 @@ def _prepare(ctx: Context, new: Unstructured, old: Unstructured) -> None:
     strategy.begin_update(ctx, new, old)
     if strategy.has_status:
         if ctx.subresource == "status":
-            _keep_all_but_status(new, old)
+            _keep_all_but_status(new, old, strategy.status_keeps)
         elif not ctx.subresource:
             _keep(new, old, "status")
     drop_disabled(ctx.kind.resource.group, new["kind"], new, old)
@@ -199,10 +199,12 @@ def _keep(new: dict[str, Any], old: Mapping[str, Any], field: str) -> None:
         new.pop(field, None)
 
 
-def _keep_all_but_status(new: Unstructured, old: Unstructured) -> None:
+def _keep_all_but_status(new: Unstructured, old: Unstructured, metadata: Iterable[str]) -> None:
     for field in new.keys() | old.keys():
         if field not in _NOT_DESIRED:
             _keep(new, old, field)
+    for field in metadata:
+        _keep(new["metadata"], old["metadata"], field)
 
 
 def _desires_differ(new: Unstructured, old: Unstructured) -> bool:

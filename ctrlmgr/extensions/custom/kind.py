@@ -18,7 +18,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.kind import GroupVersionKind, Kind, Subresource
-from ctrlmgr.engine.managedfields.reset_fields import STATUS, Filter, all_but
+from ctrlmgr.engine.managedfields.reset_fields import METADATA, Filter, keeping
 from ctrlmgr.engine.managedfields.shape_of import Root
 from ctrlmgr.engine.tables.ages import Ages
 from ctrlmgr.engine.tables.printer import Column, Fields, Printer
@@ -42,7 +42,7 @@ _PATCHES = ("application/json-patch+json", "application/merge-patch+json", "appl
 _NAME = Column("Name", "string", "name", "The name that is unique within the namespace.")
 _RESETS: Mapping[bool, Mapping[str, Filter]] = {
     False: {},
-    True: {"": all_but(STATUS), "status": all_but(("metadata",), ("spec",))},
+    True: keeping(METADATA),
 }
 
 

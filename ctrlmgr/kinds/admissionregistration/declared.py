@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ctrlmgr.engine.managedfields.reset_fields import NO_METADATA
 from ctrlmgr.kinds.admissionregistration import printers
 from ctrlmgr.kinds.admissionregistration.bindings import BindingStrategy
 from ctrlmgr.kinds.admissionregistration.policies import MutatingPolicyStrategy, ValidatingPolicyStrategy
@@ -37,7 +36,6 @@ KINDS = (
         "ValidatingAdmissionPolicy",
         strategy=ValidatingPolicyStrategy(),
         printer=printers.VALIDATING_ADMISSION_POLICY,
-        resets=NO_METADATA,
     ),
     Declaration(
         _V1,

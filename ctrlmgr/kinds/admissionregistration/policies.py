@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.managedfields.reset_fields import METADATA
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
 from ctrlmgr.expressions.types import BOOL, NULL, STRING, Type, list_of
@@ -73,6 +74,8 @@ class PolicyStrategy(Strategy):
 
 class ValidatingPolicyStrategy(PolicyStrategy):
     """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy."""
+
+    status_keeps = METADATA
 
     def own_errors(self, obj: Unstructured, spec: Raw, scopes: Scopes) -> Iterator[FieldError]:
         """Check validations and audit annotations."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ctrlmgr.engine.managedfields.reset_fields import NO_METADATA
 from ctrlmgr.kinds.apiextensions.definition import DefinitionStrategy
 from ctrlmgr.kinds.declaration import Declaration
 
@@ -11,7 +10,6 @@ KINDS = (
         "apiextensions.k8s.io/v1",
         "CustomResourceDefinition",
         strategy=DefinitionStrategy(),
-        resets=NO_METADATA,
         stored_version="v1beta1",
         registry_path="apiextensions.k8s.io/customresourcedefinitions",
     ),

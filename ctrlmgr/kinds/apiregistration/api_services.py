@@ -12,6 +12,7 @@ from typing import Any, Final
 from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required
 from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.managedfields.reset_fields import METADATA
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
 
@@ -31,6 +32,7 @@ class APIServiceStrategy(Strategy):
     """apiregistration.k8s.io/v1 APIService."""
 
     allow_unconditional_update = False
+    status_keeps = METADATA
     any_finalizer = True
     name_check = staticmethod(names.path_segment_name)
 

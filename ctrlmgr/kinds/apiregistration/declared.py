@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ctrlmgr.engine.managedfields.reset_fields import NO_METADATA
 from ctrlmgr.kinds.apiregistration import printers
 from ctrlmgr.kinds.apiregistration.api_services import APIServiceStrategy
 from ctrlmgr.kinds.declaration import Declaration
@@ -14,6 +13,5 @@ KINDS = (
         registry_path="apiregistration.k8s.io/apiservices",
         strategy=APIServiceStrategy(),
         printer=printers.API_SERVICE,
-        resets=NO_METADATA,
     ),
 )

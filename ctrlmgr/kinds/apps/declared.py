@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ctrlmgr.engine.managedfields.reset_fields import STATUS, all_but
 from ctrlmgr.kinds.apps import printers
 from ctrlmgr.kinds.apps.deployments import DaemonSetStrategy, DeploymentStrategy, ReplicaSetStrategy
 from ctrlmgr.kinds.apps.stateful_set import ControllerRevisionStrategy, StatefulSetStrategy
@@ -18,7 +17,6 @@ KINDS = (
         "Deployment",
         strategy=DeploymentStrategy(),
         printer=printers.DEPLOYMENT,
-        resets={"": all_but(STATUS), "status": all_but(("spec",), ("metadata", "labels"))},
     ),
     Declaration(_V1, "ReplicaSet", strategy=ReplicaSetStrategy(), printer=printers.REPLICA_SET),
     Declaration(_V1, "StatefulSet", strategy=StatefulSetStrategy(), printer=printers.STATEFUL_SET),

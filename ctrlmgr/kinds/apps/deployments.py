@@ -67,6 +67,7 @@ class DeploymentStrategy(TemplateStrategy):
     """apps/v1 Deployment; its generation counts changes of annotations, too, which go on to its ReplicaSets."""
 
     revalidates = False
+    status_keeps = ("labels",)
 
     def default(self, obj: Unstructured) -> None:
         """Default the template, and how it rolls out."""

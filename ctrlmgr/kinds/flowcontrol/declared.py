@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ctrlmgr.engine.managedfields.reset_fields import NO_METADATA
 from ctrlmgr.kinds.declaration import Declaration
 from ctrlmgr.kinds.flowcontrol import printers
 from ctrlmgr.kinds.flowcontrol.flow_schemas import FlowSchemaStrategy
@@ -17,7 +16,6 @@ KINDS = (
         "FlowSchema",
         strategy=FlowSchemaStrategy(),
         printer=printers.FLOW_SCHEMA,
-        resets=NO_METADATA,
         unused=_UNUSED,
     ),
     Declaration(
@@ -25,7 +23,6 @@ KINDS = (
         "PriorityLevelConfiguration",
         strategy=PriorityLevelStrategy(),
         printer=printers.PRIORITY_LEVEL_CONFIGURATION,
-        resets=NO_METADATA,
         unused=_UNUSED,
     ),
 )

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.managedfields.reset_fields import METADATA
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation.names import label_name, subdomain_name
 from ctrlmgr.kinds.flowcontrol.mandatory import FLOW_SCHEMAS, validate_fixed
@@ -32,6 +33,7 @@ class FlowSchemaStrategy(UnheededStrategy):
 
     allow_unconditional_update = False
     has_generation = True
+    status_keeps = METADATA
 
     def default(self, obj: Unstructured) -> None:
         """Give it a precedence."""

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.managedfields.reset_fields import METADATA
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.kinds.flowcontrol.mandatory import EXEMPT, PRIORITY_LEVELS, validate_fixed
 from ctrlmgr.kinds.flowcontrol.status import validate_conditions
@@ -29,6 +30,7 @@ class PriorityLevelStrategy(UnheededStrategy):
 
     allow_unconditional_update = False
     has_generation = True
+    status_keeps = METADATA
 
     def default(self, obj: Unstructured) -> None:
         """Fill in shares, what may be lent, and queues."""

@@ -30,6 +30,5 @@ KINDS = (
         printer=printers.NETWORK_POLICY,
         unused="nothing restricts traffic: simulated nodes have no network",
     ),
-    # Its reset fields are named under a group that does not exist, so without effect.
-    Declaration(_V1, "ServiceCIDR", strategy=ServiceCIDRStrategy(), printer=printers.SERVICE_CIDR, resets={}),
+    Declaration(_V1, "ServiceCIDR", strategy=ServiceCIDRStrategy(), printer=printers.SERVICE_CIDR),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ctrlmgr.api.field import FieldError, Path, invalid, required
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.managedfields.reset_fields import METADATA
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.addresses import parse_cidr, validate_cidr
 from ctrlmgr.engine.validation.metadata import IMMUTABLE
@@ -18,6 +19,8 @@ _ONE_OF_EACH = "may specify no more than one IP for each IP family, i.e 192.168.
 
 class ServiceCIDRStrategy(Strategy):
     """ServiceCIDR: what there is to allocate from."""
+
+    status_keeps = METADATA
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Check how many ranges there are, of which families, and each by itself."""

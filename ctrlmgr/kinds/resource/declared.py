@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from ctrlmgr.api.object import Object
+from ctrlmgr.engine.managedfields.reset_fields import METADATA
 from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.kinds.declaration import Declaration
 from ctrlmgr.kinds.resource import printers
@@ -16,6 +17,12 @@ class DeviceStrategy(Strategy):
     """All of them (Kubernetes `pkg/registry/resource`)."""
 
     returns_deleted = True
+
+
+class ResourceClaimStrategy(DeviceStrategy):
+    """What devices are claimed."""
+
+    status_keeps = METADATA
 
 
 class _Slice(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -53,7 +60,9 @@ _UNUSED = "neither validated nor defaulted; no device is allocated"
 
 KINDS = (
     Declaration(_V1, "DeviceClass", strategy=CountedDeviceStrategy(), printer=printers.AGE, unused=_UNUSED),
-    Declaration(_V1, "ResourceClaim", strategy=DeviceStrategy(), printer=printers.RESOURCE_CLAIM, unused=_UNUSED),
+    Declaration(
+        _V1, "ResourceClaim", strategy=ResourceClaimStrategy(), printer=printers.RESOURCE_CLAIM, unused=_UNUSED
+    ),
     Declaration(_V1, "ResourceClaimTemplate", strategy=DeviceStrategy(), printer=printers.AGE, unused=_UNUSED),
     Declaration(
         _V1, "ResourceSlice", strategy=ResourceSliceStrategy(), printer=printers.RESOURCE_SLICE, unused=_UNUSED

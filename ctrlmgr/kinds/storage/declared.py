@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctrlmgr.engine.managedfields.reset_fields import NO_METADATA
+from ctrlmgr.engine.managedfields.reset_fields import METADATA
 from ctrlmgr.kinds.classes import StorageClassStrategy
 from ctrlmgr.kinds.declaration import Declaration
 from ctrlmgr.kinds.plain import GuardedStrategy
@@ -13,6 +13,12 @@ class VolumeStrategy(GuardedStrategy):
     """Those that are answered with when they are deleted (Kubernetes `pkg/registry/storage`)."""
 
     returns_deleted = True
+
+
+class VolumeAttachmentStrategy(VolumeStrategy):
+    """A volume that is attached to a node."""
+
+    status_keeps = METADATA
 
 
 _V1 = "storage.k8s.io/v1"
@@ -28,9 +34,8 @@ KINDS = (
     Declaration(
         _V1,
         "VolumeAttachment",
-        strategy=VolumeStrategy(),
+        strategy=VolumeAttachmentStrategy(),
         printer=printers.VOLUME_ATTACHMENT,
-        resets=NO_METADATA,
         unused="neither validated nor defaulted; no volume is attached",
     ),
     Declaration(

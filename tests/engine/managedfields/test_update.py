@@ -229,7 +229,7 @@ def test_items_that_are_there_twice_are_managed_as_one() -> None:
         (f"{APPS}.Deployment", "apps/v1", "", ["f:metadata", "f:spec"]),
         (f"{APPS}.Deployment", "apps/v1", "status", ["f:status"]),
         ("io.k8s.api.flowcontrol.v1.FlowSchema", "flowcontrol.apiserver.k8s.io/v1", "status", ["f:status"]),
-        ("io.k8s.api.networking.v1.ServiceCIDR", "networking.k8s.io/v1", "", ["f:metadata", "f:spec", "f:status"]),
+        ("io.k8s.api.networking.v1.ServiceCIDR", "networking.k8s.io/v1", "", ["f:metadata", "f:spec"]),
         ("io.k8s.api.networking.v1.NetworkPolicy", "networking.k8s.io/v1", "", ["f:metadata", "f:spec"]),
         (f"{CORE}.Namespace", "v1", "finalize", ["f:metadata", "f:spec"]),
     ],
