@@ -6,6 +6,7 @@ _ESCAPES = {
     "\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v",
     "\\": r"\\", '"': r"\"",
 }  # fmt: skip
+_QUOTED = {"'": r"'\''", '"': "'\"'"}
 _HTML = ((b"<", rb"\u003c"), (b">", rb"\u003e"), (b"&", rb"\u0026"))
 _SEPARATORS = ((b"\xe2\x80\xa8", rb"\u2028"), (b"\xe2\x80\xa9", rb"\u2029"))
 
@@ -13,6 +14,14 @@ _SEPARATORS = ((b"\xe2\x80\xa8", rb"\u2028"), (b"\xe2\x80\xa9", rb"\u2029"))
 def quote(text: str) -> str:
     """Write a string as Go's `%q` and `strconv.Quote` do."""
     return '"' + "".join(map(_escape, text)) + '"'
+
+
+def quote_byte(code: int) -> str:
+    """Write a byte as the errors of encoding/json do (`quoteChar`): for what it is, whatever text it is part of."""
+    character = chr(code)
+    if character in _QUOTED:
+        return _QUOTED[character]
+    return f"'{quote(character)[1:-1]}'"
 
 
 def _escape(character: str) -> str:

@@ -11,10 +11,9 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
+from ctrlmgr.api.go_time import MICROSECONDS, SECONDS, parse_problem
 from ctrlmgr.api.remembered import remembered
 
-_SECONDS = "2006-01-02T15:04:05Z07:00"
-_MICROSECONDS = "2006-01-02T15:04:05.000000Z07:00"
 _DIGITS = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _ZONE = r"(?:Z|[+-][0-9]{2}:[0-9]{2})"
 _TIME = re.compile(f"({_DIGITS})(?:[.,][0-9]+)?({_ZONE})")
@@ -26,14 +25,14 @@ _ZERO = datetime(1, 1, 1, tzinfo=UTC)
 @remembered(entries=4096, longest=_LONGEST)  # an object's times come back with every update
 def canonical_time(text: str) -> str | None:
     """Write a meta/v1 Time as Kubernetes does, `2026-01-02T03:04:05Z`; raises ValueError if `text` is none."""
-    moment = _parse(text, _TIME, _SECONDS)
+    moment = _parse(text, _TIME, SECONDS)
     return _utc(moment, "seconds") if moment != _ZERO else None
 
 
 @remembered(entries=4096, longest=_LONGEST)
 def canonical_micro_time(text: str) -> str | None:
     """Write a meta/v1 MicroTime as Kubernetes does, `2026-01-02T03:04:05.123456Z`; raises ValueError likewise."""
-    moment = _parse(text, _MICRO_TIME, _MICROSECONDS)
+    moment = _parse(text, _MICRO_TIME, MICROSECONDS)
     return _utc(moment, "microseconds") if moment != _ZERO else None
 
 
@@ -44,7 +43,7 @@ def _parse(text: str, pattern: re.Pattern[str], layout: str) -> datetime:
             raise ValueError
         return datetime.fromisoformat("".join(match.groups()).replace(",", ".")).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f'parsing time "{text}" as "{layout}": cannot parse "{text}" as "2006"') from error
+        raise ValueError(parse_problem(text, layout)) from error
 
 
 def _utc(moment: datetime, precision: str) -> str:

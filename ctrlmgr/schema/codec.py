@@ -137,7 +137,7 @@ class Codec:
             value, repeated = yaml_document.decode(data)
         except ValueError as error:
             raise self._unrecognized(str(error), data) from error
-        fields, problems = self.read(self._object(value, data))
+        fields, problems = self.read(self._own(value, data))
         return Decoded(fields, repeated + problems)
 
     def _decode_protobuf(self, data: bytes) -> Decoded:
@@ -242,6 +242,8 @@ class Codec:
 
     def _own(self, value: Any, data: bytes) -> Unstructured:
         fields = self._object(value, data)
+        if reason := _unnamed(fields):
+            raise self._unrecognized(reason, data)
         self._identify(fields)
         return fields
 
@@ -268,8 +270,8 @@ class Codec:
             metadata["managedFields"] = [{}]
 
     def _check_kind(self, kind: Any, api_version: Any) -> None:
-        if not isinstance(kind, str) or not isinstance(api_version, str):
-            raise BadRequest("couldn't get version/kind; json parse error: kind and apiVersion must be strings")
+        if reason := _unnamed({"kind": kind, "apiVersion": api_version}):
+            raise BadRequest(reason)
         definition = self._schemas.by_kind.get((api_version, kind))
         if definition is None and is_former(kind, api_version) and kind == self.kind:
             raise self._other_version(api_version)
@@ -315,6 +317,16 @@ def _told_apart(fields: Unstructured, known: Unstructured) -> tuple[Unstructured
 def _no_object(value: Any) -> str:
     reason = f"json: cannot unmarshal {json_kind(value)} into Go value of type {_TYPE_META}"
     return f"couldn't get version/kind; json parse error: {reason}"
+
+
+def _unnamed(fields: Unstructured) -> str:
+    """Return why Go cannot tell what kind a body is of, empty if it can (`SimpleMetaFactory.Interpret`)."""
+    for name in (each for each in fields if each in ("kind", "apiVersion")):
+        if not isinstance(fields[name], str) and fields[name] is not None:
+            reason = f"json: cannot unmarshal {json_kind(fields[name])} into Go struct field .{name} of type string"
+            return f"couldn't get version/kind; json parse error: {reason}"
+    api_version = fields.get("apiVersion") or ""
+    return f"unexpected GroupVersion string: {api_version}" if api_version.count("/") > 1 else ""
 
 
 def _version(api_version: str) -> str:

@@ -9,7 +9,7 @@ Rules and words are those of `sigs.k8s.io/json`, Kubernetes' variant of Go's enc
 from __future__ import annotations
 
 import base64
-import binascii
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -95,34 +95,38 @@ class _Walk:
                 kept[key] = below
         return kept
 
-    def value(self, schema: Schema, value: Any, place: _Place) -> Any:
+    def value(self, schema: Schema, value: Any, place: _Place, go_type: str = "") -> Any:
+        """Return what is left of a value; `go_type` is that of an item or map value, which its schema does not know."""
+        go_type = schema.go_type.lstrip("*") or go_type or _go_type(schema)
         if schema.kind == "any":
             refuse_free_form_depth(value)
             return value
         if value is None:
             return _NULL
         if schema.is_struct:
-            return self.struct(schema, value, place) if self._is(dict, schema, value, place) else _NULL
+            return self.struct(schema, value, place) if self._is(dict, go_type, value, place) else _NULL
         if schema.items:
-            return (self._is(list, schema, value, place) and self._list(schema.items, value, place)) or _NULL
+            is_list = self._is(list, go_type, value, place)
+            return (is_list and self._list(schema.items, value, place, _element(go_type))) or _NULL
         if schema.values:
-            return (self._is(dict, schema, value, place) and self._map(schema.values, value, place)) or _NULL
-        return self._scalar(schema, value, place)
+            is_map = self._is(dict, go_type, value, place)
+            return (is_map and self._map(schema.values, value, place, _element(go_type))) or _NULL
+        return self._scalar(schema, value, place, go_type)
 
-    def _list(self, schema: Schema, value: list[Any], place: _Place) -> list[Any]:
-        items = (self.value(schema, each, place.item(index)) for index, each in enumerate(value))
+    def _list(self, schema: Schema, value: list[Any], place: _Place, go_type: str) -> list[Any]:
+        items = (self.value(schema, each, place.item(index), go_type) for index, each in enumerate(value))
         return [_zero(schema) if each is _NULL else each for each in items]
 
-    def _map(self, schema: Schema, value: dict[str, Any], place: _Place) -> dict[str, Any]:
+    def _map(self, schema: Schema, value: dict[str, Any], place: _Place, go_type: str) -> dict[str, Any]:
         kept: dict[str, Any] = {}
         for key, each in _pairs(value):
             if key in kept:
                 self._problem("duplicate", _join(place.path, key))
-            below = self.value(schema, each, place.key(key))
+            below = self.value(schema, each, place.key(key), go_type)
             kept[key] = _zero(schema) if below is _NULL else below
         return kept
 
-    def _scalar(self, schema: Schema, value: Any, place: _Place) -> Any:
+    def _scalar(self, schema: Schema, value: Any, place: _Place, go_type: str) -> Any:
         if schema.format in TEXTS:
             return self._text(schema, value, place)
         if schema.kind == "int-or-string":
@@ -130,11 +134,18 @@ class _Walk:
                 raise error
             return value
         if schema.kind == "integer":
-            return _NULL if self._keep(_integer(schema.format, value, place, _go_type(schema))) else value
+            return _NULL if self._keep(_integer(schema.format, value, place, go_type)) else value
         if json_kind(value) != _JSON_KINDS[schema.kind]:
-            self._keep(_wrong_type(json_kind(value), _go_type(schema), place))
+            self._keep(_wrong_type(json_kind(value), go_type, place))
             return _NULL
-        return _base64(value) if schema.format == "byte" else value
+        return value if schema.format != "byte" else self._bytes(value)
+
+    def _bytes(self, value: str) -> Any:
+        try:
+            return _base64(value)
+        except ValueError as error:
+            self._keep(error)
+            return _NULL
 
     def _text(self, schema: Schema, value: Any, place: _Place) -> Any:
         if not isinstance(value, str) and schema.format != "quantity":
@@ -142,8 +153,8 @@ class _Walk:
         text = canonical_text(TEXTS[schema.format], value)
         return _NULL if text is None else text
 
-    def _is(self, type_: type, schema: Schema, value: Any, place: _Place) -> bool:
-        wrong = None if isinstance(value, type_) else _wrong_type(json_kind(value), _go_type(schema), place)
+    def _is(self, type_: type, go_type: str, value: Any, place: _Place) -> bool:
+        wrong = None if isinstance(value, type_) else _wrong_type(json_kind(value), go_type, place)
         return not self._keep(wrong)
 
     def _keep(self, error: ValueError | None) -> ValueError | None:
@@ -187,13 +198,18 @@ def _wrong_type(what: str, go_type: str, place: _Place) -> ValueError:
 
 
 def _go_type(schema: Schema) -> str:
-    """Return the Go type that a value of `schema` is decoded to; of list items and map values as far as known."""
-    if schema.go_type:
-        return schema.go_type.lstrip("*")
+    """Return the Go type that a value of `schema` is decoded to, as far as it is known of items and map values."""
     if schema.is_struct:
         *_, version, name = schema.definition.split(".")
         return f"{version}.{name}"
     return schema.format if schema.kind == "integer" else _GO_KINDS.get(schema.kind, "map[string]string")
+
+
+def _element(go_type: str) -> str:
+    """Return the type of a list's items or a map's values, empty if the type's name does not say."""
+    if not go_type.startswith(("[]", "map[")):
+        return ""
+    return go_type.partition("]")[2].lstrip("*")
 
 
 def _zero(schema: Schema) -> Any:
@@ -211,8 +227,39 @@ def _zero(schema: Schema) -> Any:
 
 def _base64(text: str) -> str:
     """Write base64 as Go does, having read it as Go does: line breaks are no part of it."""
-    try:
-        plain = base64.b64decode(text.replace("\r", "").replace("\n", ""), validate=True)
-    except binascii.Error as error:
-        raise ValueError("illegal base64 data") from error
-    return base64.b64encode(plain).decode()
+    plain = text.replace("\r", "").replace("\n", "")
+    if not _is_base64(plain):
+        raise ValueError(f"illegal base64 data at input byte {_illegal_byte(text.encode())}")
+    return base64.b64encode(base64.b64decode(plain)).decode()
+
+
+_is_base64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", re.ASCII).fullmatch
+_DIGITS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+_BREAKS, _PADDING = b"\r\n", ord("=")
+
+
+def _illegal_byte(text: bytes) -> int:
+    """Return where Go gives up reading malformed base64 (encoding/base64, `decodeQuantum`)."""
+    of_quantum = 0
+    for at, byte in enumerate(text):
+        if byte in _DIGITS:
+            of_quantum = (of_quantum + 1) % 4
+        elif byte == _PADDING and of_quantum > 1:
+            return _illegal_padding(text, at + 1, of_quantum)
+        elif byte not in _BREAKS:
+            return at
+    return len(text) - of_quantum
+
+
+def _illegal_padding(text: bytes, at: int, of_quantum: int) -> int:
+    """Return that for what follows the first sign of padding, which `at` is behind."""
+    at = _behind_breaks(text, at)
+    if of_quantum == 3 or at == len(text):
+        return at
+    return at - 1 if text[at] != _PADDING else _behind_breaks(text, at + 1)
+
+
+def _behind_breaks(text: bytes, at: int) -> int:
+    while at < len(text) and text[at] in _BREAKS:
+        at += 1
+    return at

@@ -18,6 +18,8 @@ from typing import Any, Final
 
 import msgspec
 
+from ctrlmgr.api.go_text import quote_byte
+
 DEEPEST = 64
 """How many levels of objects and lists a document may have."""
 DEEPEST_FREE_FORM = 48
@@ -106,7 +108,7 @@ def _reason(message: str, data: bytes) -> str:
         return message
     is_trailing = "trailing" in message
     at = int(position[1]) - is_trailing
-    character = repr(chr(data[at])) if at < len(data) else "EOF"
+    character = quote_byte(data[at]) if at < len(data) else "EOF"
     return f"invalid character {character} {'after top-level value' if is_trailing else _expectation(data)}"
 
 

@@ -73,6 +73,8 @@ class MicroTime(metaclass=_Text):
 _QUANTITIES = (Quantity, Amount)
 _RESOURCE_LIST = "v1.ResourceList"
 """The Go type of maps of amounts; other maps of quantities are not rounded."""
+_UNROUNDED = "io.k8s.api.node.v1.Overhead"
+"""The type whose amounts are not rounded either: node.k8s.io has no defaults."""
 
 
 def canonical_text(type_: Any, value: Any) -> str | None:
@@ -207,7 +209,7 @@ class Structs:
             return ForwardRef(name.rpartition(".")[2]) if name in within else self.of(schema, within)
         if schema.items:
             return list[self._element(schema.items, within)]  # type: ignore[misc]  # made at run time
-        if schema.go_type.lstrip("*") == _RESOURCE_LIST:
+        if schema.go_type.lstrip("*") == _RESOURCE_LIST and within[-1:] != (_UNROUNDED,):
             return dict[str, Amount]
         if schema.values:
             return dict[str, self._element(schema.values, within)]  # type: ignore[misc]  # made at run time

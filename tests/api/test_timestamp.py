@@ -53,7 +53,7 @@ def test_micro_times(text: str, written: str | None) -> None:
     ],
 )
 def test_what_is_no_time(text: str) -> None:
-    with pytest.raises(ValueError, match=r'(?s)parsing time ".*" as "2006-01-02T15:04:05Z07:00"'):
+    with pytest.raises(ValueError, match=r'(?s)parsing time ".*"'):
         canonical_time(text)
 
 

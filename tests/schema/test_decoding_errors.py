@@ -103,3 +103,55 @@ def test_amounts_of_resources_are_rounded_up_to_thousandths(kind: str, path: str
 def test_quantities_outside_of_resource_lists_are_not_rounded() -> None:
     volume = {"name": "v", "emptyDir": {"sizeLimit": "0.5n"}}
     assert _decode("Pod", {"spec": {"volumes": [volume]}})["spec"]["volumes"][0]["emptyDir"] == {"sizeLimit": "1n"}
+
+
+def test_amounts_of_runtime_classes_are_not_rounded() -> None:
+    package = "io.k8s.api.node.v1."
+    body = {"handler": "h", "overhead": {"podFixed": {"cpu": "100.5m"}}}
+    assert _decode("RuntimeClass", body, "node.k8s.io/v1", package)["overhead"] == {"podFixed": {"cpu": "100500u"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("-a", 0),
+        ("a", 0),
+        ("E30", 0),
+        ("a/b/c", 4),
+        ("A.b/C", 1),
+        ("Bad Value!", 3),
+        ("dg==-", 4),
+        ("dg=", 3),
+        ("dg=x", 2),
+        ("dg=\n\n", 5),
+        ("d===", 1),
+        ("dgA=\nx", 5),
+        ("dg\n==", None),
+        ("\u00e9", 0),
+        ("AAEC\u00e9", 4),
+    ],
+)
+def test_illegal_base64_ends_where_go_gives_up(text: str, at: int | None) -> None:
+    if at is None:
+        assert _decode("Secret", {"data": {"k": text}})["data"] == {"k": "dg=="}
+        return
+    with pytest.raises(BadRequest, match=f"cannot be handled as a Secret: illegal base64 data at input byte {at}$"):
+        _decode("Secret", {"data": {"k": text}})
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "type_"),
+    [
+        ("Secret", {"data": {"k": 7}}, r"Secret.data of type \[\]uint8"),
+        ("ResourceQuota", {"spec": {"scopes": [7]}}, "ResourceQuotaSpec.spec.scopes of type v1.ResourceQuotaScope"),
+        ("ConfigMap", {"data": {"k": 7}}, "ConfigMap.data of type string"),
+        (
+            "PersistentVolume",
+            {"spec": {"csi": {"volumeAttributes": []}}},
+            r"volumeAttributes of type map\[string\]string",
+        ),
+    ],
+)
+def test_errors_name_the_types_of_items(kind: str, fields: dict[str, Any], type_: str) -> None:
+    with pytest.raises(BadRequest, match=type_):
+        _decode(kind, fields)
