@@ -128,13 +128,22 @@ class Strategy:
     """Whether an immediate DELETE answers with the object instead of a `Status`."""
     defaults_by_name = False
     """Whether what `default` fills in depends on how the object is called."""
+    shares_defaults = False
+    """Whether `default` may put one and the same part into two places of an object, as Go's defaults do with maps: a
+    later change of one shows in the other, so the object must not be copied in between."""
     dearness = 1
     """How many times as long as usual it takes to check an object of so many bytes."""
     own_preconditions = False
     """Whether its deletion's preconditions are checked by a storage of its own in Kubernetes, in other words."""
-    revalidates = True
-    """Whether an update of the object itself checks again all that its creation did, metadata included; it decides
-    how often an error of metadata is listed (`validation.metadata.update_errors`)."""
+    revalidates: int = 1
+    """How many times an update of the object itself checks again all that its creation did, metadata included; it
+    decides how often an error of metadata is listed (`validation.metadata.update_errors`)."""
+    checks_metadata = True
+    """Whether it looks at an object's metadata itself; if not, only the generic layer does, once all else is right
+    (Kubernetes' `Validate` of the kind does not call `ValidateObjectMeta`)."""
+    compares_metadata = True
+    """Whether an update looks at what became of metadata itself, besides the generic layer (Kubernetes'
+    `ValidateUpdate` of the kind calls `ValidateObjectMetaUpdate`)."""
     name_check: NameCheck = staticmethod(subdomain_name)
     """What its objects may be called; see `validation.names`."""
     any_finalizer = False

@@ -58,22 +58,24 @@ def update_errors(
     *,
     namespaced: bool,
     name_check: names.NameCheck,
-    revalidated: bool,
+    revalidated: int,
+    compared: bool = True,
     any_finalizer: bool = False,
 ) -> list[FieldError]:
     """Return what is wrong with a changed object's metadata.
 
-    `revalidated` says that the kind checks on this update all that it checks on creation: `Strategy.revalidates`
-    for the object itself, never for a subresource.
+    `compared` says that the kind looks at changes itself, besides the generic layer (`Strategy.compares_metadata`), and
+    `revalidated` how many times it checks on this update all that it checks on creation: `Strategy.revalidates` for the
+    object itself, never for a subresource.
     """
     collections = _validate_collections(new, METADATA)
     changes = collections if _is_unchanged(new, old) else _validate_changes(new, old, METADATA) + collections
     finalizers = [] if any_finalizer else _known_finalizers(new, METADATA)
     errors = _validate_identity(new, namespaced, names.path_segment_name, METADATA) + collections + changes
-    errors += changes
-    errors += finalizers
+    if compared:
+        errors += changes + finalizers
     if revalidated:
-        errors += _validate_identity(new, namespaced, name_check, METADATA) + collections + finalizers
+        errors += (_validate_identity(new, namespaced, name_check, METADATA) + collections + finalizers) * revalidated
     return errors
 
 

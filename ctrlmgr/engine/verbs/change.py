@@ -230,7 +230,8 @@ def _validate(ctx: Context, new: Unstructured, old: Unstructured) -> None:
             old["metadata"],
             namespaced=kind.namespaced,
             name_check=strategy.name_check,
-            revalidated=strategy.revalidates and not ctx.subresource,
+            revalidated=0 if ctx.subresource else strategy.revalidates,
+            compared=strategy.compares_metadata,
             any_finalizer=strategy.any_finalizer,
         )
         errors += strategy.validate(ctx, new)

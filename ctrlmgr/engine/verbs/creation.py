@@ -6,6 +6,9 @@ generated name is free; nothing is created where it may not be.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ctrlmgr.api.field import FieldError, errors_of, refuse
 from ctrlmgr.api.resource import Key
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
@@ -16,6 +19,7 @@ from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.refusals import already_exists, no_free_name
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation.metadata import validate_metadata
+from ctrlmgr.engine.validation.names import path_segment_name
 from ctrlmgr.engine.verbs.attempts import Decision
 from ctrlmgr.engine.verbs.drafts import Likeness
 from ctrlmgr.engine.verbs.owners import deduplicate_owners
@@ -129,6 +133,8 @@ def _validate(ctx: Context, fields: Unstructured) -> None:
     kind, strategy, metadata = ctx.kind, ctx.kind.strategy, fields["metadata"]
 
     def find() -> list[FieldError]:
+        if not strategy.checks_metadata:
+            return strategy.validate(ctx, fields) or _generic_errors(metadata, namespaced=kind.namespaced)
         errors = validate_metadata(
             metadata,
             namespaced=kind.namespaced,
@@ -140,6 +146,11 @@ def _validate(ctx: Context, fields: Unstructured) -> None:
     if errors := errors_of(find):
         raise refuse(fields["kind"], kind.resource.group, metadata.get("name", ""), errors)
     ctx.warnings += strategy.warnings(ctx, fields, None)
+
+
+def _generic_errors(metadata: Mapping[str, Any], *, namespaced: bool) -> list[FieldError]:
+    """Return what the generic layer finds wrong with metadata (`registry/rest/create.go`, `BeforeCreate`)."""
+    return validate_metadata(metadata, namespaced=namespaced, name_check=path_segment_name, any_finalizer=True)
 
 
 def _add(request: Request, ctx: Context, attributes: Attributes) -> Operation[Decision]:

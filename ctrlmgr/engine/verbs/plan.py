@@ -76,7 +76,10 @@ class Plan:
         self._to_stored = kind.to_storage if kind.converts_last else None
         # What has no spec is mostly data, and seldom twice the same.
         has_spec = "spec" in kind.shape.fields
-        self.recurs = has_spec and kind.to_storage is None and not kind.strategy.defaults_by_name
+        strategy = kind.strategy
+        self.recurs = (
+            has_spec and kind.to_storage is None and not (strategy.defaults_by_name or strategy.shares_defaults)
+        )
         """Whether bodies may come again that become the same but for their names."""
         self.status_is_plain = kind.strategy.status_is_plain and kind.to_storage is None and kind.from_storage is None
         """Whether a patch of its status is decided by the object and the patch alone; see `Strategy`."""

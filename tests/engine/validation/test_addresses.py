@@ -100,13 +100,11 @@ def test_what_a_legacy_field_held_may_stay() -> None:
         ("fe80::abc", []),
         (
             "010.2.3.4",
-            ['f: non-standard IP address "010.2.3.4" is invalid: '
-             'use "10.2.3.4"'],
+            ['f: non-standard IP address "010.2.3.4" is invalid: use "10.2.3.4"'],
         ),
         (
             "::ffff:1.2.3.4",
-            ['f: non-standard IP address "::ffff:1.2.3.4" is invalid: '
-             'use "1.2.3.4"'],
+            ['f: non-standard IP address "::ffff:1.2.3.4" is invalid: use "1.2.3.4"'],
         ),
         ("FE80::ABC", ['f: IPv6 address "FE80::ABC" should be in RFC 5952 canonical format ("fe80::abc")']),
     ],

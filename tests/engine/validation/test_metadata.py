@@ -202,6 +202,19 @@ def test_an_update_lists_an_error_once_a_pass() -> None:
     assert all_passes(STORED, STORED) == []
 
 
+def test_some_kinds_look_at_metadata_otherwise() -> None:
+    """Kubernetes' EndpointSlices compare no metadata, PersistentVolumes are validated twice, budgets not at all."""
+    wrong, finalizers = {**STORED, "labels": {"a~b": ""}}, {**STORED, "finalizers": ["nodomain"]}
+    counts = {
+        (revalidated, compared): [
+            len(all_passes(each, STORED, revalidated=revalidated, compared=compared))
+            for each in (wrong, {**STORED, "uid": "v"}, finalizers)
+        ]
+        for revalidated, compared in ((1, False), (2, False), (0, False), (1, True))
+    }
+    assert counts == {(1, False): [3, 1, 1], (2, False): [4, 1, 2], (0, False): [2, 1, 0], (1, True): [4, 2, 2]}
+
+
 def test_an_unknown_finalizer_is_found_by_the_kind_alone() -> None:
     message = f'metadata.finalizers[0]: Invalid value: "nodomain": {UNKNOWN_FINALIZER}'
     assert all_passes({**STORED, "finalizers": ["nodomain"]}, STORED) == [message, message]
