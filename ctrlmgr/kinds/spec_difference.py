@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 from ctrlmgr.schema.structure import GoField, go, go_fields
 
 _CORE: Final = "io.k8s.api.core.v1."
+_BATCH: Final = "io.k8s.api.batch.v1."
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _CONTEXT: Final = 3
 """Lines around each difference that are shown as well."""
@@ -140,7 +141,12 @@ def difference(type_: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> st
 
 def written(type_: str, fields: Mapping[str, Any]) -> str:
     """Return a struct of a core type as Go writes the internal one, indented by one; it ends with its last line."""
-    return "".join(_value(f"v1.{type_}", _internal(type_, fields), "\n")) + "\n"
+    return "".join(_value(f"v1.{type_}", fields, "\n")) + "\n"
+
+
+def shown(type_: str, fields: Mapping[str, Any]) -> Any:
+    """Return a struct of a type of core or batch as messages show the internal one: it has every field."""
+    return json.loads(written(type_, fields))
 
 
 def _internal(type_: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -153,8 +159,9 @@ def _internal(type_: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
 @cache
 def _type(name: str) -> _Type | None:
     """Return what a type is that Go calls `v1.NAME`, None if it is no struct."""
-    definition = _CORE + _PART_OF.get(name, name)
-    if definition not in go():
+    within = _PART_OF.get(name, name)
+    definition = next((each + within for each in (_CORE, _BATCH) if each + within in go()), None)
+    if definition is None:
         fields = go_fields(_META + name)
         return None if fields is None else _Type(name, fields, is_published=True)
     fields = go_fields(definition) or ()
@@ -177,7 +184,7 @@ def _value(type_: str, value: Any, line: str) -> Iterator[str]:
         kind = "resource.Quantity" if type_ == "v1.ResourceList" else type_.partition("]")[2]
         yield from _members([(key, kind, value[key]) for key in sorted(value)], line) if value else ("null",)
     elif (struct := _type(type_.removeprefix("v1."))) is not None:
-        yield from _members([*_fields(struct, value or {})], line)
+        yield from _members([*_fields(struct, _internal(struct.name, value or {}))], line)
     else:
         yield _scalar(type_, value)
 

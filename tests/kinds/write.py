@@ -78,7 +78,8 @@ def update(
         old["metadata"],
         namespaced=namespaced,
         name_check=strategy.name_check,
-        revalidated=strategy.revalidates and not subresource,
+        revalidated=0 if subresource else strategy.revalidates,
+        compared=strategy.compares_metadata,
         any_finalizer=strategy.any_finalizer,
     )
     errors += strategy.validate(ctx, new) + strategy.validate_update(ctx, new, old)

@@ -19,6 +19,7 @@ from ctrlmgr.kinds.allocators.search import Searcher
 from ctrlmgr.kinds.allocators.service_cidrs import Pool, Pools
 
 FULL = "range is full"
+_LARGEST = 2**31 - 1
 _DRY_RUN_PORT = 32769
 
 
@@ -93,4 +94,4 @@ class Allocation:
                 return None
             port = first + index
         self._ports.add(port)
-        return port
+        return port if port <= _LARGEST else port - 2 * (_LARGEST + 1)  # as Go makes an int32 of a dry run's guess

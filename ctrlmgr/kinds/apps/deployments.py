@@ -22,10 +22,11 @@ from ctrlmgr.kinds.apps.templates import (
     TEMPLATE,
     TemplateStrategy,
     fill,
+    fill_nil,
     validate_eternal_template,
     validate_match,
-    validate_runs_for_ever,
     validate_same_selector,
+    validate_selected_template,
     validate_selector,
 )
 from ctrlmgr.kinds.core.pod.defaults import default_template
@@ -53,7 +54,7 @@ def default_rolling_update(strategy: dict[str, Any], values: Mapping[str, Any]) 
     if strategy["type"] == _ROLLING:
         if strategy.get("rollingUpdate") is None:
             strategy["rollingUpdate"] = {}
-        fill(strategy["rollingUpdate"], values)
+        fill_nil(strategy["rollingUpdate"], values)
 
 
 def shown_strategy(strategy: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,8 +89,7 @@ class DeploymentStrategy(TemplateStrategy):
             return []
         spec = obj.get("spec") or {}
         errors = nonnegative(spec.get("replicas"), SPEC.child("replicas"))
-        errors += validate_selector(spec, "deployment")
-        errors += validate_eternal_template(spec, "ReplicaSet")
+        errors += validate_selected_template(spec, "deployment")
         errors += _validate_deployment_strategy(spec["strategy"])
         errors += nonnegative_fields(spec, ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"), SPEC)
         deadline = spec.get("progressDeadlineSeconds")
@@ -115,12 +115,18 @@ def _validate_deployment_strategy(strategy: Mapping[str, Any]) -> list[FieldErro
         detail = f"may not be specified when strategy `type` is '{_RECREATE}'"
         return [] if strategy.get("rollingUpdate") is None else [forbidden(path, detail)]
     rolling = strategy["rollingUpdate"]
-    unavailable, surge = rolling.get("maxUnavailable") or 0, rolling.get("maxSurge") or 0
+    unavailable, surge = _bounds(rolling)
     errors = int_or_percent(unavailable, path.child("maxUnavailable"))
     errors += int_or_percent(surge, path.child("maxSurge"))
     if amount(unavailable) == 0 and amount(surge) == 0:
         errors.append(invalid(path.child("maxUnavailable"), unavailable, "may not be 0 when `maxSurge` is 0"))
     return errors + at_most_all(unavailable, path.child("maxUnavailable"))
+
+
+def _bounds(rolling: Mapping[str, Any]) -> tuple[int | str, int | str]:
+    """Return how many pods may be missing and how many too many; an empty text is not nothing."""
+    unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
+    return 0 if unavailable is None else unavailable, 0 if surge is None else surge
 
 
 class ReplicaSetStrategy(TemplateStrategy):
@@ -137,7 +143,7 @@ class ReplicaSetStrategy(TemplateStrategy):
             return []
         spec = obj.get("spec") or {}
         errors = nonnegative_fields(spec, ("replicas", "minReadySeconds"), SPEC)
-        return errors + validate_selector(spec, "deployment") + validate_eternal_template(spec, "ReplicaSet")
+        return errors + validate_selected_template(spec, "deployment")
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Check that the selector stays, or the status."""
@@ -156,6 +162,7 @@ class ReplicationControllerStrategy(TemplateStrategy):
     """v1 ReplicationController; without a selector it selects what its template makes."""
 
     default_propagation = "Orphan"
+    revalidates = False
     name_check = staticmethod(_long_name)
 
     def default(self, obj: Unstructured) -> None:
@@ -187,9 +194,9 @@ class ReplicationControllerStrategy(TemplateStrategy):
         return errors + validate_eternal_template(spec, "ReplicationController")
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check everything a second time, as Kubernetes does, or the status."""
+        """Check the status."""
         if ctx.subresource != "status":
-            return self.validate(ctx, new)
+            return []
         parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
         return validate_replicas(new.get("status") or {}, parts)
 
@@ -220,17 +227,19 @@ class DaemonSetStrategy(TemplateStrategy):
         if ctx.subresource == "status":
             return []
         spec = obj.get("spec") or {}
+        # What is wrong with a changed selector is that it changed, ahead of all else.
+        errors = [] if ctx.old is None else validate_same_selector(obj, ctx.old)
         # No selector at all is told of as one that selects nothing.
-        errors = validate_match(spec) if spec.get("selector") is None else validate_selector(spec, "daemonset")
-        errors += validate_template(spec.get("template") or {}, TEMPLATE)
-        errors += validate_runs_for_ever(spec.get("template") or {}, "DaemonSet")
-        errors += nonnegative_fields(spec, ("minReadySeconds", "revisionHistoryLimit"), SPEC)
-        return errors + _validate_daemon_strategy(spec["updateStrategy"])
+        errors += [] if spec.get("selector") is None else validate_selector(spec, "daemonset")
+        errors += validate_match(spec) + validate_eternal_template(spec, "DaemonSet")
+        errors += nonnegative(spec.get("minReadySeconds"), SPEC.child("minReadySeconds"))
+        errors += _validate_daemon_strategy(spec["updateStrategy"])
+        return errors + nonnegative(spec.get("revisionHistoryLimit"), SPEC.child("revisionHistoryLimit"))
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that the selector stays; or the status."""
+        """Check the status."""
         if ctx.subresource != "status":
-            return validate_same_selector(new, old)
+            return []
         status = new.get("status") or {}
         return validate_daemons(status) + validate_collisions(status, old.get("status") or {})
 
@@ -252,7 +261,7 @@ def _validate_daemon_strategy(strategy: Mapping[str, Any]) -> list[FieldError]:
     if kind != _ROLLING:
         return [not_supported(_UPDATE_STRATEGY, shown_strategy(strategy), (_ROLLING, _ON_DELETE))]
     rolling = strategy["rollingUpdate"]
-    unavailable, surge = rolling.get("maxUnavailable") or 0, rolling.get("maxSurge") or 0
+    unavailable, surge = _bounds(rolling)
     errors: list[FieldError] = []
     for check in (int_or_percent, at_most_all):
         errors += check(unavailable, path.child("maxUnavailable")) + check(surge, path.child("maxSurge"))

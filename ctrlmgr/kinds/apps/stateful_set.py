@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required, tentatively
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.labels import validate_labels
@@ -23,11 +23,15 @@ from ctrlmgr.kinds.apps.templates import (
     TEMPLATE,
     TemplateStrategy,
     fill,
+    is_selector_broken,
+    shown_selector,
+    validate_match,
     validate_runs_for_ever,
     validate_selector,
 )
 from ctrlmgr.kinds.core.claim_spec import validate_claim_spec
 from ctrlmgr.kinds.core.pod.annotations import validate_pod_annotations
+from ctrlmgr.kinds.core.pod.validation import validate_template
 from ctrlmgr.kinds.core.pod.volume_defaults import default_claim_spec
 from ctrlmgr.kinds.rules import (
     amount,
@@ -87,7 +91,7 @@ class StatefulSetStrategy(TemplateStrategy):
             claim["status"] = {"phase": "Pending"} | (claim.get("status") or {})
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec; the template's pod is checked when pods are made of it, with the claims' volumes."""
+        """Check the spec."""
         if ctx.subresource == "status":
             return []
         spec = obj.get("spec") or {}
@@ -98,11 +102,18 @@ class StatefulSetStrategy(TemplateStrategy):
             policy = (spec.get("persistentVolumeClaimRetentionPolicy") or {}).get(field) or ""
             if policy not in _RETENTION:
                 errors.append(not_supported(path.child(field), policy, _RETENTION))
+        if ctx.old is None:  # neither claims nor the service's name can be changed later
+            errors += _validate_claims(spec)
         errors += nonnegative_fields(spec, ("replicas", "minReadySeconds"), SPEC)
         errors += nonnegative((spec.get("ordinals") or {}).get("start"), SPEC.child("ordinals.start"))
-        if ctx.old is None:  # what cannot be changed later
-            errors += _validate_for_good(spec)
-        return errors + validate_selector(spec, "statefulset") + _validate_template(spec.get("template") or {})
+        if ctx.old is None and (service := spec.get("serviceName") or ""):
+            errors += each_problem(dns1123_label, service, SPEC.child("serviceName"))
+        errors += validate_selector(spec, "statefulset")
+        if is_selector_broken(spec):
+            errors.append(invalid(SPEC.child("selector"), shown_selector(spec.get("selector")), ""))
+        else:
+            errors += validate_match(spec) + _validate_template(spec, ctx.old and ctx.old.get("spec"))
+        return errors + validate_runs_for_ever(spec.get("template") or {}, "StatefulSet")
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Check that only what may change does, or the status."""
@@ -115,9 +126,9 @@ class StatefulSetStrategy(TemplateStrategy):
         return [] if kept[0] == kept[1] else [forbidden(SPEC, _UNCHANGEABLE)]
 
 
-def _validate_for_good(spec: Mapping[str, Any]) -> list[FieldError]:
-    service, path = spec.get("serviceName") or "", SPEC.child("volumeClaimTemplates")
-    errors = each_problem(dns1123_label, service, SPEC.child("serviceName")) if service else []
+def _validate_claims(spec: Mapping[str, Any]) -> list[FieldError]:
+    path = SPEC.child("volumeClaimTemplates")
+    errors: list[FieldError] = []
     for at, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
         errors += validate_claim_spec(claim.get("spec") or {}, path.at(at).child("spec"))
     return errors
@@ -149,13 +160,32 @@ def _validate_strategy(strategy: Mapping[str, Any]) -> list[FieldError]:
     return errors
 
 
-def _validate_template(template: Mapping[str, Any]) -> list[FieldError]:
+def _validate_template(spec: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[FieldError]:
+    """Check the template, in which the claims are volumes; one that was stored before it was checked may stay so."""
+    errors = validate_template(_with_claims(spec), TEMPLATE)
+    if errors and before is not None and tentatively(lambda: validate_template(_with_claims(before), TEMPLATE)):
+        errors = []
+    template = spec.get("template") or {}
     metadata = template.get("metadata") or {}
-    errors = validate_labels(metadata.get("labels") or {}, TEMPLATE.child("labels"))
-    annotations = metadata.get("annotations") or {}
-    errors += validate_annotations(annotations, TEMPLATE.child("annotations"))
-    errors += validate_pod_annotations(annotations, template.get("spec") or {}, TEMPLATE.child("annotations"))
-    return errors + validate_runs_for_ever(template, "StatefulSet")
+    annotations, path = metadata.get("annotations") or {}, TEMPLATE.child("annotations")
+    errors += validate_labels(metadata.get("labels") or {}, TEMPLATE.child("labels"))  # again, as Kubernetes does
+    return [
+        *errors,
+        *validate_annotations(annotations, path),
+        *validate_pod_annotations(annotations, template.get("spec") or {}, path),
+    ]
+
+
+def _with_claims(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the template with a volume for each claim, in place of one of that name (`volumesToAddForTemplates`)."""
+    template = spec.get("template") or {}
+    names = dict.fromkeys(
+        (claim.get("metadata") or {}).get("name") or "" for claim in spec.get("volumeClaimTemplates") or ()
+    )
+    pod = template.get("spec") or {}
+    claims = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
+    volumes = [each for each in pod.get("volumes") or () if (each.get("name") or "") not in names]
+    return {**template, "spec": {**pod, "volumes": [*claims, *volumes]}}
 
 
 class ControllerRevisionStrategy(Strategy):

@@ -61,27 +61,38 @@ def fill(fields: dict[str, Any], values: Mapping[str, Any]) -> None:
             fields[field] = value
 
 
+def fill_nil(fields: dict[str, Any], values: Mapping[str, Any]) -> None:
+    """Set what is absent, in place: fields to which Go has a pointer, which may be empty texts."""
+    for field, value in values.items():
+        if fields.get(field) is None:
+            fields[field] = value
+
+
 def validate_selector(spec: Mapping[str, Any], kind: str) -> list[FieldError]:
-    """Check a spec's selector, and that it selects what the spec's template makes; `kind` is for messages."""
+    """Check a spec's selector as such; `kind` is for messages."""
     selector, path = spec.get("selector"), SPEC.child("selector")
-    errors: list[FieldError] = []
     if selector is None:
-        errors.append(required(path))
-    else:
-        errors += validate_label_selector(selector, path)
-        if not (selector.get("matchLabels") or selector.get("matchExpressions")):
-            errors.append(invalid(path, {}, f"empty selector is invalid for {kind}"))
-    return errors + validate_match(spec)
+        return [required(path)]
+    errors = validate_label_selector(selector, path)
+    if not (selector.get("matchLabels") or selector.get("matchExpressions")):
+        errors.append(invalid(path, {}, f"empty selector is invalid for {kind}"))
+    return errors
+
+
+def is_selector_broken(spec: Mapping[str, Any]) -> bool:
+    """Whether a spec's selector cannot be read (`LabelSelectorAsSelector` fails): no selector selects nothing."""
+    selector = spec.get("selector")
+    return selector is not None and selector_of(selector) is None
 
 
 def validate_match(spec: Mapping[str, Any]) -> list[FieldError]:
-    """Check that a template's labels are what the selector selects; no selector selects nothing."""
+    """Check that a template's labels are what the selector selects, if that can be read; none selects nothing."""
+    if is_selector_broken(spec):
+        return []
     selector = spec.get("selector")
     found = None if selector is None else selector_of(selector)
-    if selector is not None and found is None:
-        return [invalid(SPEC.child("selector"), shown_selector(selector), "invalid label selector")]
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    if found is not None and found.matches(labels):
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    if found is not None and found.matches(labels or {}):
         return []
     return [invalid(TEMPLATE.child("metadata", "labels"), sorted_map(labels), NO_MATCH)]
 
@@ -91,6 +102,17 @@ def shown_selector(selector: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if selector is None:
         return None
     return {field: sorted_map(value) if field == "matchLabels" else value for field, value in selector.items()}
+
+
+def validate_selected_template(spec: Mapping[str, Any], kind: str) -> list[FieldError]:
+    """Check the selector of a Deployment or ReplicaSet, and its template, if the selector can be read."""
+    errors = validate_selector(spec, kind)
+    if is_selector_broken(spec):
+        return [
+            *errors,
+            invalid(SPEC.child("selector"), shown_selector(spec.get("selector")), "invalid label selector"),
+        ]
+    return errors + validate_match(spec) + validate_eternal_template(spec, "ReplicaSet")
 
 
 def validate_eternal_template(spec: Mapping[str, Any], kind: str) -> list[FieldError]:

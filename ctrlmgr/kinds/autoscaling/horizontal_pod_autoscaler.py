@@ -14,6 +14,7 @@ from ctrlmgr.api.quantity import parse
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation.quantities import validate_container_resource_name
 from ctrlmgr.kinds.apps.status import STATUS
 from ctrlmgr.kinds.apps.templates import SPEC, fill
 from ctrlmgr.kinds.rules import NEGATIVE, each_problem, nonnegative
@@ -184,7 +185,8 @@ def _resource(source: Mapping[str, Any], path: Path) -> list[FieldError]:
 
 
 def _container_resource(source: Mapping[str, Any], path: Path) -> list[FieldError]:
-    errors = [] if source.get("name") else [required(path.child("name"), "must specify a resource name")]
+    name, at = source.get("name") or "", path.child("name")
+    errors = validate_container_resource_name(name, at) if name else [required(at, "must specify a resource name")]
     container, below = source.get("container") or "", path.child("container")
     if container:
         errors += each_problem(names.dns1123_label, container, below)

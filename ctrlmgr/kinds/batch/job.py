@@ -15,12 +15,14 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation.labels import validate_label_selector
+from ctrlmgr.engine.validation.metadata import IMMUTABLE
 from ctrlmgr.engine.validation.names import dns1123_label
 from ctrlmgr.kinds.apps.templates import (
     SPEC,
     TEMPLATE,
     TemplateStrategy,
     fill,
+    fill_nil,
     shown_selector,
     validate_match,
 )
@@ -29,13 +31,21 @@ from ctrlmgr.kinds.batch.job_status import has_condition, validate_job_status
 from ctrlmgr.kinds.core.pod.warnings import pod_warnings
 from ctrlmgr.kinds.label_selectors import selector_of
 from ctrlmgr.kinds.rules import immutable, sorted_map
+from ctrlmgr.kinds.spec_difference import shown
 
 JOB_NAME = "batch.kubernetes.io/job-name"
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 
 _LEGACY_JOB_NAME, _LEGACY_CONTROLLER_UID = "job-name", "controller-uid"
 _UNLIMITED = (1 << 31) - 1
-_IMMUTABLE = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+_IMMUTABLE = {
+    "completionMode": "",
+    "podFailurePolicy": "PodFailurePolicy",
+    "backoffLimitPerIndex": "",
+    "managedBy": "",
+    "successPolicy": "SuccessPolicy",
+}
+"""What may never change, and the Go type of what is a struct."""
 _SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
 _MANY, _MANY_AT_ONCE = 100_000, 10_000
 _TOO_MANY_TO_TRACK = (
@@ -66,19 +76,23 @@ class JobStrategy(TemplateStrategy):
         "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
         "or set propagationPolicy=Orphan to suppress this warning",
     )
+    shares_defaults = True
     fields = ("status.successful",)
 
     def default(self, obj: Unstructured) -> None:
-        """Default the template, and how often it runs: once; labels come from the template if there are none."""
+        """Default the template, and how often it runs: once; its labels are the template's if it has none of its own.
+
+        They are so for good: in Kubernetes both are one map, to which the labels that are chosen for pods are added.
+        """
         super().default(obj)
         spec = obj["spec"]
         if spec.get("completions") is None and spec.get("parallelism") is None:
             spec["completions"] = 1
         by_index = spec.get("backoffLimitPerIndex") is not None
         fill(spec, {"parallelism": 1, "backoffLimit": _UNLIMITED if by_index else 6})
-        fill(spec, {"completionMode": NON_INDEXED, "suspend": False, "manualSelector": False})
+        fill_nil(spec, {"completionMode": NON_INDEXED, "suspend": False, "manualSelector": False})
         replaced = "TerminatingOrFailed" if spec.get("podFailurePolicy") is None else "Failed"
-        fill(spec, {"podReplacementPolicy": replaced})
+        fill_nil(spec, {"podReplacementPolicy": replaced})
         default_failure_policy(spec)
         _default_labels(obj)
 
@@ -109,11 +123,10 @@ class JobStrategy(TemplateStrategy):
         spec, before = new.get("spec") or {}, old.get("spec") or {}
         errors = _validate_spec(spec) + _validate_completions(spec, before)
         if spec.get("selector") != before.get("selector"):
-            shown = shown_selector(spec.get("selector"))
-            errors.append(invalid(SPEC.child("selector"), shown, "field is immutable"))
+            errors.append(invalid(SPEC.child("selector"), shown_selector(spec.get("selector")), IMMUTABLE))
         errors += _validate_template_update(spec.get("template") or {}, old)
-        for field in _IMMUTABLE:
-            errors += immutable(spec.get(field), before.get(field), SPEC.child(field))
+        for field, type_ in _IMMUTABLE.items():
+            errors += _immutable(type_, spec.get(field), before.get(field), SPEC.child(field))
         return errors
 
     def template_warnings(self, obj: Unstructured) -> list[str]:
@@ -132,7 +145,7 @@ class JobStrategy(TemplateStrategy):
 def _default_labels(obj: Unstructured) -> None:
     metadata, labels = metadata_of(obj), _labels_of(obj["spec"])
     if labels and not metadata.get("labels"):
-        metadata["labels"] = dict(labels)
+        metadata["labels"] = labels
 
 
 def _generate_selector(obj: Unstructured) -> None:
@@ -164,8 +177,8 @@ def _validate_generated(obj: Unstructured, old: Unstructured | None) -> list[Fie
             errors.append(invalid(path.key(label), sorted_map(labels), f"must be '{value}'"))
     selector = selector_of(spec["selector"])
     if selector is not None and not selector.matches(expected):
-        shown = shown_selector(spec["selector"])
-        errors.append(invalid(SPEC.child("selector"), shown, "`selector` not auto-generated"))
+        detail = "`selector` not auto-generated"
+        errors.append(invalid(SPEC.child("selector"), shown_selector(spec["selector"]), detail))
     return errors
 
 
@@ -205,12 +218,19 @@ def _validate_completions(new: Mapping[str, Any], old: Mapping[str, Any]) -> lis
 def _validate_template_update(template: Mapping[str, Any], old: Unstructured) -> list[FieldError]:
     before = (old.get("spec") or {}).get("template") or {}
     if not _may_be_rescheduled(old):
-        return immutable(template, before, TEMPLATE)
+        return _immutable("PodTemplateSpec", template, before, TEMPLATE)
     kept = copy.deepcopy(before)
     _take_metadata(kept, template)
     _take_scheduling(kept.setdefault("spec", {}), template.get("spec") or {})
     errors = immutable(template.get("metadata"), kept.get("metadata"), TEMPLATE.child("metadata"))
-    return errors + immutable(template.get("spec"), kept["spec"], TEMPLATE.child("spec"))
+    return errors + _immutable("PodSpec", template.get("spec"), kept["spec"], TEMPLATE.child("spec"))
+
+
+def _immutable(type_: str, new: Any, old: Any, path: Path) -> list[FieldError]:
+    """Check that a field has not changed; a struct is shown as Go prints it."""
+    if new == old:
+        return []
+    return [invalid(path, shown(type_, new) if type_ and new is not None else new, IMMUTABLE)]
 
 
 def _may_be_rescheduled(job: Unstructured) -> bool:

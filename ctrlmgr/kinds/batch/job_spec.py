@@ -163,16 +163,17 @@ def _validate_failure_rule(
 
 
 def _validate_exit_codes(requirement: Mapping[str, Any], containers: Iterable[Any], path: Path) -> list[FieldError]:
-    operator, values = requirement.get("operator") or "", requirement.get("values") or []
+    operator, values = requirement.get("operator") or "", requirement.get("values")
     errors = _one_of(operator, _OPERATORS, path.child("operator"))
     if (container := requirement.get("containerName")) is not None and container not in containers:
         detail = "must be one of the container or initContainer names in the pod template"
         errors.append(invalid(path.child("containerName"), container, detail))
     below = path.child("values")
     if not values:
-        errors.append(invalid(below, [], "at least one value is required"))
+        errors.append(invalid(below, values, "at least one value is required"))
     elif len(values) > _MOST_EXIT_CODES:
         errors.append(too_many(below, len(values), _MOST_EXIT_CODES))
+    values = values or []
     again = repeated(values)
     for index, value in enumerate(values):
         if operator == "In" and value == 0:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required, tentatively
 from ctrlmgr.api.quantity import parse
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_label_selector
@@ -16,22 +16,32 @@ from ctrlmgr.kinds.rules import each_problem
 
 NOT_POSITIVE = "must be greater than zero"
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_DATA_SOURCES = ("dataSource", "dataSourceRef")
 _VOLUME_MODES = ("Block", "Filesystem")
 _PATH: dict[str, Any] = {}  # Kubernetes shows the other field's path here, which has no public fields
 _CORE_GROUP = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
 
 
-def validate_claim_spec(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check a PersistentVolumeClaimSpec."""
+def validate_claim_spec(
+    spec: Mapping[str, Any], path: Path, before: Mapping[str, Any] | None = None
+) -> list[FieldError]:
+    """Check a PersistentVolumeClaimSpec.
+
+    `before` is what it was, None for a new one: a selector may keep invalid values, and a group that data come from is
+    not looked at again.
+    """
+    before = before or {}
+    lenient = bool(tentatively(lambda: validate_label_selector(before.get("selector"), Path())))
     errors = [] if spec.get("accessModes") else [_no_mode(path)]
-    errors += validate_label_selector(spec.get("selector"), path.child("selector"))
+    errors += validate_label_selector(spec.get("selector"), path.child("selector"), invalid_values_allowed=lenient)
     errors += validate_access_modes(spec.get("accessModes") or (), path.child("accessModes"))
     errors += _validate_size(spec.get("resources") or {}, path.child("resources").key("storage"))
     errors += _validate_class(spec, "storageClassName", path)
     errors += validate_volume_mode(spec, path)
-    for field in ("dataSource", "dataSourceRef"):
+    any_group = any((before.get(field) or {}).get("apiGroup") is not None for field in _DATA_SOURCES)
+    for field in _DATA_SOURCES:
         if (source := spec.get(field)) is not None:
-            errors += _validate_data_source(source, path.child(field))
+            errors += _validate_data_source(source, path.child(field), any_group=any_group)
     errors += _validate_sources_agree(spec, path)
     return errors + _validate_class(spec, "volumeAttributesClassName", path)
 
@@ -68,12 +78,12 @@ def _validate_size(resources: Mapping[str, Any], path: Path) -> list[FieldError]
     return [] if parse(size) > 0 else [invalid(path, size, NOT_POSITIVE)]
 
 
-def _validate_data_source(source: Mapping[str, Any], path: Path) -> list[FieldError]:
+def _validate_data_source(source: Mapping[str, Any], path: Path, *, any_group: bool) -> list[FieldError]:
     errors = [required(path.child(field)) for field in ("name", "kind") if not source.get(field)]
     group, kind = source.get("apiGroup") or "", source.get("kind") or ""
     if not group and kind != "PersistentVolumeClaim":
         errors.append(invalid(path, kind, _CORE_GROUP))
-    if group:
+    if group and not any_group:
         errors += each_problem(names.dns1123_subdomain, group, path.child("apiGroup"))
     if namespace := source.get("namespace"):
         errors += each_problem(names.dns1123_label, namespace, path.child("namespace"))

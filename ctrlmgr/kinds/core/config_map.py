@@ -5,7 +5,7 @@ Rules come from `ValidateConfigMap` and `ValidateConfigMapUpdate` in Kubernetes'
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, too_long
 from ctrlmgr.api.unstructured import Unstructured
@@ -23,10 +23,11 @@ class ConfigMapStrategy(Strategy):
     """v1 ConfigMap."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check keys, that none is in both maps, and the size."""
+        """Check that what is immutable stays, keys, that none is in both maps, and the size."""
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
-        errors = validate_keys(data, Path("data"))
+        errors = [] if ctx.old is None else validate_immutability(obj, ctx.old, ("data", "binaryData"))
         for key in data:
+            errors += validate_keys((key,), Path("data"))
             if key in binary:
                 errors.append(invalid(Path("data").key(key), key, "duplicate of key present in binaryData"))
         errors += validate_keys(binary, Path("binaryData"))
@@ -34,12 +35,8 @@ class ConfigMapStrategy(Strategy):
             errors.append(too_long(_WHOLE_OBJECT, MAX_DATA_SIZE))
         return errors
 
-    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that what is immutable stays."""
-        return validate_immutability(new, old, ("data", "binaryData"))
 
-
-def validate_keys(data: Mapping[str, str], path: Path) -> list[FieldError]:
+def validate_keys(data: Iterable[str], path: Path) -> list[FieldError]:
     """Check the keys of a ConfigMap's or Secret's data."""
     return [error for key in data for error in each_problem(names.config_map_key, key, path.key(key))]
 

@@ -7,11 +7,12 @@ Rules come from Kubernetes' `pkg/registry/core/limitrange`, `ValidateLimitRange`
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import inf
 from typing import Any
 from uuid import UUID
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, required
-from ctrlmgr.api.quantity import WHOLE, parse
+from ctrlmgr.api.quantity import MILLI, WHOLE, parse
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
@@ -24,12 +25,15 @@ from ctrlmgr.kinds.rules import each_problem
 
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 _DEFAULTS = ("default", "defaultRequest")
+_MOST_IN_MILLI = (2**63 - 1) // 1000
+"""Units that are too many to be counted in thousandths (resource.MaxMilliValue)."""
 
 
 class LimitRangeStrategy(Strategy):
     """v1 LimitRange."""
 
     allow_create_on_update = True
+    compares_metadata = False
 
     def default(self, obj: Unstructured) -> None:
         """Let a container's default limit be its maximum, its default request that limit or its minimum."""
@@ -123,10 +127,19 @@ class _Amounts:
         ratio, path = parse(text), self.path.child("maxLimitRequestRatio").key(self.name)
         if ratio < WHOLE:
             yield invalid(path, text, f"ratio {text} is less than 1")
-        if "min" in self.said and "max" in self.said and (low := parse(self.said["min"])) > 0:
-            highest = parse(self.said["max"]) / low
-            if ratio / WHOLE > highest:
-                yield invalid(path, text, f"ratio {text} is greater than max/min = {highest:f}")
+        if "min" in self.said and "max" in self.said and (highest := self._highest_ratio(ratio)) is not None:
+            yield invalid(path, text, f"ratio {text} is greater than max/min = {highest:f}")
+
+    def _highest_ratio(self, ratio: int) -> float | None:
+        """Return the ratio of maximum and minimum if `ratio` (in billionths) is above it.
+
+        As in Kubernetes, amounts are counted in thousandths, and all in units if one has too many of these.
+        """
+        amounts = [ratio, parse(self.said["min"]), parse(self.said["max"])]
+        unit = MILLI if all(-(-each // WHOLE) < _MOST_IN_MILLI for each in amounts) else WHOLE
+        wanted, low, high = (-(-each // unit) for each in amounts)
+        highest = high / low if low else inf
+        return highest if wanted / (WHOLE // unit) > highest else None
 
     def _same_default(self) -> Iterator[FieldError]:
         if is_overcommittable(self.name) or not all(each in self.said for each in _DEFAULTS):

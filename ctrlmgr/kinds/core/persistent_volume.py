@@ -15,6 +15,7 @@ from ctrlmgr.api.quantity import WHOLE, parse
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation.metadata import IMMUTABLE
 from ctrlmgr.kinds.apps.templates import SPEC, fill
 from ctrlmgr.kinds.core.claim_spec import NOT_POSITIVE, validate_access_modes, validate_volume_mode
 from ctrlmgr.kinds.core.persistent_volume_sources import PERSISTENT_SOURCES
@@ -23,7 +24,7 @@ from ctrlmgr.kinds.core.pod.volume_defaults import default_claim_spec, default_v
 from ctrlmgr.kinds.core.pod.warnings import VOLUMES, node_term_warnings
 from ctrlmgr.kinds.core.volume_sources import ONLY_ONE
 from ctrlmgr.kinds.rules import each_problem, immutable, sorted_map
-from ctrlmgr.kinds.spec_difference import difference
+from ctrlmgr.kinds.spec_difference import difference, shown
 
 STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 """The annotation that storage classes were named in before there was a field."""
@@ -34,12 +35,22 @@ CLASS_WARNING = (
 _MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
 _RECLAIM = ("Delete", "Recycle", "Retain")
 _LONGEST_PORTAL = 64
+_STABLE_LABELS = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
+"""What labels of nodes are called since they are beta no more."""
 
 
 class PersistentVolumeStrategy(Strategy):
     """v1 PersistentVolume."""
 
     returns_deleted = True
+    revalidates = 2
+    compares_metadata = False
 
     def default(self, obj: Unstructured) -> None:
         """Keep what is on it when it is not claimed any more, and have it be a file system."""
@@ -86,12 +97,11 @@ class PersistentVolumeStrategy(Strategy):
         sources = [_sources_of(each) for each in (before, spec)]
         _allow_expansion_secret(*sources)
         if sources[0] != sources[1]:
-            shown = difference("PersistentVolumeSource", *sources)
-            detail = f"spec.persistentvolumesource is immutable after creation\n{shown}"
+            changes = difference("PersistentVolumeSource", *sources)
+            detail = f"spec.persistentvolumesource is immutable after creation\n{changes}"
             errors.append(forbidden("spec.persistentvolumesource", detail))
         errors += immutable(spec.get("volumeMode"), before.get("volumeMode"), Path("volumeMode"))
-        if before.get("nodeAffinity") is not None:
-            errors += immutable(spec.get("nodeAffinity"), before["nodeAffinity"], Path("nodeAffinity"))
+        errors += _validate_same_affinity(spec.get("nodeAffinity"), before.get("nodeAffinity"))
         field = "volumeAttributesClassName"
         if before.get(field) is not None and spec.get(field) is None:
             errors.append(forbidden(SPEC.child(field), "update from non-nil value to nil is forbidden"))
@@ -113,8 +123,8 @@ class PersistentVolumeStrategy(Strategy):
             instead = "Instead, the recommended approach is to use dynamic provisioning."
             path = SPEC.child("persistentVolumeReclaimPolicy")
             found.append(f"{path}: The Recycle reclaim policy is deprecated. {instead}")
-        gone = [(shown, message) for field, (shown, message) in VOLUMES.items() if spec.get(field) is not None]
-        return found + [f"{SPEC.child(shown)}: {message}" for shown, message in gone]
+        gone = [named for field, named in VOLUMES.items() if spec.get(field) is not None]
+        return found + [f"{SPEC.child(name)}: {message}" for name, message in gone]
 
 
 def _validate_capacity(capacity: Mapping[str, str], path: Path) -> list[FieldError]:
@@ -140,6 +150,24 @@ def _validate_affinity(affinity: Mapping[str, Any] | None, path: Path) -> list[F
     return validate_node_selector(affinity["required"], below)
 
 
+def _validate_same_affinity(new: Mapping[str, Any] | None, old: Mapping[str, Any] | None) -> list[FieldError]:
+    """Check that a volume stays where it is; labels of nodes may be called by the names that came after beta."""
+    if old is None or (new is not None and _requirements(new, old) == old):
+        return []
+    value = None if new is None else shown("VolumeNodeAffinity", new)
+    return [invalid(Path("nodeAffinity"), value, f"{IMMUTABLE}, except for updating from beta label to GA")]
+
+
+def _requirements(new: Any, old: Any) -> Any:
+    """Return `new` with the keys of `old` wherever that has a beta label and `new` what became of it."""
+    if isinstance(new, dict) and isinstance(old, dict):
+        renamed = {"key": old["key"]} if _STABLE_LABELS.get(old.get("key", "")) == new.get("key", "") else {}
+        return {name: _requirements(value, old.get(name)) for name, value in new.items()} | renamed
+    if isinstance(new, list) and isinstance(old, list) and len(new) == len(old):
+        return [_requirements(*each) for each in zip(new, old, strict=True)]
+    return new
+
+
 def _validate_sources(spec: Mapping[str, Any], name: str) -> list[FieldError]:
     given = [field for field in PERSISTENT_SOURCES if spec.get(field) is not None]
     errors: list[FieldError] = []
@@ -148,11 +176,11 @@ def _validate_sources(spec: Mapping[str, Any], name: str) -> list[FieldError]:
         if index and field != "flexVolume":  # which Kubernetes does not count against the others
             errors.append(forbidden(SPEC.child(several), ONLY_ONE))
             continue
+        if field == "iscsi":
+            errors += _validate_portal(spec[field], name)
         errors += check(spec[field], SPEC.child(own))
         if field == "local" and spec.get("nodeAffinity") is None:
             errors.append(required(SPEC.child("nodeAffinity"), "Local volume requires node affinity"))
-        if field == "iscsi":
-            errors += _validate_portal(spec[field], name)
     if not given:
         errors.append(required(SPEC, "must specify a volume type"))
     root = posixpath.normpath((spec.get("hostPath") or {}).get("path") or ".").lstrip("/") == ""

@@ -56,13 +56,13 @@ class PersistentVolumeClaimStrategy(Strategy):
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Check the spec."""
-        return [] if ctx.subresource else validate_claim_spec(obj.get("spec") or {}, SPEC)
+        if ctx.subresource:
+            return []
+        return validate_claim_spec(obj.get("spec") or {}, SPEC, None if ctx.old is None else ctx.old.get("spec") or {})
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check everything a second time, as Kubernetes does, and that little changes; or the status."""
-        if ctx.subresource:
-            return _validate_status(new)
-        return self.validate(ctx, new) + _validate_changes(new, old)
+        """Check that little changes; or the status."""
+        return _validate_status(new) if ctx.subresource else _validate_changes(new, old)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
         """Warn of a class that is named in an annotation, and of fractions of bytes."""
@@ -111,7 +111,7 @@ def _validate_changes(new: Unstructured, old: Unstructured) -> list[FieldError]:
     errors = _validate_class(new, old, spec, before)
     if is_bound and (spec.get("resources") or {}).get("requests"):
         _take_size(spec, before)
-    if is_bound and spec.get("volumeAttributesClassName") is not None:
+    if is_bound:
         _take(spec, before, "volumeAttributesClassName")
     if spec != before:
         shown = difference("PersistentVolumeClaimSpec", before, spec)
@@ -121,7 +121,7 @@ def _validate_changes(new: Unstructured, old: Unstructured) -> list[FieldError]:
         path = SPEC.child("resources", "requests", "storage")
         errors.append(forbidden(path, "field can not be less than status.capacity"))
     errors += immutable(given.get("volumeMode"), written.get("volumeMode"), Path("volumeMode"))
-    return errors + _validate_attributes_class(given, written)
+    return errors + _validate_attributes_class(given, old)
 
 
 def _validate_class(
@@ -136,7 +136,7 @@ def _validate_class(
         return []
     if was is None and wanted is not None and annotated in (None, wanted):
         del spec["storageClassName"]
-    path = Path("metadata.annotations").key(STORAGE_CLASS)
+    path = Path("metadata.annotations").child(STORAGE_CLASS)
     return [] if (given or "") == (annotated or "") else [invalid(path, given or "", "field is immutable")]
 
 
@@ -158,19 +158,23 @@ def _size(spec: Mapping[str, Any]) -> int:
     return parse(((spec.get("resources") or {}).get("requests") or {}).get("storage") or "0")
 
 
-def _validate_attributes_class(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
-    wanted, path = spec.get("volumeAttributesClassName"), SPEC.child("volumeAttributesClassName")
-    if before.get("volumeAttributesClassName") in (None, wanted) or wanted:
+def _validate_attributes_class(spec: Mapping[str, Any], old: Unstructured) -> list[FieldError]:
+    """Check that a class of attributes that a volume has been given is not taken away."""
+    field = "volumeAttributesClassName"
+    wanted, was = spec.get(field), (old.get("spec") or {}).get(field)
+    current = (old.get("status") or {}).get("currentVolumeAttributesClassName")
+    if wanted == was or wanted or current is None:
         return []
-    gone = "nil" if wanted is None else "an empty string"
-    return [forbidden(path, f"update from non-nil value to {gone} is forbidden")]
+    gone = "nil" if wanted is None else "empty string"
+    detail = f"update to {gone} is forbidden when status.currentVolumeAttributesClassName is not nil"
+    return [forbidden(SPEC.child(field), detail)]
 
 
 def _validate_status(new: Unstructured) -> list[FieldError]:
     status = new.get("status") or {}
     errors = [] if (new.get("spec") or {}).get("accessModes") else [required("Spec.accessModes")]
     errors += _validate_amounts(status.get("capacity") or {}, STATUS.child("capacity"))
-    path = STATUS.child("allocatedResourceStatus")
+    path = STATUS.child("allocatedResourceStatuses")
     for resource, state in sorted((status.get("allocatedResourceStatuses") or {}).items()):
         errors += _validate_resource(resource, path)
         if state not in _RESIZES:

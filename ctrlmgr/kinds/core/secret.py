@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ctrlmgr.api.field import FieldError, Path, invalid, required, too_long
+from ctrlmgr.api.go_text import quote_byte
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
@@ -62,14 +63,11 @@ class SecretStrategy(Strategy):
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Check keys, the size, and what the type asks for."""
         data = obj.get("data") or {}
-        errors = validate_keys(data, _DATA)
+        errors = _validate_change(obj, ctx.old) if ctx.old is not None else []
+        errors += validate_keys(data, _DATA)
         if sum(decoded_length(each or "") for each in data.values()) > MAX_DATA_SIZE:
             errors.append(too_long(_DATA, MAX_DATA_SIZE))
         return errors + _validate_type(obj["type"], data, obj["metadata"].get("annotations") or {})
-
-    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that the type stays, and what is immutable."""
-        return immutable(new["type"], old["type"], Path("type")) + validate_immutability(new, old, ("data",))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
         """Warn of a certificate or key that is none, in the words of Go's `tls.X509KeyPair`."""
@@ -84,6 +82,11 @@ class SecretStrategy(Strategy):
     def selectable(self, obj: Object) -> Mapping[str, str]:
         """Return its type."""
         return {"type": obj.view(_Secret).type}
+
+
+def _validate_change(new: Unstructured, old: Unstructured) -> list[FieldError]:
+    """Check that the type stays, and what is immutable."""
+    return immutable(new["type"], old["type"], Path("type")) + validate_immutability(new, old, ("data",))
 
 
 def _validate_type(type_: str, data: Mapping[str, str], annotations: Mapping[str, str]) -> list[FieldError]:
@@ -105,15 +108,16 @@ def _missing_keys(type_: str, data: Mapping[str, str]) -> Sequence[str]:
 
 
 def _validate_json(encoded: str, path: Path) -> list[FieldError]:
-    problem = _json_problem(b64decode(encoded or "").decode(errors="replace"))
+    problem = _json_problem(b64decode(encoded or ""))
     return [invalid(path, "<secret contents redacted>", problem)] if problem else []
 
 
 _GO_TYPES = {list: "array", str: "string", int: "number", float: "number", bool: "bool"}
 
 
-def _json_problem(text: str) -> str:
-    """Return what Go's `json.Unmarshal` says of reading `text` as an object; empty if it is one, or null."""
+def _json_problem(data: bytes) -> str:
+    """Return what Go's `json.Unmarshal` says of reading `data` as an object; empty if it is one, or null."""
+    text = data.decode("latin-1")  # a character a byte, since Go tells of bytes; in strings they may be anything
     try:
         value: Any = loads(text)
     except RecursionError:
@@ -121,7 +125,7 @@ def _json_problem(text: str) -> str:
     except JSONDecodeError as error:
         if error.pos >= len(text.rstrip()):
             return "unexpected end of JSON input"
-        return f"invalid character '{text[error.pos]}' {GO_WORDS.get(error.msg, 'in string literal')}"
+        return f"invalid character {quote_byte(data[error.pos])} {GO_WORDS.get(error.msg, 'in string literal')}"
     if value is None or isinstance(value, dict):
         return ""
     return f"json: cannot unmarshal {_GO_TYPES[type(value)]} into Go value of type map[string]interface {{}}"

@@ -131,8 +131,11 @@ def _iscsi(source: Source, path: Path) -> list[FieldError]:
         errors += _iscsi_name(source["iqn"], path.child("iqn"))
     lun = source.get("lun") or 0
     errors += [invalid(path.child("lun"), lun, each) for each in names.in_range(lun, 0, 255)]
-    if (source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and source.get("secretRef") is None:
+    secret = source.get("secretRef")
+    if (source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and secret is None:
         errors.append(required(path.child("secretRef")))
+    if secret is not None and not secret.get("name"):
+        errors.append(required(path.child("secretRef", "name")))
     if (initiator := source.get("initiatorName")) is not None:
         errors += _iscsi_name(initiator, path.child("initiatorname"))
     return errors
@@ -234,9 +237,9 @@ def validate_reference(source: Source, field: str, path: Path) -> list[FieldErro
 
 def driver_name(name: str, path: Path) -> list[FieldError]:
     """Check the name of a CSI driver."""
-    errors = [] if name else [required(path)]
-    if names.length(name) > 63:
-        errors.append(too_long(path, 63))
+    if not name:
+        return [required(path)]
+    errors = [too_long(path, 63)] if names.length(name) > 63 else []
     return errors + [invalid(path, name, each) for each in names.dns1123_subdomain(name.lower())]
 
 

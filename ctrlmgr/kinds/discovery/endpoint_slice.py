@@ -40,6 +40,8 @@ _HOSTNAME = "kubernetes.io/hostname"
 class EndpointSliceStrategy(Strategy):
     """discovery.k8s.io/v1 EndpointSlice."""
 
+    compares_metadata = False
+
     def default(self, obj: Unstructured) -> None:
         """Name ports "" and make them TCP if they do not say."""
         for port in obj.get("ports") or ():

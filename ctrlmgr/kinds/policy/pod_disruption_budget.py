@@ -39,6 +39,8 @@ class PodDisruptionBudgetStrategy(Strategy):
     has_generation = True
     revalidates = False
     name_check = staticmethod(names.path_segment_name)
+    checks_metadata = False
+    compares_metadata = False
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Check the spec."""

@@ -123,7 +123,7 @@ class Stage:
             old["metadata"],
             namespaced=True,
             name_check=self.strategy.name_check,
-            revalidated=self.strategy.revalidates and not subresource,
+            revalidated=0 if subresource else self.strategy.revalidates,
         )
         errors += self.strategy.validate(ctx, new) + self.strategy.validate_update(ctx, new, old)
         assert old == before, "a strategy leaves the old object alone"

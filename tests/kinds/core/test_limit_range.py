@@ -121,3 +121,9 @@ def test_limits(limit: dict[str, Any], messages: list[str]) -> None:
 def test_there_is_one_of_a_type() -> None:
     limit = {"type": "Pod", "max": {"cpu": "2"}}
     assert create(STRATEGY, limited(limit, limit)).messages == ['spec.limits[1].type: Duplicate value: "Pod"']
+
+
+def test_ratios_of_very_much_are_counted_in_units() -> None:
+    limit = {"type": "Container", "min": {"cpu": "100m"}, "max": {"cpu": "2"}, "maxLimitRequestRatio": {"cpu": "1e18"}}
+    (message,) = create(STRATEGY, limited(limit)).messages
+    assert message.endswith("ratio 1e18 is greater than max/min = 2.000000")

@@ -39,6 +39,15 @@ WORDS = {
         "and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
         r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
     ),
+    "<VALUE>": (
+        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start "
+        "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
+        "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+    ),
+    "<PERCENT>": (
+        "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used "
+        "for validation is '[0-9]+%')"
+    ),
     "<KEY>": (
         "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
         "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
@@ -68,7 +77,11 @@ VALID: dict[str, dict[str, Any]] = {
     "apps/v1/replicasets": {"spec": {"selector": _SELECTOR, "template": _TEMPLATE}},
     "apps/v1/daemonsets": {"spec": {"selector": _SELECTOR, "template": _TEMPLATE}},
     "apps/v1/statefulsets": {
-        "spec": {"selector": _SELECTOR, "template": _TEMPLATE, "volumeClaimTemplates": [{"spec": _CLAIM}]}
+        "spec": {
+            "selector": _SELECTOR,
+            "template": _TEMPLATE,
+            "volumeClaimTemplates": [{"metadata": {"name": "v"}, "spec": _CLAIM}],
+        }
     },
     "apps/v1/controllerrevisions": {"data": {"a": 1}, "revision": 1},
     "batch/v1/jobs": {"spec": {"template": {"spec": _POD}}},

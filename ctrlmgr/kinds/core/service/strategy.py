@@ -98,14 +98,15 @@ class ServiceStrategy(Strategy):
             new["status"] = {**new["status"], "loadBalancer": {}}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the object; of an update against what it held before, which it may keep."""
-        return [] if ctx.subresource else validate_service(obj, ctx.old)
+        """Check the change, and the object, against what it held before, which it may keep."""
+        if ctx.subresource:
+            return []
+        changes = [] if ctx.old is None else validate_change(obj["spec"], ctx.old["spec"])
+        return changes + validate_service(obj, ctx.old)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check the change, or the new status."""
-        if ctx.subresource:
-            return validate_status(new, old)
-        return validate_change(new["spec"], old["spec"])
+        """Check the new status."""
+        return validate_status(new, old) if ctx.subresource else []
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
         """Return what is allowed but unwise."""
