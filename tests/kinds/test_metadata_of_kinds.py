@@ -11,7 +11,7 @@ from tests.engine.stage import Stage
 BUDGETS = "/apis/policy/v1/namespaces/shop/poddisruptionbudgets"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices"
 JOBS = "/apis/batch/v1/namespaces/shop/jobs"
-WRONG = {"labels": {"a": "b c"}}
+WRONG: dict[str, Any] = {"labels": {"a": "b c"}}
 TEMPLATE = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "example.invalid/c:1"}]}
 
 
