@@ -38,11 +38,5 @@ KINDS = (
         printer=printers.VOLUME_ATTACHMENT,
         unused="neither validated nor defaulted; no volume is attached",
     ),
-    Declaration(
-        _V1,
-        "VolumeAttributesClass",
-        strategy=VolumeStrategy(),
-        printer=printers.VOLUME_ATTRIBUTES_CLASS,
-        unused=_UNUSED,
-    ),
+    Declaration(_V1, "VolumeAttributesClass", strategy=VolumeStrategy(), printer=printers.VOLUME_ATTRIBUTES_CLASS),
 )
