@@ -77,6 +77,7 @@ def _decided(database: Database, pod: PodInfo, at: Revision) -> Decision:
         cluster,
         budgets=around.budgets(),
         volumes=around.volumes(pod),
+        devices=around.devices.of(pod),
         default_selector=None if pod.spread else around.default_selector(pod),
     )
 

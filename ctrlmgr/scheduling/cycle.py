@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from ctrlmgr.scheduling.devices import NO_DEVICES, PLUGIN, Devices
 from ctrlmgr.scheduling.filters import NO_VOLUMES, Filters, Refusal, Volumes, histogram, named_nodes, with_nominated
 from ctrlmgr.scheduling.model import Cluster, NodeInfo, PodInfo
 from ctrlmgr.scheduling.preemption import Budget, Preemption, preempt
@@ -63,6 +64,7 @@ def decide(
     *,
     budgets: Sequence[Budget] = (),
     volumes: Volumes = NO_VOLUMES,
+    devices: Devices = NO_DEVICES,
     default_selector: Selector | None = None,
     start: int = 0,
     offset: int = 0,
@@ -71,10 +73,12 @@ def decide(
     nodes = cluster.list()
     if not nodes:
         return Decision(message=NO_NODES)
-    if volumes.problem:
-        message = f"0/{len(nodes)} nodes are available: {volumes.problem}. {NO_CLAIMS}, preemption: {_hopeless(nodes)}"
-        return Decision(message=message, plugins=frozenset(["VolumeBinding"]), next_start=start)
-    filters = Filters(pod, nodes, cluster.namespaces, volumes)
+    problem = volumes.problem or devices.problem
+    if problem:
+        message = f"0/{len(nodes)} nodes are available: {problem}. {NO_CLAIMS}, preemption: {_hopeless(nodes)}"
+        plugin = "VolumeBinding" if volumes.problem else PLUGIN
+        return Decision(message=message, plugins=frozenset([plugin]), next_start=start)
+    filters = Filters(pod, nodes, cluster.namespaces, volumes, devices)
     names = named_nodes(pod)
     looked_at = nodes if names is None else [node for node in nodes if node.name in names]
     feasible, refusals, next_start = _feasible(filters, cluster, looked_at, start)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ctrlmgr.api.resource import Key
+from ctrlmgr.scheduling.devices import NO_DEVICES, PLUGIN, Devices
 from ctrlmgr.scheduling.model import NodeInfo, PodInfo
 from ctrlmgr.scheduling.node_selection import NodeSelector, selects
 from ctrlmgr.scheduling.pod_affinity import NO_AFFINITY, HardAffinity, Namespaces
@@ -53,11 +54,17 @@ class Filters:
     """All filters for one pod: what they need to know of all nodes is found out once."""
 
     def __init__(
-        self, pod: PodInfo, nodes: Sequence[NodeInfo], namespaces: Namespaces, volumes: Volumes = NO_VOLUMES
+        self,
+        pod: PodInfo,
+        nodes: Sequence[NodeInfo],
+        namespaces: Namespaces,
+        volumes: Volumes = NO_VOLUMES,
+        devices: Devices = NO_DEVICES,
     ) -> None:
         """Look at all nodes."""
         self.pod = pod
         self._volumes = volumes
+        self._devices = devices
         self._spread = HardSpread(pod, nodes)
         self._affinity = HardAffinity(pod, nodes, namespaces)
         self._requests = pod.requests
@@ -72,6 +79,7 @@ class Filters:
             or pod.host_ports
             or volumes.selectors
             or volumes.delayed
+            or devices != NO_DEVICES
             or self._spread.constraints
             or not self._affinity.is_idle
         )
@@ -120,7 +128,7 @@ class Filters:
             return Refusal("TaintToleration", (UNTOLERATED,))
         if not selects(node.name, node.labels, self._selector, pod.node_affinity):
             return Refusal("NodeAffinity", (NOT_SELECTED,))
-        return self._full(node) or self._beside_others(node)
+        return self._full(node) or self._beside_others(node) or self._without_devices(node)
 
     def _full(self, node: NodeInfo) -> Refusal | None:
         """Return whether ports or resources are lacking, or a volume is elsewhere."""
@@ -149,6 +157,10 @@ class Filters:
             if reason:
                 return Refusal("InterPodAffinity", (reason,), helps=reason != NO_AFFINITY)
         return None
+
+    def _without_devices(self, node: NodeInfo) -> Refusal | None:
+        reason = self._devices.refusal(node.name, node.labels)
+        return Refusal(PLUGIN, (reason,)) if reason else None
 
 
 def named_nodes(pod: PodInfo) -> set[str] | None:

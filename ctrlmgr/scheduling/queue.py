@@ -5,7 +5,7 @@ Guarantees, those of kube-scheduler's queue:
 - A pod that fits nowhere waits for something that could make a difference to the plugin that refused it, and for five
   minutes at most; then its back-off must be over: a second, doubled with each failure, ten at most.
 - What happens while a pod is being decided about counts for it: no change falls between two attempts.
-- A pod with scheduling gates does not wait for a node at all.
+- A pod with scheduling gates, or whose claims of devices do not exist, does not wait for a node at all.
 
 Seconds are those of a monotonic clock.
 """
@@ -35,6 +35,7 @@ class Happening(Enum):
     POD_PLACED = "a pod was given a node, or changed its labels"
     POD_GONE = "a pod left its node"
     VOLUME = "a volume, or a claim of one, changed"
+    DEVICES = "a claim of devices, or a class of them, changed"
 
 
 _NODES: Final = frozenset([Happening.NODE_ADDED, Happening.NODE_CHANGED])
@@ -49,6 +50,7 @@ HINTS: Final[Mapping[str, frozenset[Happening]]] = {
     "VolumeBinding": _NODES | {Happening.VOLUME},
     "PodTopologySpread": _BESIDE,
     "InterPodAffinity": _BESIDE,
+    "DynamicResources": _NODES | {Happening.DEVICES},
 }
 """By plugin, what can change its mind; anything can for a pod that no plugin refused."""
 
@@ -91,9 +93,9 @@ class Waiting:
     # What has happened since the pod that is being decided about was taken.
     _meanwhile: set[Happening] = field(default_factory=set)
 
-    def offer(self, pod: PodInfo, now: float) -> bool:
-        """Take in a pod that has come or changed; say whether it is to be tried now."""
-        if pod.view.spec.scheduling_gates:
+    def offer(self, pod: PodInfo, now: float, *, lacks: str = "") -> bool:
+        """Take in a pod that has come or changed; say whether it is to be tried now. One that `lacks` a claim waits."""
+        if pod.view.spec.scheduling_gates or lacks:
             self.forget(pod.key)
             self.gated[pod.key] = pod
             return False

@@ -112,6 +112,20 @@ class VolumeView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     ephemeral: dict[str, msgspec.Raw] | None = None
 
 
+class PodClaimView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What is read of a v1 PodResourceClaim."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class PodClaimStatusView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """v1 PodResourceClaimStatus."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class Gate(msgspec.Struct, frozen=True, gc=False):
     """v1 PodSchedulingGate."""
 
@@ -136,6 +150,7 @@ class PodSpecView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     topology_spread_constraints: list[SpreadConstraint] | None = None
     scheduling_gates: list[Gate] | None = None
     volumes: list[VolumeView] | None = None
+    resource_claims: list[PodClaimView] | None = None
 
 
 class ConditionView(msgspec.Struct, frozen=True, gc=False):
@@ -154,6 +169,7 @@ class PodStatusView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     start_time: str | None = None
     nominated_node_name: str = ""
     conditions: list[ConditionView] | None = None
+    resource_claim_statuses: list[PodClaimStatusView] | None = None
 
 
 class OwnerView(msgspec.Struct, frozen=True, gc=False):

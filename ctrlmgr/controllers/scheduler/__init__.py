@@ -47,6 +47,8 @@ DESCRIPTOR = ControllerDescriptor(
         Resource("", "persistentvolumeclaims"),
         Resource("", "persistentvolumes"),
         Resource("storage.k8s.io", "storageclasses"),
+        Resource("resource.k8s.io", "resourceclaims"),
+        Resource("resource.k8s.io", "deviceclasses"),
     ),
     builder="ctrlmgr.controllers.scheduler.controller:build",
     options=Options,

@@ -5,7 +5,7 @@ Guarantees:
   Bindings are written while others are decided about, as their pods count as being where they will be.
 - A pod that gets a node is bound through `pods/NAME/binding`; one that does not has its condition PodScheduled say why,
   and an Event too, in kube-scheduler's words. Room is made by deleting less important pods, which are marked before.
-- Pods of other schedulers, and those with gates, are left alone.
+- Pods of other schedulers, those with gates, and those whose claims of devices do not exist yet, are left alone.
 
 Its keys: `*` takes in what has happened; a namespace and a name is a pod to decide about.
 """
@@ -27,6 +27,7 @@ from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.scheduler import DESCRIPTOR, Options
+from ctrlmgr.controllers.scheduler.devices import DEVICE_CLASSES, RESOURCE_CLAIMS
 from ctrlmgr.controllers.scheduler.surroundings import CLAIMS, CLASSES, VOLUMES, Surroundings
 from ctrlmgr.controllers.scheduler.world import World
 from ctrlmgr.controllers.workloads.conditions import condition_of, with_condition
@@ -38,7 +39,7 @@ from ctrlmgr.manager import Controller, Result, Watch
 from ctrlmgr.scheduling.cycle import Decision, decide
 from ctrlmgr.scheduling.model import PodInfo
 from ctrlmgr.scheduling.preemption import Candidate
-from ctrlmgr.scheduling.queue import Entry, Waiting
+from ctrlmgr.scheduling.queue import Entry, Happening, Waiting
 from ctrlmgr.scheduling.volumes import allotted
 
 log = structlog.get_logger(__name__)
@@ -132,11 +133,22 @@ class Scheduler:
         for seen in self.world.catch_up():
             if seen.gone is not None:
                 self.waiting.forget(seen.gone)
-            if seen.waiting is not None and self.waiting.offer(seen.waiting, now):
-                self.wake(seen.waiting.key, 0.0, (seen.revision,))
+            if seen.waiting is not None:
+                self._offer(seen.waiting, seen.revision)
+            if seen.happening is Happening.DEVICES:
+                for pod in [*self.waiting.gated.values()]:
+                    self._offer(pod, seen.revision)
             if seen.happening is not None:
                 for key, seconds in self.waiting.happened(seen.happening, now):
                     self.wake(key, seconds, (seen.revision,))
+
+    def _offer(self, pod: PodInfo, revision: Revision) -> None:
+        """Have a pod wait for a node, unless it has gates or a claim of devices that does not exist."""
+        lacks = self._surroundings.devices.missing(pod)
+        if self.waiting.offer(pod, self._clock.monotonic(), lacks=lacks):
+            self.wake(pod.key, 0.0, (revision,))
+        elif lacks:
+            log.debug("pod not queued", pod=str(pod.key), reason=lacks)
 
     def _decide(self, entry: Entry, client: EngineClient) -> _Chosen | float | None:
         """Decide about a pod; return where it goes, or after how many seconds to try again (None: not needed)."""
@@ -150,6 +162,7 @@ class Scheduler:
             node = self._random.choice(decision.best)
             if entry.pod.claims and self._claim_volumes(entry, node, client):
                 return self.waiting.failed(entry, frozenset(["VolumeBinding"]), self._clock.monotonic())
+            self._reserve_devices(entry, client)
             self.world.assume(entry.pod, node)
             self.waiting.forget(entry.pod.key)
             return _Chosen(entry, pod, node)
@@ -169,6 +182,7 @@ class Scheduler:
             self.world.cluster,
             budgets=around.budgets(),
             volumes=around.volumes(pod),
+            devices=around.devices.of(pod),
             default_selector=None if pod.spread else around.default_selector(pod),
             start=self._start,
             offset=self._random.randrange(nodes) if nodes else 0,
@@ -187,6 +201,14 @@ class Scheduler:
             self.waiting.retry(entry, self._clock.monotonic())
             raise
         return True
+
+    def _reserve_devices(self, entry: Entry, client: EngineClient) -> None:
+        """Note the pod in its claims of devices."""
+        try:
+            self._surroundings.devices.reserve(entry.pod, client)
+        except CtrlmgrError:
+            self.waiting.retry(entry, self._clock.monotonic())
+            raise
 
     def _bind(self, chosen: _Chosen, client: EngineClient) -> None:
         entry, pod, node = chosen
@@ -297,7 +319,8 @@ def as_note(message: str) -> str:
 def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares."""
     informers = context.informers
-    watched = [informers.informer(each) for each in (NAMESPACES, NODES, PODS, CLAIMS, VOLUMES, CLASSES)]
+    storage, devices = (CLAIMS, VOLUMES, CLASSES), (RESOURCE_CLAIMS, DEVICE_CLASSES)
+    watched = [informers.informer(each) for each in (NAMESPACES, NODES, PODS, *storage, *devices)]
     scheduler = Scheduler(
         informers.informer(PODS).lister,
         [each.lister for each in watched],

@@ -13,6 +13,7 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import SERVICES, Key, Resource
 from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.scheduler.devices import DeviceClaims
 from ctrlmgr.controllers.volume_binder.decide import reserved
 from ctrlmgr.controllers.volume_binder.matching import asked, candidates
 from ctrlmgr.controllers.volume_binder.names import BIND_COMPLETED, SELECTED_NODE, class_of
@@ -115,6 +116,7 @@ class Surroundings:
         self._claims = listing(CLAIMS)
         self._volumes = listing(VOLUMES)
         self._classes = listing(CLASSES)
+        self.devices = DeviceClaims(listing)
         self._owners = {kind: listing(each) for kind, each in _OWNERS.items()}
 
     def budgets(self) -> list[Budget]:

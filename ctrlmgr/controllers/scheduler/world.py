@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key
+from ctrlmgr.controllers.scheduler.devices import RESOURCE_CLAIMS
 from ctrlmgr.informer import Change
 from ctrlmgr.scheduling.model import Cluster, NodeInfo, PodInfo
 from ctrlmgr.scheduling.queue import Happening
@@ -78,7 +79,7 @@ class World:
             elif resource == NAMESPACES:
                 seen = self._namespace(change)
             else:
-                seen = Seen(Happening.VOLUME)
+                seen = Seen(Happening.DEVICES if resource.group == RESOURCE_CLAIMS.group else Happening.VOLUME)
             if seen is not _NOTHING:
                 yield seen._replace(revision=change.revision)
 
