@@ -198,7 +198,10 @@ class _Checker:
             if self._is_assignable(given, wanted):
                 fitting.append(overload)
                 found = self._now(promised)
-                result = found if result is None or types.is_dyn(result) or result == found else DYN
+                if result is None:
+                    result = found
+                elif not types.is_dyn(result) and result != found:
+                    result = DYN
         if result is None:
             applied = types.called([self._now(each, free_is_dyn=True) for each in given], as_member=is_member)
             name = node.namespaced or node.function

@@ -1,6 +1,6 @@
 """What calls cost at run time: cel-go's own prices, and those Kubernetes sets for its libraries.
 
-Source: cel-go `interpreter/runtimecost.go`, `ext/{sets,lists,strings,math}.go`; apiserver `pkg/cel/library/cost.go`.
+Source: cel-go `interpreter/runtimecost.go`, `ext/{sets,lists,strings}.go`; apiserver `pkg/cel/library/cost.go`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import Any, Final
 
-from ctrlmgr.expressions.values import size, type_of
+from ctrlmgr.expressions.values import SEQUENCES, size, type_of
 
 PER_CALL_LIMIT: Final = 1_000_000
 """What the evaluation of one expression may cost (apiserver `pkg/apis/cel/config.go`)."""
@@ -63,7 +63,7 @@ def _walked(value: Any) -> int:
 
 
 def _in(values: Sequence[Any], result: Any) -> int:
-    return size(values[1]) if type(values[1]) in (list, tuple) else 1
+    return size(values[1]) if type(values[1]) in SEQUENCES else 1
 
 
 def _equality(values: Sequence[Any], result: Any) -> int:

@@ -150,7 +150,6 @@ TYPE_NAMES: Final[Mapping[str, Type]] = {
     "google.protobuf.Timestamp": types.TIMESTAMP,
     "google.protobuf.Duration": types.DURATION,
     "optional_type": types.optional_of(types.DYN),
-    "net.URL": types.opaque("net.URL"),
     "net.IP": types.opaque("net.IP"),
     "net.CIDR": types.opaque("net.CIDR"),
 }

@@ -16,7 +16,6 @@ from ctrlmgr.expressions.escapes import unescape
 from ctrlmgr.expressions.evaluation import Compiler, Run, Step
 from ctrlmgr.expressions.library.addresses import ADDRESSES
 from ctrlmgr.expressions.library.amounts import AMOUNTS
-from ctrlmgr.expressions.library.arithmetic import ARITHMETIC
 from ctrlmgr.expressions.library.authorizing import AUTHORIZING
 from ctrlmgr.expressions.library.lists import LISTS
 from ctrlmgr.expressions.library.operators import OPERATORS
@@ -30,7 +29,7 @@ from ctrlmgr.expressions.reading import read
 from ctrlmgr.expressions.types import NoObjects, Objects, Type
 from ctrlmgr.expressions.values import CostExceeded, EvalError
 
-LIBRARIES: Final = (OPERATORS, STANDARD, STRINGS, LISTS, SETS, ARITHMETIC, TEXTS, ADDRESSES, AMOUNTS, AUTHORIZING)
+LIBRARIES: Final = (OPERATORS, STANDARD, STRINGS, LISTS, SETS, TEXTS, ADDRESSES, AMOUNTS, AUTHORIZING)
 """What every environment has; `library.formats` is brought by those who know the formats."""
 
 

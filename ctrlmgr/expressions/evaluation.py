@@ -30,6 +30,7 @@ from ctrlmgr.expressions.nodes import (
 )
 from ctrlmgr.expressions.values import (
     NONE,
+    SEQUENCES,
     CostExceeded,
     EvalError,
     Optional,
@@ -409,7 +410,7 @@ def _optional_element(container: Any, key: Any) -> Optional:
     if type(container) is dict:
         found, value = entry(container, key)
         return Optional(True, value) if found else NONE
-    if type(container) in (list, tuple) and type(key) in (int, UInt):
+    if type(container) in SEQUENCES and type(key) in (int, UInt):
         return Optional(True, container[key]) if 0 <= key < len(container) else NONE
     if type(container) is StructValue and key in container.fields:
         return Optional(True, container.fields[key])
@@ -435,7 +436,7 @@ def insert(made: dict[Any, Any], key: Any, value: Any) -> None:
 def _items(looped: Any, *, two: bool) -> list[tuple[Any, Any]]:
     if type(looped) is dict:
         return list(looped.items())
-    if type(looped) in (list, tuple):
+    if type(looped) in SEQUENCES:
         return list(enumerate(looped)) if two else [(each, None) for each in looped]
     raise EvalError(f"got '{type_of(looped).name}', expected iterable type")
 

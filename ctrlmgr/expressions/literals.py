@@ -1,9 +1,10 @@
 """What is looked at in a checked expression besides its types: constants that functions would refuse, mixed lists.
 
-Guarantees: patterns, durations and timestamps that are written in the expression are valid; the elements of a list are
-of one type, as are the keys and the values of a map, but for the arguments of `format`.
+Guarantees: patterns, durations and timestamps that are written in the expression are valid; a format that is written
+there goes with the list of its arguments, if that is, too; the elements of a list are of one type, as are the keys and
+the values of a map, but for the arguments of `format`.
 
-Source: cel-go `cel/validator.go`.
+Source: cel-go `cel/validator.go`, `ext/formatting.go` (`stringFormatValidator`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.expressions import types
+from ctrlmgr.expressions.library.formatting import WANTS, Clause, interpolated
 from ctrlmgr.expressions.nodes import Call, ListOf, Literal, MapOf, Node
 from ctrlmgr.expressions.reading import children
 from ctrlmgr.expressions.source import CompileError, Problem
@@ -20,11 +22,12 @@ from ctrlmgr.expressions.types import Type
 from ctrlmgr.expressions.values import EvalError
 from ctrlmgr.regexp import PatternError, compiled
 
-_CHECKS: Mapping[str, tuple[int, Callable[[str], Any]]] = {
-    "duration": (0, parse_duration),
-    "timestamp": (0, parse_timestamp),
-    "matches": (1, compiled),
+_CHECKS: Mapping[str, Callable[[str], Any]] = {
+    "duration": parse_duration,
+    "timestamp": parse_timestamp,
+    "matches": compiled,
 }
+"""What refuses the first argument of a function, by its name."""
 
 
 def check_literals(source: str, root: Node) -> None:
@@ -46,16 +49,78 @@ def _problems(root: Node) -> Iterator[Problem]:
 
 
 def _call_problems(node: Call) -> Iterator[Problem]:
-    place, check = _CHECKS.get(node.function, (-1, None))
-    operands = [*([node.target] if node.target is not None else []), *node.arguments]
-    if check is None or not 0 <= place < len(operands):
+    if node.function == "format" and node.target is not None:
+        yield from _format_problems(node)
+    check = _CHECKS.get(node.function)
+    if check is None or not node.arguments:
         return
-    operand = operands[place]
+    operand = node.arguments[0]
     if isinstance(operand, Literal) and isinstance(operand.value, str):
         try:
             check(operand.value)
         except (EvalError, PatternError):
             yield Problem(operand.at, f"invalid {node.function} argument")
+
+
+def _format_problems(node: Call) -> Iterator[Problem]:
+    """Yield the first thing that is wrong with a format, or that it has too many arguments."""
+    text, listed = node.target, node.arguments[0] if len(node.arguments) == 1 else None
+    if not isinstance(text, Literal) or type(text.value) is not str or not isinstance(listed, ListOf):
+        return
+    elements, used = listed.elements, 0
+    misfits: list[Node] = [node]
+
+    def check(clause: Clause, at: int) -> str:
+        nonlocal used
+        used = at + 1
+        misfit = _misfit(clause.verb, elements[at])
+        if misfit is None:
+            return ""
+        misfits.append(misfit)
+        raise EvalError(f"{WANTS[clause.verb]}, was given {_RUNTIME_NAMES.get(misfit.type.name, misfit.type.name)}")
+
+    try:
+        interpolated(text.value, len(elements), check, counts_first=False)
+    except EvalError as error:
+        yield Problem(misfits[-1].at, str(error))
+        return
+    if len(elements) > used:
+        words = f"too many arguments supplied to string.format (expected {used}, got {len(elements)})"
+        yield Problem(node.at, words)
+
+
+_INTEGERS = ("int", "uint")
+_FITTING: Mapping[str, tuple[str, ...]] = {
+    "s": (*_INTEGERS, "list", "map", "double", "bool", "string", "timestamp", "bytes", "duration", "type", "null"),
+    "d": _INTEGERS,
+    "f": ("double", "string"),
+    "e": ("double", "string"),
+    "b": (*_INTEGERS, "bool"),
+    "x": (*_INTEGERS, "string", "bytes"),
+    "X": (*_INTEGERS, "string", "bytes"),
+    "o": _INTEGERS,
+}
+"""The kinds of types that a clause takes, besides what is not known before it is there."""
+_RUNTIME_NAMES: Mapping[str, str] = {
+    "any": "google.protobuf.Any",
+    "duration": "google.protobuf.Duration",
+    "null": "null_type",
+    "timestamp": "google.protobuf.Timestamp",
+}
+
+
+def _misfit(verb: str, node: Node) -> Node | None:
+    """Return what of an argument a clause does not take: itself, or a part of it."""
+    if node.type.kind not in _FITTING[verb] and node.type != types.DYN:
+        return node
+    if verb != "s":
+        return None
+    parts: list[Node] = []
+    if isinstance(node, ListOf):
+        parts = node.elements
+    elif isinstance(node, MapOf):
+        parts = [part for each in node.entries for part in (each.key, each.value) if not isinstance(part, str)]
+    return next((misfit for part in parts if (misfit := _misfit(verb, part)) is not None), None)
 
 
 def _mixed(node: Node) -> Iterator[Problem]:

@@ -1,10 +1,10 @@
 """Macros: what is written as a call and is a loop, a test for presence, or a variable.
 
 Guarantees: `has`, `all`, `exists`, `exists_one`, `map` and `filter`, those of two variables (`transformList`,
-`transformMap`, `transformMapEntry`), `cel.bind`, `optMap`, `optFlatMap`, `sortBy` and `math.greatest` expand to the
-trees that cel-go expands them to, so that they cost what they cost there.
+`transformMap`, `transformMapEntry`), `optMap`, `optFlatMap` and `sortBy` expand to the trees that cel-go expands them
+to, so that they cost what they cost there.
 
-Source: cel-go `parser/macro.go`, `ext/{comprehensions,bindings,lists}.go`, `cel/library.go`.
+Source: cel-go `parser/macro.go`, `ext/{comprehensions,lists}.go`, `cel/library.go`.
 """
 
 from __future__ import annotations
@@ -31,10 +31,6 @@ def expand(at: int, function: str, target: Node | None, arguments: Sequence[Node
     """Return what a call expands to, None if it is no macro; raises `MacroError`."""
     if target is None:
         return _has(at, arguments[0]) if function == "has" and len(arguments) == 1 else None
-    if isinstance(target, Ident) and target.name == "cel" and function == "bind" and len(arguments) == 3:
-        return _bind(at, arguments)
-    if isinstance(target, Ident) and target.name == "math" and function in ("greatest", "least") and len(arguments) > 2:
-        return Call(at, function, target, [ListOf(at, list(arguments))])
     macro = _MACROS.get((function, len(arguments)))
     return macro(at, target, arguments) if macro is not None else None
 
@@ -162,11 +158,6 @@ def _transform_entry(*, filtered: bool) -> _Macro:
 def _bound(at: int, name: str, value: Node, result: Node) -> Node:
     never, same = Literal(at, False), Ident(at, name)
     return Comprehension(at, "#unused", "", ListOf(at, []), name, value, never, same, result)
-
-
-def _bind(at: int, arguments: Sequence[Node]) -> Node:
-    name = _variable(arguments[0], "cel.bind() variable names must be simple identifiers")
-    return _bound(at, name, arguments[1], arguments[2])
 
 
 def _optional(macro: str, *, wraps: bool) -> _Macro:

@@ -41,6 +41,8 @@ DYN: Final = _simple("dyn")
 ERROR: Final = Type("error", "!error!")
 INT: Final = _simple("int")
 NULL: Final = Type("null", "null")
+NOTHING: Final = Type("nothing", "")
+"""The type of a field that an object takes for one of its own and does not know: no value but an unknown one fits."""
 STRING: Final = _simple("string")
 TIMESTAMP: Final = Type("timestamp", "timestamp")
 TYPE: Final = _simple("type")

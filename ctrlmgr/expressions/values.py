@@ -9,7 +9,7 @@ Source: cel-go `common/types`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -72,6 +72,30 @@ class StructValue:
     fields: Mapping[str, Any]
 
 
+class SetList(list[Any]):
+    """A list of a schema whose order does not matter (`x-kubernetes-list-type: set`); its elements are scalars."""
+
+    __slots__ = ()
+
+
+class MapList(list[Any]):
+    """A list of a schema whose elements are told apart by some of their fields (`x-kubernetes-list-type: map`)."""
+
+    __slots__ = ("keys",)
+
+    def __init__(self, elements: Iterable[Any], keys: Sequence[str]) -> None:
+        """Hold objects, of which the fields `keys`, as expressions name them, tell which is which."""
+        super().__init__(elements)
+        self.keys = keys
+
+    def key(self, element: Any) -> Any:
+        """Return what tells an element from others; an element that is no object is none of the list's."""
+        return tuple(element.get(name) for name in self.keys) if type(element) is dict else element
+
+
+SEQUENCES: Final = (list, tuple, SetList, MapList)
+"""The types of lists."""
+
 _TYPES: Mapping[type, Type] = {
     bool: types.BOOL,
     int: types.INT,
@@ -81,6 +105,8 @@ _TYPES: Mapping[type, Type] = {
     bytes: types.BYTES,
     list: types.Type("list", "list"),
     tuple: types.Type("list", "list"),
+    SetList: types.Type("list", "list"),
+    MapList: types.Type("list", "list"),
     dict: types.Type("map", "map"),
     type(None): Type("null", "null_type"),
     Timestamp: Type("timestamp", "google.protobuf.Timestamp"),
@@ -104,22 +130,20 @@ def type_of(value: Any) -> Type:
 
 
 _NUMBERS: Final = (int, UInt, float)
-_SEQUENCES: Final = (list, tuple)
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Say whether two values are equal: by value across numbers, element by element in lists and maps."""
+    """Say whether two values are equal: by value across numbers, element by element in lists and maps.
+
+    Where a list stands first that is a set or a map by its schema, the order of the elements does not matter.
+    """
     kind = type(one)
     if kind is str:
         return bool(one == other)
     if kind in _NUMBERS:
         return type(other) in _NUMBERS and bool(one == other)
-    if kind in _SEQUENCES:
-        return (
-            type(other) in _SEQUENCES
-            and len(one) == len(other)
-            and all(equal(here, there) for here, there in zip(one, other, strict=True))
-        )
+    if kind in SEQUENCES:
+        return type(other) in SEQUENCES and len(one) == len(other) and _EQUAL_LISTS[kind](one, other)
     if kind is dict:
         return (
             type(other) is dict and len(one) == len(other) and all(_has_entry(other, *entry) for entry in one.items())
@@ -135,6 +159,38 @@ def equal(one: Any, other: Any) -> bool:
     if kind is StructValue:
         return type(other) is StructValue and one.name == other.name and equal(one.fields, other.fields)
     return type(other) is kind and bool(one == other)
+
+
+def _in_order(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    return all(equal(here, there) for here, there in zip(one, other, strict=True))
+
+
+def _as_sets(one: SetList, other: Sequence[Any]) -> bool:
+    own = set(map(scalar, one))
+    return all(scalar(each) in own for each in other)
+
+
+def _as_maps(one: MapList, other: Sequence[Any]) -> bool:
+    own = {scalar(one.key(each)): each for each in one}
+    keyed = ((scalar(one.key(each)), each) for each in other)
+    return all(key in own and equal(own[key], each) for key, each in keyed)
+
+
+_EQUAL_LISTS: Final[Mapping[type, Callable[[Any, Any], bool]]] = {
+    list: _in_order,
+    tuple: _in_order,
+    SetList: _as_sets,
+    MapList: _as_maps,
+}
+
+
+def scalar(value: Any) -> Any:
+    """Return what stands for an element, or for the values of its keys, in a set; raises `EvalError` as Go does."""
+    if type(value) in SEQUENCES and type(value) is not tuple:
+        raise EvalError("internal error: runtime error: hash of unhashable type []interface {}")
+    if type(value) is dict:
+        raise EvalError("internal error: runtime error: hash of unhashable type map[string]interface {}")
+    return tuple(map(scalar, value)) if type(value) is tuple else (type(value), value)
 
 
 def _has_entry(map_: dict[Any, Any], key: Any, value: Any) -> bool:
@@ -161,7 +217,7 @@ def entry(map_: dict[Any, Any], key: Any) -> tuple[bool, Any]:
 def size(value: Any) -> int:
     """Return what a value's size counts for in costs: characters, bytes, elements; 1 for what has no size."""
     kind = type(value)
-    if kind in (str, bytes, list, dict, tuple):
+    if kind in (str, bytes, dict) or kind in SEQUENCES:
         return len(value)
     if kind is Optional and value.present:
         return size(value.value)

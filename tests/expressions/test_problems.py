@@ -8,6 +8,7 @@ from tests.expressions.stage import compiled
 _OPERANDS = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 )
+_FORMATTING = "error during formatting"
 PROBLEMS = {
     "object.x ==": f"1:12: Syntax error: mismatched input '<EOF>' expecting {_OPERANDS}",
     "n n": "1:3: Syntax error: extraneous input 'n' expecting <EOF>",
@@ -35,6 +36,23 @@ PROBLEMS = {
     "Thing{n: 'a'}": "1:8: expected type of field 'n' is 'int' but provided type is 'string'",
     "Thing{x: 1}": "1:8: undefined field 'x'",
     "s.matches('[')": "1:11: invalid matches argument",
+    "cel.bind(x, 1, x)": "1:1: undeclared reference to 'cel' (in container '')",
+    "math.greatest(1, 2)": "1:1: undeclared reference to 'math' (in container '')",
+    "base64.encode(b'x')": "1:1: undeclared reference to 'base64' (in container '')",
+    "quantity('1').sign()": "1:19: found no matching overload for 'sign' applied to 'kubernetes.Quantity.()'",
+    "'%d'.format(['x'])": f"1:14: {_FORMATTING}: decimal clause can only be used on integers, was given string",
+    "'%f'.format([1])": f"1:14: {_FORMATTING}: fixed-point clause can only be used on doubles, was given int",
+    "'%s %x'.format([1, duration('1s')])": f"1:28: {_FORMATTING}: only integers, byte buffers, and strings can be "
+    "formatted as hex, was given google.protobuf.Duration",
+    "'%s'.format([[l[?0]]])": f"1:16: {_FORMATTING}: string clause can only be used on strings, bools, bytes, ints, "
+    "doubles, maps, lists, types, durations, and timestamps, was given optional_type",
+    "'%s %s'.format(['x'])": "1:15: index 1 out of range",
+    "'%s'.format(['x', 1])": "1:12: too many arguments supplied to string.format (expected 1, got 2)",
+    "'%'.format([])": "1:11: unexpected end of string",
+    "'%q'.format([1])": '1:12: could not parse formatting clause: unrecognized formatting clause "q"',
+    "'%.5'.format([1.0])": "1:13: could not parse formatting clause: error while parsing precision: could not find end "
+    "of precision specifier",
+    "matches('[', s)": "1:9: invalid matches argument",
     "duration('x')": "1:10: invalid duration argument",
     "timestamp('x')": "1:11: invalid timestamp argument",
     "1 >= l[?0]": "1:3: found no matching overload for '_>=_' applied to '(int, optional_type(int))'",
@@ -79,6 +97,9 @@ def test_all_problems_are_told_below_their_lines() -> None:
         ("authorizer", "kubernetes.authorization.Authorizer"),
         ("type(1)", "type(int)"),
         ("true ? l : []", "list(int)"),
+        ("object.x + object.y", "dyn"),
+        ("object.x - object.y", "dyn"),
+        ("object.x[0]", "dyn"),
     ],
 )
 def test_types_are_written_as_kubernetes_writes_them(source: str, type_: str) -> None:

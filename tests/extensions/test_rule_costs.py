@@ -154,7 +154,6 @@ def test_loops_in_loops_multiply(rule: str, expected: int) -> None:
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [
-        ("cel.bind(x, self, x.size() > 1)", 14),
         ("dyn(self) == [1.0]", 13),
         ("self.map(x, x * 2.0).exists(x, x > 1.0)", 213),
         ("self.filter(x, x > 1.0).size() < 3", 164),

@@ -111,6 +111,60 @@ def test_a_rule_that_is_broken_says_so_where_it_is(raw: dict[str, Any], value: A
     assert told(raw, value) == (errors, [])
 
 
+def listed(list_type: str, *keys: str, **items: Any) -> dict[str, Any]:
+    named = {"x-kubernetes-list-map-keys": [*keys]} if keys else {}
+    return {"type": "array", "x-kubernetes-list-type": list_type, "items": items, **named}
+
+
+PORTS = [{"a-b": 1, "v": "x"}, {"a-b": 2, "v": "y"}]
+OF_LISTS = whole(
+    set=listed("set", **TEXT),
+    other=listed("set", **TEXT),
+    numbers=listed("set", **NUMBER),
+    map=listed("map", "a-b", **whole(**{"a-b": NUMBER, "v": TEXT})),
+    same=listed("map", "a-b", **whole(**{"a-b": NUMBER, "v": TEXT})),
+    more=listed("map", "a-b", **whole(**{"a-b": NUMBER, "v": TEXT})),
+    plain=listed("atomic", **TEXT),
+)
+LISTS: Mapping[str, Any] = {
+    "set": ["a", "b"],
+    "other": ["b", "a"],
+    "numbers": [1, 2],
+    "map": PORTS,
+    "same": PORTS[::-1],
+    "more": [{"a-b": 2, "v": "z"}, {"a-b": 3, "v": "w"}],
+    "plain": ["b", "a"],
+}
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "self.set == self.other && self.set == ['b', 'a'] && self.set == self.plain",
+        "['b', 'a'] != self.set && self.plain != self.set",
+        "self.set != ['a'] && self.set != ['a', 'c'] && self.set == ['a', 'a']",
+        "self.numbers == [2, 1] && self.numbers != [2.0, 1.0].map(x, dyn(x))",
+        "(self.set + ['c', 'a'])[2] == 'c' && size(self.set + ['c', 'a', 'c']) == 3 && self.set == ['a', 'b']",
+        "self.set + self.other == ['a', 'b'] && size(self.plain + self.set) == 4 && size(['a'] + self.set) == 3",
+        "dyn(self.map) == dyn(self.same) && dyn(self.map) != dyn(self.more)",
+        "dyn(self.map) == self.same.filter(x, true)",
+        "(dyn(self.map) + dyn(self.more)).map(x, x.v) == ['x', 'z', 'w'] && size(self.map + self.map) == 2",
+        "dyn(self.map) + dyn(self.more) == dyn(self.more) + dyn(self.map.filter(x, x.v == 'x'))",
+        "'a' in self.set && !('c' in self.set) && dyn(self.map[0]) in self.same && self.set.exists(x, x == 'b')",
+        "self.set.size() == 2 && self.set[?5] == optional.none() && '%s'.format([self.set]) == '[\"a\", \"b\"]'",
+        "sets.equivalent(self.set, self.plain) && type(self.set) == list && self.set.join() == 'ab'",
+    ],
+)
+def test_lists_compare_and_add_as_their_schemas_say(rule: str) -> None:
+    assert told(schema(rule, **OF_LISTS), LISTS) == ([], [])
+
+
+def test_sets_of_objects_can_be_neither_compared_nor_added() -> None:
+    of_objects = whole(set=listed("set", **whole(a=NUMBER), **{"x-kubernetes-map-type": "atomic"}))
+    (error,), _ = told(schema("self.set == self.set", **of_objects), {"set": [{"a": 1}]})
+    assert "runtime error: hash of unhashable type map[string]interface {} evaluating rule" in error
+
+
 def test_rules_about_changes_look_at_what_was_there() -> None:
     raw = whole(
         up=schema("self >= oldSelf", **NUMBER),

@@ -8,7 +8,7 @@ Source: apiserver `pkg/admission/plugin/policy/mutating/{compilation,patch/smd,p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,12 +20,13 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.managedfields.atoms import atoms
 from ctrlmgr.engine.patch import json_patch
+from ctrlmgr.engine.patch.go_value import go_type
 from ctrlmgr.engine.patch.json_patch import TEST_FAILED, problem_of
 from ctrlmgr.errors import ApiError
 from ctrlmgr.expressions.costs import TOTAL_LIMIT
 from ctrlmgr.expressions.library.standard import to_string
 from ctrlmgr.expressions.types import list_of
-from ctrlmgr.expressions.values import Optional, StructValue, UInt
+from ctrlmgr.expressions.values import EvalError, Optional, StructValue, UInt
 from ctrlmgr.kinds.admissionregistration.expressions import JSON_PATCH, OBJECT, Scopes
 
 
@@ -73,7 +74,11 @@ def mutated(policy: MutatingPolicy, mutation: Mutation, seen: Mapping[str, Any],
     variables = {**seen, "variables": Variables(policy.variables, seen, budget)}
     value = value_of(mutation.expression, variables, budget)
     before: Unstructured = seen["object"]
-    return _applied(before, value, kind) if mutation.is_apply else _patched(before, value)
+    if mutation.is_apply:
+        return _applied(before, value, kind)
+    if mutation.expression.expression is not None and (problem := next(_unfit(value), None)) is not None:
+        raise mutation.expression.expression.no_value(problem)
+    return _patched(before, value)
 
 
 def _applied(before: Unstructured, value: StructValue, kind: Kind) -> Unstructured:
@@ -118,6 +123,19 @@ def _patched(before: Unstructured, value: Any) -> Unstructured:
         if problem == TEST_FAILED:
             return before
         raise NotApplied(f"JSON Patch: {problem}") from error
+
+
+_TEXTS = ("op", "path", "from")
+
+
+def _unfit(patch: Iterable[StructValue]) -> Iterator[EvalError]:
+    """Yield what a JSON patch has in its fields that the checker could not know of (`JSONPatchType.Val`)."""
+    for operation in patch:
+        for name, value in operation.fields.items():
+            if name in _TEXTS and not isinstance(value, str):
+                yield EvalError(f"unexpected type {go_type(value)} for JSONPatchType '{name}' field")
+            elif name not in _TEXTS and name != "value":
+                yield EvalError(f"unexpected JSONPatchType field: {name}")
 
 
 def _operation(value: StructValue) -> Iterator[tuple[str, Any]]:

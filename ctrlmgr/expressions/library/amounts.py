@@ -67,7 +67,7 @@ def _as_float(of: Quantity) -> float:
     return of.amount / quantity.WHOLE
 
 
-@_function("sign", "kubernetes.Quantity.() -> int")
+@_function("sign", "(kubernetes.Quantity) -> int")
 def _sign(of: Quantity) -> int:
     return (of.amount > 0) - (of.amount < 0)
 

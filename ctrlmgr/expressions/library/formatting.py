@@ -1,81 +1,134 @@
 """`'%s is %d'.format([a, b])`: the clauses of a format, and how each writes a value.
 
-Guarantees: clauses and errors are cel-go's; neither a precision nor the number of clauses lets a text grow beyond what
-a format and its arguments amount to.
+Guarantees: clauses and errors are those of cel-go's strings of version 2, which Kubernetes has. `%f` and `%e` write
+numbers for readers of English (`1,234.50`, `1.2 × 10⁰³`), `%s` writes values within lists and maps as CEL's literals.
+Neither a precision nor the number of clauses lets a text grow beyond what a format and its arguments amount to.
 
-Source: cel-go `ext/formatting_v2.go`, `ext/formatting.go`.
+Source: cel-go `ext/formatting.go`, golang.org/x/text `message`.
 """
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.go_text import quote
 from ctrlmgr.expressions.library.numbers import write_double, write_fixed, write_scientific
 from ctrlmgr.expressions.times import write_duration, write_timestamp
 from ctrlmgr.expressions.types import Type
-from ctrlmgr.expressions.values import Duration, EvalError, Optional, Timestamp, UInt, type_of
+from ctrlmgr.expressions.values import SEQUENCES, Duration, EvalError, Timestamp, UInt, type_of
 
-_CLAUSE = re.compile(r"%(?:(%)|(?:\.([0-9]+))?([a-zA-Z])?)")
 _DEFAULT_PRECISION: Final = 6
 _MOST_PRECISION: Final = 1000
+_VERBS: Final = "sdfebxXo"
+_DIGITS: Final = b"0123456789"
+
+WANTS: Final[Mapping[str, str]] = {
+    "s": "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and "
+    "timestamps",
+    "d": "decimal clause can only be used on integers",
+    "f": "fixed-point clause can only be used on doubles",
+    "e": "scientific clause can only be used on doubles",
+    "b": "only integers and bools can be formatted as binary",
+    "x": "only integers, byte buffers, and strings can be formatted as hex",
+    "X": "only integers, byte buffers, and strings can be formatted as hex",
+    "o": "octal clause can only be used on integers",
+}
+"""What is said where a clause is given something else."""
+
+
+class Clause(NamedTuple):
+    """One clause of a format: `%.2f`."""
+
+    verb: str
+    precision: int | None
+    end: int
+    """Where the clause ends, in bytes."""
 
 
 def format_text(text: str, arguments: Sequence[Any]) -> str:
     """Return a format with its clauses replaced; raises `EvalError`."""
-    at = 0
 
-    def replaced(match: re.Match[str]) -> str:
-        nonlocal at
-        if match[1]:
-            return "%"
-        if not match[3]:
-            raise EvalError(
-                "unexpected end of format string" if match.end() == len(text) else _unknown(text[match.end()])
-            )
-        if match[3] not in _WRITERS:
-            raise EvalError(_unknown(match[3]))
+    def write(clause: Clause, at: int) -> str:
         if at >= len(arguments):
             raise EvalError(f"index {at} out of range")
-        value, at = arguments[at], at + 1
-        try:
-            return _WRITERS[match[3]](value, _precision(match[2]))
-        except EvalError as error:
-            raise EvalError(f"error during formatting: {error}") from error
+        return _WRITERS[clause.verb](arguments[at], clause.precision)
 
-    return _CLAUSE.sub(replaced, text)
+    return interpolated(text, len(arguments), write, counts_first=True)
 
 
-def _unknown(verb: str) -> str:
-    return f'could not parse formatting clause: unrecognized formatting clause "{verb}"'
+def interpolated(text: str, count: int, write: Callable[[Clause, int], str], *, counts_first: bool) -> str:
+    """Return a format with its clauses as `write` writes them, given their places; raises `EvalError`.
+
+    There are `count` arguments; `counts_first` says whether one that lacks is told of before what the clause lacks.
+    """
+    data, pieces, at, index = text.encode("utf-8", "surrogatepass"), [], 0, 0
+    while (sign := data.find(b"%", at)) >= 0:
+        pieces.append(data[at:sign])
+        if data[sign + 1 : sign + 2] == b"%":
+            pieces.append(b"%")
+            at = sign + 2
+            continue
+        if counts_first and index >= count:
+            raise EvalError(f"index {index} out of range")
+        clause = _clause(data, sign + 1)
+        if index >= count:
+            raise EvalError(f"index {index} out of range")
+        pieces.append(_written(clause, index, write).encode("utf-8", "surrogatepass"))
+        at, index = clause.end, index + 1
+    return b"".join((*pieces, data[at:])).decode("utf-8", "surrogatepass")
 
 
-def _precision(digits: str | None) -> int | None:
-    if digits is None:
-        return None
-    if len(digits) > 5 or int(digits) > _MOST_PRECISION:
-        raise EvalError(f"precision {digits} is too large")
+def _written(clause: Clause, index: int, write: Callable[[Clause, int], str]) -> str:
+    if clause.verb not in _VERBS:
+        raise EvalError(f'could not parse formatting clause: unrecognized formatting clause "{clause.verb}"')
+    try:
+        return write(clause, index)
+    except EvalError as error:
+        raise EvalError(f"error during formatting: {error}") from error
+
+
+def _clause(data: bytes, at: int) -> Clause:
+    """Read the clause that follows a percent sign."""
+    if at >= len(data):
+        raise EvalError("unexpected end of string")
+    precision = None
+    if data[at] == ord("."):
+        begin = at = at + 1
+        while at < len(data) and data[at] in _DIGITS:
+            at += 1
+        precision = _precision(data[begin:at].decode(), is_whole=at < len(data))
+    return Clause(chr(data[at]), precision, at + 1)
+
+
+def _precision(digits: str, *, is_whole: bool) -> int:
+    problem = ""
+    if not is_whole:
+        problem = "could not find end of precision specifier"
+    elif not digits:
+        problem = 'error while converting precision to integer: strconv.Atoi: parsing "": invalid syntax'
+    elif len(digits) > 5 or int(digits) > _MOST_PRECISION:
+        problem = f"precision {digits[:20]} is too large"
+    if problem:
+        raise EvalError(f"could not parse formatting clause: error while parsing precision: {problem}")
     return int(digits)
 
 
-def _refuse(verb: str, wants: str, value: Any) -> EvalError:
-    return EvalError(f"{verb} clause can only be used on {wants}, was given {type_of(value).name}")
+def _refuse(verb: str, value: Any) -> EvalError:
+    return EvalError(f"{WANTS[verb]}, was given {type_of(value).name}")
 
 
 def _string(value: Any, precision: int | None) -> str:
-    simple = _simple(value)
-    if simple is not None:
-        return simple
-    if type(value) in (list, tuple):
-        return f"[{', '.join(_string(each, None) for each in value)}]"
+    if type(value) in SEQUENCES:
+        return f"[{', '.join(map(_literal, value))}]"
     if type(value) is dict:
-        entries = sorted((_string(key, None), _string(each, None)) for key, each in value.items())
-        return "{" + ", ".join(f"{key}: {each}" for key, each in entries) + "}"
-    raise _refuse(
-        "string", "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps", value
-    )
+        entries = sorted((_key(key), _literal(each)) for key, each in value.items())
+        return "{" + ", ".join(f"{key}:{each}" for key, each in entries) + "}"
+    simple = _simple(value)
+    if simple is None:
+        raise _refuse("s", value)
+    return simple
 
 
 def _simple(value: Any) -> str | None:
@@ -91,7 +144,7 @@ def _simple(value: Any) -> str | None:
     if kind in (int, UInt):
         return str(int(value))
     if kind is float:
-        return write_double(value).removeprefix("+").replace("Inf", "Infinity")
+        return write_double(value)
     if kind is Timestamp:
         return write_timestamp(value)
     if kind is Duration:
@@ -99,28 +152,74 @@ def _simple(value: Any) -> str | None:
     return value.name if kind is Type else None
 
 
+def _literal(value: Any) -> str:
+    """Write a value that is within a list or a map."""
+    kind = type(value)
+    if kind is float:
+        return f"{value:.{_DEFAULT_PRECISION}f}" if math.isfinite(value) else f'"{write_double(value)}"'
+    if kind in SEQUENCES or kind is dict:
+        return _string(value, None)
+    simple = _simple(value)
+    if simple is None:
+        raise EvalError(f"no formatting function for {type_of(value).name}")
+    if kind in _QUOTED:
+        return _QUOTED[kind].format(quote(simple))
+    return simple
+
+
+_QUOTED: Final[Mapping[type, str]] = {str: "{}", bytes: "b{}", Timestamp: "timestamp({})", Duration: "duration({})"}
+
+
+def _key(key: Any) -> str:
+    if type(key) not in (str, bool, int, UInt):
+        raise EvalError(f"no formatting function for map key of type {type_of(key).name}")
+    return _literal(key)
+
+
 def _decimal(value: Any, precision: int | None) -> str:
-    if type(value) in (int, UInt):
-        return str(int(value))
-    if type(value) is float:
-        return write_double(value)
-    raise _refuse("decimal", "integers", value)
+    if type(value) not in (int, UInt):
+        raise _refuse("d", value)
+    return str(int(value))
 
 
-def _fixed(value: Any, precision: int | None) -> str:
-    return write_fixed(_number("fixed-point", value), _DEFAULT_PRECISION if precision is None else precision)
-
-
-def _scientific(value: Any, precision: int | None) -> str:
-    return write_scientific(_number("scientific", value), _DEFAULT_PRECISION if precision is None else precision)
+_NUMBERS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+"""Texts that stand for numbers."""
+_SUPERSCRIPTS: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+_TIMES_TEN: Final = "\u202f\u00d7\u202f10"
 
 
 def _number(verb: str, value: Any) -> float:
     if type(value) is float:
-        return float(value)
-    if type(value) in (int, UInt):
-        return float(value)
-    raise _refuse(verb, "doubles", value)
+        return float(value) or 0.0  # there is no negative zero
+    if type(value) is str and value in _NUMBERS:
+        return _NUMBERS[value]
+    raise _refuse(verb, value)
+
+
+def _special(number: float) -> str:
+    """Write what is no number of digits."""
+    if math.isfinite(number):
+        return ""
+    return "NaN" if math.isnan(number) else "∞" if number > 0 else "-∞"
+
+
+def _fixed(value: Any, precision: int | None) -> str:
+    number = _number("f", value)
+    if special := _special(number):
+        return special
+    digits = write_fixed(abs(number), _DEFAULT_PRECISION if precision is None else precision)
+    whole, point, fraction = digits.partition(".")
+    return f"{'-' if number < 0 else ''}{int(whole):,}{point}{fraction}"
+
+
+def _scientific(value: Any, precision: int | None) -> str:
+    """Write so many decimals as are usual: cel-go takes the precision for a width."""
+    number = _number("e", value)
+    written = _special(number)
+    if not written:
+        digits, _, exponent = write_scientific(number, _DEFAULT_PRECISION).partition("e")
+        written = digits + _TIMES_TEN + exponent.removeprefix("+").translate(_SUPERSCRIPTS)
+    return written.rjust(_DEFAULT_PRECISION if precision is None else precision)
 
 
 def _binary(value: Any, precision: int | None) -> str:
@@ -128,13 +227,13 @@ def _binary(value: Any, precision: int | None) -> str:
         return "1" if value else "0"
     if type(value) in (int, UInt):
         return format(int(value), "b")
-    raise _refuse("binary", "integers and bools", value)
+    raise _refuse("b", value)
 
 
 def _octal(value: Any, precision: int | None) -> str:
     if type(value) in (int, UInt):
         return format(int(value), "o")
-    raise _refuse("octal", "integers", value)
+    raise _refuse("o", value)
 
 
 def _hexadecimal(value: Any, precision: int | None) -> str:
@@ -144,11 +243,7 @@ def _hexadecimal(value: Any, precision: int | None) -> str:
         return str(value).encode().hex()
     if type(value) is bytes:
         return bytes(value).hex()
-    raise _refuse("hex", "integers, byte buffers, and strings", value)
-
-
-def _quoted(value: Any, precision: int | None) -> str:
-    return quote(_string(value.value if type(value) is Optional and value.present else value, None))
+    raise _refuse("x", value)
 
 
 _WRITERS: Final[Mapping[str, Callable[[Any, int | None], str]]] = {
@@ -160,5 +255,4 @@ _WRITERS: Final[Mapping[str, Callable[[Any, int | None], str]]] = {
     "o": _octal,
     "x": _hexadecimal,
     "X": lambda value, precision: _hexadecimal(value, precision).upper(),
-    "q": _quoted,
 }

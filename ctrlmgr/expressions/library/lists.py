@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ctrlmgr.expressions.declarations import Library
 from ctrlmgr.expressions.library.operators import add, compare
-from ctrlmgr.expressions.values import NONE, Duration, EvalError, Optional, UInt, entry, equal
+from ctrlmgr.expressions.values import NONE, SEQUENCES, Duration, EvalError, Optional, UInt, entry, equal
 
 LISTS: Final = Library()
 _function = LISTS.function
@@ -86,9 +86,9 @@ def _flatten(items: Sequence[Any], depth: int = 1) -> list[Any]:
         raise EvalError("level must be non-negative")
     flat: list[Any] = list(items)
     for _ in range(min(depth, 100)):
-        if not any(type(each) in (list, tuple) for each in flat):
+        if not any(type(each) in SEQUENCES for each in flat):
             break
-        flat = [part for each in flat for part in (each if type(each) in (list, tuple) else (each,))]
+        flat = [part for each in flat for part in (each if type(each) in SEQUENCES else (each,))]
     return flat
 
 

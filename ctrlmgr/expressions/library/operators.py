@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ctrlmgr.expressions.declarations import Library
@@ -19,16 +19,19 @@ from ctrlmgr.expressions.values import (
     LEAST_INT,
     MOST_INT,
     MOST_UINT,
+    SEQUENCES,
     Duration,
     EvalError,
+    MapList,
+    SetList,
     Timestamp,
     UInt,
     entry,
     equal,
+    scalar,
 )
 
 OPERATORS: Final = Library()
-_SEQUENCES = (list, tuple)
 
 
 def no_overload() -> EvalError:
@@ -75,13 +78,47 @@ def add(one: Any, other: Any) -> Any:
         if type(other) is not kind:
             raise no_overload()
         return one + other
-    if kind in _SEQUENCES:
-        if type(other) not in _SEQUENCES:
+    if kind in SEQUENCES:
+        if type(other) not in SEQUENCES:
             raise no_overload()
-        return [*one, *other]
+        return _JOINED[kind](one, other)
     if kind in (Duration, Timestamp):
         return _later(one, other)
     return _calculated(operator.add, one, other)
+
+
+def _concatenated(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
+    return [*one, *other]
+
+
+def _union(one: SetList, other: Sequence[Any]) -> SetList:
+    """Append what is not there yet."""
+    there, joined = set(map(scalar, one)), SetList(one)
+    for each in other:
+        if (key := scalar(each)) not in there:
+            there.add(key)
+            joined.append(each)
+    return joined
+
+
+def _merged(one: MapList, other: Sequence[Any]) -> MapList:
+    """Put elements in the places of those with the same keys, and append the others."""
+    places, joined = {scalar(one.key(each)): at for at, each in enumerate(one)}, list(one)
+    for each in other:
+        at = places.get(scalar(one.key(each)))
+        if at is None:
+            joined.append(each)
+        else:
+            joined[at] = each
+    return MapList(joined, one.keys)
+
+
+_JOINED: Final[Mapping[type, Callable[[Any, Any], Sequence[Any]]]] = {
+    list: _concatenated,
+    tuple: _concatenated,
+    SetList: _union,
+    MapList: _merged,
+}
 
 
 def _later(one: Any, other: Any) -> Any:
@@ -227,7 +264,7 @@ def is_in(value: Any, container: Any) -> bool:
     """Say whether a list has an element, or a map a key."""
     if type(container) is dict:
         return entry(container, value)[0]
-    if type(container) not in _SEQUENCES:
+    if type(container) not in SEQUENCES:
         raise no_overload()
     return any(equal(value, each) for each in container)
 
@@ -239,7 +276,7 @@ def index(container: Any, key: Any) -> Any:
         if not found:
             raise EvalError(f"no such key: {_shown(key)}")
         return value
-    if type(container) not in _SEQUENCES:
+    if type(container) not in SEQUENCES:
         raise EvalError(f"no such key: {_shown(key)}")
     at = _position(key)
     if not 0 <= at < len(container):

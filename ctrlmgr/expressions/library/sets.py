@@ -1,17 +1,15 @@
-"""Sets and encodings.
+"""Lists as sets.
 
-Source: cel-go `ext/{sets,encoders}.go`.
+Source: cel-go `ext/sets.go`.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Sequence
 from typing import Any, Final
 
 from ctrlmgr.expressions.declarations import Library
-from ctrlmgr.expressions.values import EvalError, equal
+from ctrlmgr.expressions.values import equal
 
 SETS: Final = Library()
 _function = SETS.function
@@ -36,17 +34,3 @@ def _intersects(items: Sequence[Any], others: Sequence[Any]) -> bool:
 @_function("sets.equivalent", _PAIR)
 def _equivalent(items: Sequence[Any], others: Sequence[Any]) -> bool:
     return _contains(items, others) and _contains(others, items)
-
-
-@_function("base64.encode", "(bytes) -> string")
-def _encode(data: bytes) -> str:
-    return base64.b64encode(data).decode()
-
-
-@_function("base64.decode", "(string) -> bytes")
-def _decode(text: str) -> bytes:
-    padded = text if text.endswith("=") else text + "=" * (-len(text) % 4)
-    try:
-        return base64.b64decode(padded, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise EvalError("illegal base64 data at input byte 0") from error

@@ -27,6 +27,7 @@ from ctrlmgr.expressions.values import (
     MOST_INT,
     MOST_UINT,
     NONE,
+    SEQUENCES,
     Duration,
     EvalError,
     Optional,
@@ -258,7 +259,7 @@ def _of(value: Any) -> Optional:
 
 @_function("optional.ofNonZeroValue", "(V) -> optional_type(V)")
 def _of_non_zero(value: Any) -> Optional:
-    is_zero = value is None or (type(value) in (bool, int, UInt, float, str, bytes, list, dict) and not value)
+    is_zero = value is None or (type(value) in (bool, int, UInt, float, str, bytes, dict, *SEQUENCES) and not value)
     is_zero = is_zero or (isinstance(value, Duration) and not value.nanoseconds)
     return NONE if is_zero else Optional(True, value)
 

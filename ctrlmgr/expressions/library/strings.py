@@ -32,9 +32,7 @@ def _char_at(text: str, at: int) -> str:
 def _index_of(text: str, part: str, start: int = 0) -> int:
     if not part:
         return start
-    if not 0 <= start < len(text):
-        if start == 0:
-            return -1
+    if start < 0:
         raise EvalError(f"index out of range: {start}")
     return text.find(part, start)
 
@@ -45,9 +43,9 @@ def _last_index_of(text: str, part: str, start: int | None = None) -> int:
         return text.rfind(part) if part else len(text)
     if not part:
         return start
-    if not 0 <= start < len(text):
+    if start < 0:
         raise EvalError(f"index out of range: {start}")
-    return text.rfind(part, 0, start + len(part))
+    return text.rfind(part, 0, start + len(part)) if start < len(text) else -1
 
 
 @_function("lowerAscii", "string.() -> string")

@@ -17,8 +17,8 @@ from ctrlmgr.expressions import types
 from ctrlmgr.expressions.escapes import escaped
 from ctrlmgr.expressions.times import parse_duration, parse_timestamp
 from ctrlmgr.expressions.types import Type
-from ctrlmgr.expressions.values import EvalError
-from ctrlmgr.extensions.structural import INT_OR_STRING, Raw
+from ctrlmgr.expressions.values import EvalError, MapList, SetList
+from ctrlmgr.extensions.structural import INT_OR_STRING, LIST_MAP_KEYS, LIST_TYPE, Raw
 
 _TEXT: Final[Raw] = {"type": "string"}
 _METADATA: Final[Raw] = {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}}
@@ -112,8 +112,7 @@ def visible(value: Any, raw: Raw, *, is_resource: bool) -> Any:
     if value is None or raw.get(INT_OR_STRING):
         return value
     if type(value) is list:
-        items = raw.get("items")
-        return [visible(each, items, is_resource=is_embedded(items)) for each in value] if items else value
+        return _visible_list(value, raw)
     if type(value) is dict:
         return _visible_object(value, raw, is_resource=is_resource)
     kind = raw.get("type")
@@ -122,6 +121,19 @@ def visible(value: Any, raw: Raw, *, is_resource: bool) -> Any:
     if kind == "integer":
         return int(value) if type(value) is float else value
     return _visible_text(value, raw.get("format") or "") if type(value) is str else value
+
+
+def _visible_list(value: list[Any], raw: Raw) -> list[Any]:
+    items = raw.get("items")
+    if not items:
+        return value
+    seen = [visible(each, items, is_resource=is_embedded(items)) for each in value]
+    match raw.get(LIST_TYPE):
+        case "set":
+            return SetList(seen)
+        case "map":
+            return MapList(seen, [escaped(name) or name for name in raw.get(LIST_MAP_KEYS) or ()])
+    return seen
 
 
 def _visible_object(value: Mapping[str, Any], raw: Raw, *, is_resource: bool) -> dict[str, Any]:

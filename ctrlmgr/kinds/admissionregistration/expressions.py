@@ -18,7 +18,7 @@ from ctrlmgr.expressions import types
 from ctrlmgr.expressions.environment import Environment, Expression
 from ctrlmgr.expressions.library.authorizing import AUTHORIZER_TYPE, RESOURCE_CHECK_TYPE
 from ctrlmgr.expressions.source import CompileError
-from ctrlmgr.expressions.types import BOOL, DYN, INT, STRING, TIMESTAMP, Type, list_of, map_of, struct
+from ctrlmgr.expressions.types import BOOL, DYN, INT, NOTHING, STRING, TIMESTAMP, Type, list_of, map_of, struct
 
 _KIND: Final = {"group": STRING, "version": STRING, "kind": STRING}
 _RESOURCE: Final = {"group": STRING, "version": STRING, "resource": STRING}
@@ -84,11 +84,13 @@ class Declared:
 
     def __init__(self, variables: Mapping[str, Type], *, mutates: bool) -> None:
         """Know `variables` with their types; where `mutates`, expressions may make objects and patches."""
-        self._objects = {**_OBJECTS, VARIABLES: variables, JSON_PATCH.name: _PATCH_FIELDS}
+        self._objects = {**_OBJECTS, VARIABLES: variables}
         self._mutates = mutates
 
     def field(self, name: str, field: str) -> Type | None:
         """Return the type of a field."""
+        if name == JSON_PATCH.name:
+            return _PATCH_FIELDS.get(field, NOTHING)
         return DYN if _is_object(name) else self._objects[name].get(field)
 
     def has_type(self, name: str) -> bool:

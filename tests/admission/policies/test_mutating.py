@@ -65,6 +65,16 @@ REFUSED: list[tuple[str, str]] = [
         "[JSONPatch{op: 'add', path: '/data/x', value: object.nope}]",
         "expression '[JSONPatch{op: 'add', path: '/data/x',",
     ),
+    (
+        "[JSONPatch{op: 'add', path: '/data/x', nope: object.data.a}]",
+        "expression '[JSONPatch{op: 'add', path: '/data/x', nope: object.data.a}]' resulted in error: unexpected "
+        "JSONPatchType field: nope",
+    ),
+    (
+        "[JSONPatch{op: 'add', path: object.data, value: 'x'}]",
+        "expression '[JSONPatch{op: 'add', path: object.data, value: 'x'}]' resulted in error: unexpected type "
+        "map[string]interface {} for JSONPatchType 'path' field",
+    ),
     ("Object{nope: 'x'}", "error applying patch: failed to convert patch object to typed object: .nope: field not"),
     (
         "Object{data: Object.metadata{}}",

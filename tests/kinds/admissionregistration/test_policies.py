@@ -282,3 +282,19 @@ def test_expressions_of_a_policy_may_name_parameters_and_variables() -> None:
         "auditAnnotations": [{"key": "n", "valueExpression": "string(variables.n)"}],
     }
     assert _create(ValidatingPolicyStrategy(), spec).messages == []
+
+
+@pytest.mark.parametrize(
+    ("patch", "told"),
+    [
+        ("JSONPatch{op: 'add', nope: 1}", "expected type of field 'nope' is '' but provided type is 'int'"),
+        ("JSONPatch{op: 'add', nope: null}", "expected type of field 'nope' is '' but provided type is 'null'"),
+        ("JSONPatch{op: 1}", "expected type of field 'op' is 'string' but provided type is 'int'"),
+        ("JSONPatch{op: 'add', nope: object.x}", ""),
+    ],
+)
+def test_a_json_patch_takes_unknown_fields_of_no_type(patch: str, told: str) -> None:
+    """Its type says of every name that there is such a field (apiserver `JSONPatchType.Field`)."""
+    mutation = {"patchType": "JSONPatch", "jsonPatch": {"expression": f"[{patch}]"}}
+    messages = _create(MutatingPolicyStrategy(), {**MUTATING, "mutations": [mutation]}).messages
+    assert [told in each for each in messages] == [True] * bool(told)
