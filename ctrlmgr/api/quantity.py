@@ -29,7 +29,11 @@ _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _FORMAT = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"  # what Kubernetes says that quantities look like
-_PATTERN = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?([KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)", re.ASCII)
+_NUMBER = r"([+-]?)([0-9]*)(?:\.([0-9]*))?"  # of which nothing need be there: `Ki` is 0
+_PATTERN = re.compile(_NUMBER + r"([KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)", re.ASCII)
+_SPLIT = re.compile(_NUMBER + r"[eEinumkKMGTP]*[-+]?[0-9]*", re.ASCII)
+_FINEST = -9
+"""The power of ten below which a quantity without digits is none."""
 
 
 def parse(text: str) -> int:
@@ -98,12 +102,14 @@ def difference(amount: str, less: str) -> str:
 @remembered(entries=4096, longest=_LONGEST)  # a cluster says the same few amounts all the time
 def _read(text: str) -> tuple[int, str]:
     """Return an amount in billionths and the suffix it was written with."""
-    match = _PATTERN.fullmatch(text)
+    match = _PATTERN.fullmatch(text) if text else None
     if match is None:
-        if re.match(_FORMAT, text):
+        if text and _SPLIT.fullmatch(text):
             raise ValueError("unable to parse quantity's suffix")
         raise ValueError(f"quantities must match the regular expression '{_FORMAT}'")
     sign, whole, fraction, suffix = match.groups()
+    if not (whole or fraction or suffix in _BINARY) and _exponent(suffix) < _FINEST:
+        raise ValueError("unable to parse numeric part of quantity")
     amount = _scaled(int(whole + (fraction or "") or "0"), -len(fraction or ""), suffix)
     return (-amount if sign == "-" else amount), suffix
 

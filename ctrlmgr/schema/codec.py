@@ -125,6 +125,7 @@ class Codec:
                 shaped = self._shaped(fields)
                 if shaped is not None:
                     return Decoded(shaped)
+                fields = self._own(strict_json.decode_as_written(data), data)
             else:
                 fields = self._own(strict_json.decode_repeated(data), data)
             strict_json.refuse_depth(data)

@@ -17,7 +17,7 @@ from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.schema.embedded import embedding
 from ctrlmgr.schema.schema import Schema
-from ctrlmgr.schema.strict_json import Repeated, refuse_free_form_depth
+from ctrlmgr.schema.strict_json import Repeated, Written, refuse_free_form_depth, unwritten
 from ctrlmgr.schema.structs import TEXTS, canonical_text
 
 MOST_PROBLEMS = 100
@@ -99,6 +99,7 @@ class _Walk:
         """Return what is left of a value; `go_type` is that of an item or map value, which its schema does not know."""
         go_type = schema.go_type.lstrip("*") or go_type or _go_type(schema)
         if schema.kind == "any":
+            value = unwritten(value)
             refuse_free_form_depth(value)
             return value
         if value is None:
@@ -138,7 +139,9 @@ class _Walk:
         if json_kind(value) != _JSON_KINDS[schema.kind]:
             self._keep(_wrong_type(json_kind(value), go_type, place))
             return _NULL
-        return value if schema.format != "byte" else self._bytes(value)
+        if schema.format == "byte":
+            return self._bytes(value)
+        return float(value) if type(value) is Written else value
 
     def _bytes(self, value: str) -> Any:
         try:
@@ -168,7 +171,7 @@ class _Walk:
 def _integer(format: str, value: Any, place: _Place, go_type: str) -> ValueError | None:
     low, high = _RANGES[format]
     if type(value) is not int:
-        return _wrong_type(f"number {value!r}" if type(value) is float else json_kind(value), go_type, place)
+        return _wrong_type(f"number {value!r}" if isinstance(value, float) else json_kind(value), go_type, place)
     return None if low <= value <= high else _wrong_type(f"number {value}", go_type, place)
 
 

@@ -69,6 +69,41 @@ def decode_shallow(data: bytes) -> Any:
     return value
 
 
+class Written(float):
+    """A fraction, or a number with an exponent, and how it is spelled in JSON."""
+
+    __slots__ = ("text",)
+
+    def __new__(cls, text: str) -> Written:
+        """Read a number in JSON."""
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    text: str
+
+    def __repr__(self) -> str:
+        """Return its text."""
+        return self.text
+
+
+_WRITTEN = msgspec.json.Decoder(float_hook=Written)
+
+
+def decode_as_written(data: bytes) -> Any:
+    """Decode once more what `decode_shallow` has decoded; its fractions are `Written`."""
+    return _WRITTEN.decode(data)
+
+
+def unwritten(value: Any) -> Any:
+    """Return a value without any `Written` in it."""
+    if type(value) is Written:
+        return float(value)
+    if isinstance(value, dict):
+        return {key: unwritten(each) for key, each in value.items()}
+    return [unwritten(each) for each in value] if isinstance(value, list) else value
+
+
 def refuse_nul(data: bytes) -> None:
     r"""Raise ValueError if well-formed JSON says `\u0000` anywhere (and not a backslash followed by `u0000`)."""
     if b"\\u0000" in data.replace(b"\\\\", b""):

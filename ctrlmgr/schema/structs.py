@@ -21,7 +21,7 @@ import msgspec
 from ctrlmgr.api.quantity import MILLI, canonical, rounded_up
 from ctrlmgr.api.timestamp import canonical_micro_time, canonical_time
 from ctrlmgr.schema.schema import Schema
-from ctrlmgr.schema.strict_json import refuse_free_form_depth
+from ctrlmgr.schema.strict_json import Written, refuse_free_form_depth
 
 _encode = msgspec.json.Encoder().encode
 
@@ -83,15 +83,27 @@ def canonical_text(type_: Any, value: Any) -> str | None:
     A quantity may be a number in JSON. The zero time is None, which msgspec then refuses: one for the slow path.
     """
     if type_ in _QUANTITIES:
-        return type_.canonical(value.strip() if type(value) is str else _encode(value).decode())  # type: ignore[no-any-return]  # see _Text
+        return type_.canonical(_said(value))  # type: ignore[no-any-return]  # see _Text
     if type(value) is not str:
         raise ValueError(f"{value!r} is no {type_.__name__}")
     return type_.canonical(value)  # type: ignore[no-any-return]  # see _Text
 
 
+def _said(quantity: Any) -> str:
+    """Return the text of a quantity, whose spelling counts even where it is a number in JSON."""
+    if type(quantity) is str:
+        return quantity.strip()
+    return quantity.text if type(quantity) is Written else _encode(quantity).decode()
+
+
 def read_value(type_: Any, value: Any) -> Any:
-    """Convert a value of one of the types above, for reading; a msgspec `dec_hook`."""
+    """Convert a value of one of the types above, for reading; a msgspec `dec_hook`.
+
+    A fraction that is a quantity is refused: how it is spelled is for the slow path to find out.
+    """
     if type_ is not FreeForm:
+        if type(value) is float and type_ in _QUANTITIES:
+            raise ValueError("a number whose spelling is not known")
         return canonical_text(type_, value)
     refuse_free_form_depth(value)
     return value

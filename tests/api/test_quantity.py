@@ -50,7 +50,7 @@ def test_canonical_form(text: str, written: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", ".", "+", "1K", "1ki", "1 Gi", "1e", "1.2.3", "e3", "--1", "0x1", "١", "1" * 5000]
+    "text", ["", "1K", "1ki", "1 Gi", "1e", "e", "1.2.3", "1..", "-5-3", "e-10", ".n-1", "--1", "0x1", "١", "1" * 5000]
 )
 def test_what_is_no_quantity(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
@@ -116,3 +116,17 @@ def test_sums_of_what_has_been_read_are_those_of_texts(amounts: list[str]) -> No
     for each in amounts[1:]:
         total, text = total.plus(Quantity.read(each)), plus(text, each)
         assert (total.text, total.amount) == (text, parse(text))
+
+
+@pytest.mark.parametrize("text", [".", "+", "-", "-0", "e3", "E", "m", "Ki", ".Ki", "e-9", "0e-30"])
+def test_what_has_no_digits_is_nothing(text: str) -> None:
+    assert (parse(text), canonical(text)) == (0, "0")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("e-10", "unable to parse numeric part of quantity"), ("-5-3", "unable to parse quantity's suffix")],
+)
+def test_what_is_wrong_with_a_quantity(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        canonical(text)

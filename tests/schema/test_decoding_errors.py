@@ -155,3 +155,24 @@ def test_illegal_base64_ends_where_go_gives_up(text: str, at: int | None) -> Non
 def test_errors_name_the_types_of_items(kind: str, fields: dict[str, Any], type_: str) -> None:
     with pytest.raises(BadRequest, match=type_):
         _decode(kind, fields)
+
+
+@pytest.mark.parametrize(
+    ("number", "amount"), [("1e3", "1e3"), ("1E+3", "1E+3"), ("1.5", "1500m"), ("1000", "1k"), ("0.0005", "1m")]
+)
+def test_a_number_is_an_amount_as_it_is_spelled(number: str, amount: str) -> None:
+    codec = Definitions.builtin().codec("ResourceQuota", "v1", f"{_CORE}ResourceQuota")
+    body = f'{{"spec":{{"hard":{{"requests.cpu":{number}}}}}}}'
+    assert codec.decode(body.encode(), JSON).fields["spec"]["hard"] == {"requests.cpu": amount}
+
+
+def test_other_numbers_are_what_they_were_beside_it() -> None:
+    codec = Definitions.builtin().codec("ControllerRevision", "apps/v1", "io.k8s.api.apps.v1.ControllerRevision")
+    fields = codec.decode(b'{"data":{"a":[1e3,1.5,2]},"revision":1,"unknown":1}', JSON).fields
+    assert [(each, type(each)) for each in fields["data"]["a"]] == [(1000.0, float), (1.5, float), (2, int)]
+
+
+def test_an_error_names_a_number_as_it_is_spelled() -> None:
+    codec = Definitions.builtin().codec("ControllerRevision", "apps/v1", "io.k8s.api.apps.v1.ControllerRevision")
+    with pytest.raises(BadRequest, match=r"cannot unmarshal number 1\.50e0 into Go struct field"):
+        codec.decode(b'{"revision":1.50e0}', JSON)
