@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from math import isfinite
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from ctrlmgr.api.go_numbers import write_float
 from ctrlmgr.api.go_text import escape_html, quote
 from ctrlmgr.errors import Invalid, StatusCause, StatusDetails
 
@@ -116,12 +118,14 @@ def tentatively(find: Callable[[], T]) -> T:
 
 
 def _value(value: Any) -> str:
-    """Write a value as Go's `ErrorBody` does: strings as `%q`, all else as JSON, so null for nil.
+    """Write a value as Go's `ErrorBody` does: strings as `%q`, floats as `%v`, all else as JSON, so null for nil.
 
     A value beyond `LONGEST_VALUE` characters is cut: an error must not be larger than what it complains of.
     """
     if isinstance(value, str):
         return quote(value) if len(value) <= LONGEST_VALUE else _cut(quote(value[:LONGEST_VALUE]), len(value))
+    if type(value) is float and isfinite(value):
+        return write_float(value)
     written = msgspec.json.encode(value)
     if len(written) <= LONGEST_VALUE:
         return escape_html(written).decode()

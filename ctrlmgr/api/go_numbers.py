@@ -1,4 +1,4 @@
-"""Numbers in text, as Go reads them: `strconv.ParseInt` and `ParseUint` with base 10 and 64 bits.
+"""Numbers in text, as Go reads them (`strconv.ParseInt` and `ParseUint` with base 10 and 64 bits) and writes them.
 
 Guarantees: ASCII digits and nothing else but a sign, no matter how many; what is refused is refused in Go's words.
 """
@@ -6,6 +6,7 @@ Guarantees: ASCII digits and nothing else but a sign, no matter how many; what i
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 from ctrlmgr.api.go_text import quote
 
@@ -13,6 +14,24 @@ _signed = re.compile(r"[+-]?[0-9]+", re.ASCII).fullmatch
 _unsigned = re.compile(r"[0-9]+", re.ASCII).fullmatch
 _LONGEST = 20
 """As many digits as 2**64 has: more are out of range without a look at them, as Python refuses to read thousands."""
+
+
+_PRECISION = 6
+"""The power of ten from which, and -4 below which, Go writes a float with an exponent."""
+
+
+def write_float(number: float) -> str:
+    """Write a finite float64 as Go's `%v` does: `1.5`, `100000`, `1e+06`, `1.2e-05`."""
+    written = Decimal(repr(number))
+    sign, digits, _ = written.normalize().as_tuple()
+    exponent = written.adjusted() if number else 0
+    minus = "-" if sign else ""
+    if -4 <= exponent < _PRECISION:
+        text = format(abs(written), "f")
+        return minus + (text.rstrip("0").rstrip(".") if "." in text else text)
+    first, *rest = map(str, digits)
+    fraction = f".{''.join(rest)}" if rest else ""
+    return f"{minus}{first}{fraction}e{'-' if exponent < 0 else '+'}{abs(exponent):02}"
 
 
 def parse_int(text: str) -> int:

@@ -90,3 +90,7 @@ def test_errors_are_listed_as_often_as_found_but_told_once() -> None:
     assert str(refused) == 'Pod "a" is invalid: [metadata.name: Required value, spec: Forbidden: no]'
     assert refused.details is not None
     assert [cause.field for cause in refused.details.causes] == ["metadata.name", "spec", "metadata.name"]
+
+
+def test_a_float_is_shown_as_go_prints_it() -> None:
+    assert invalid("f", 1e6, "too much").body == "Invalid value: 1e+06: too much"

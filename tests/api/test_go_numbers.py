@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ctrlmgr.api.go_numbers import parse_int, parse_uint
+from ctrlmgr.api.go_numbers import parse_int, parse_uint, write_float
 
 SYNTAX, RANGE = "invalid syntax", "value out of range"
 MANY = "9" * 5000
@@ -48,3 +48,26 @@ def test_numbers(read: Callable[[str], int], text: str, expected: int | str) -> 
         read(text)
     name = "ParseInt" if read is parse_int else "ParseUint"
     assert str(refused.value) == f'strconv.{name}: parsing "{text}": {expected}'
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.0, "0"),
+        (-0.0, "-0"),
+        (3.0, "3"),
+        (-1.5, "-1.5"),
+        (0.1, "0.1"),
+        (100000.0, "100000"),
+        (1e6, "1e+06"),
+        (1234567.0, "1.234567e+06"),
+        (123456.5, "123456.5"),
+        (1e-4, "0.0001"),
+        (-2.5e-5, "-2.5e-05"),
+        (1e21, "1e+21"),
+        (1e300, "1e+300"),
+        (9007199254740993.0, "9.007199254740992e+15"),
+    ],
+)
+def test_a_float_is_written_as_go_prints_it(number: float, text: str) -> None:
+    assert write_float(number) == text

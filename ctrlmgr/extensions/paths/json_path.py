@@ -12,7 +12,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from ctrlmgr.extensions.values.go import encode, shown, write_float
+from ctrlmgr.api.go_numbers import write_float
+from ctrlmgr.extensions.values.go import encode, shown
 
 Step: TypeAlias = Callable[[list[Any]], list[Any]]
 

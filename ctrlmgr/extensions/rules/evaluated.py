@@ -18,7 +18,7 @@ from ctrlmgr.expressions.values import NONE, CostExceeded, EvalError, Optional
 from ctrlmgr.extensions.rules.compiled import Node, Rule
 from ctrlmgr.extensions.rules.typing import visible
 from ctrlmgr.extensions.structural import MISSING
-from ctrlmgr.extensions.values.go import identity, same, shown
+from ctrlmgr.extensions.values.go import identity, same, told
 
 _LONGEST_MESSAGE: Final = 5 * 1024
 _ROOT: Final = "<nil>"
@@ -112,10 +112,10 @@ class _Run:
         if reason == "FieldValueForbidden":
             return forbidden(place, message)
         if reason == "FieldValueDuplicate":
-            return duplicate(place, shown(value))
+            return duplicate(place, told(value))
         if isinstance(value, dict | list):
             return FieldError("FieldValueInvalid", str(place), f"Invalid value: {message}")
-        return invalid(place, shown(value), message)
+        return invalid(place, told(value), message)
 
     def _message(self, rule: Rule, known: Mapping[str, Any]) -> str:
         told = ""

@@ -17,7 +17,7 @@ from ctrlmgr.extensions.shaping.embedded import coerce, validate_embedded
 from ctrlmgr.extensions.shaping.prune import prune
 from ctrlmgr.extensions.structural import META, MISSING, Structural
 from ctrlmgr.extensions.values.explain import explain
-from ctrlmgr.extensions.values.go import same, shown
+from ctrlmgr.extensions.values.go import same, told
 from ctrlmgr.extensions.values.node import Node
 
 _TYPE_META = {"kind": "Validation", "apiVersion": "validation/v1"}
@@ -69,7 +69,7 @@ def _outside_metadata(schema: Structural, at: Path, require_pruned: bool) -> Ite
         pruned = copied(default)
         prune(pruned, schema, is_root=False)
         if not same(pruned, default):
-            yield invalid(at, shown(default), "must not have unknown fields")
+            yield invalid(at, told(default), "must not have unknown fields")
     error = coerce(default, schema, path=at).error
     if error is not None:
         yield error
@@ -84,10 +84,10 @@ def _inside_metadata(schema: Structural, place: _Place, at: Path) -> Iterator[Fi
     whole = {**_TYPE_META, **whole}
     error = coerce(whole, place.root.as_object).error
     if error is not None:
-        yield invalid(at, shown(schema.default), f"must result in valid metadata: {error.message}")
+        yield invalid(at, told(schema.default), f"must result in valid metadata: {error.message}")
     elif errors := validate_embedded(whole, place.root.as_object):
         messages = list(dict.fromkeys(each.message for each in errors))
         text = messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
-        yield invalid(at, shown(schema.default), f"must result in valid metadata: {text}")
+        yield invalid(at, told(schema.default), f"must result in valid metadata: {text}")
     else:
         yield from _by_keywords(schema, at)

@@ -55,20 +55,13 @@ def is_integral(number: float) -> bool:
     return difference == 0 or difference / (abs(number) + abs(round(number))) < _EPSILON
 
 
-def write_float(number: float) -> str:
-    """Write a float64 as Go's `%v` does."""
-    if number == math.trunc(number) and abs(number) < _EXPONENT_FROM:
-        return str(int(number)) if number or math.copysign(1, number) > 0 else "-0"
-    text = repr(number)
-    mantissa, _, exponent = text.partition("e")
-    if exponent:
-        sign = "-" if exponent.startswith("-") else "+"
-        return f"{mantissa.removesuffix('.0')}e{sign}{exponent.lstrip('+-').zfill(2)}"
-    return text
+def told(value: Any) -> Any:
+    """Return a value as error messages show it: a float as it is, which has a form of its own, the rest as `shown`."""
+    return value if type(value) is float else shown(value)
 
 
 def shown(value: Any) -> Any:
-    """Return a value as error messages show it: whole floats without a fraction, keys of objects sorted."""
+    """Return a value to be written as JSON: whole floats without a fraction, keys of objects sorted."""
     if type(value) is float and value == math.trunc(value) and abs(value) < _EXPONENT_FROM:
         return int(value)
     if type(value) is dict:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required, too_long, too_many
+from ctrlmgr.api.go_numbers import write_float
 from ctrlmgr.api.go_text import quote
-from ctrlmgr.extensions.values.go import encode, shown, write_float
+from ctrlmgr.extensions.values.go import encode, shown, told
 
 MOST_ERRORS = 1000
 """How many errors are told; what has more is no more understandable for it."""
@@ -82,7 +83,7 @@ def faulty(path: str, words: str, value: Any) -> Found:
     if type(value) is float:
         body = f"Invalid value: {write_float(value)}: {words}"
         return Found(words, path, lambda at: FieldError("FieldValueInvalid", str(at), body))
-    return Found(words, path, lambda at: invalid(at, shown(value), words))
+    return Found(words, path, lambda at: invalid(at, told(value), words))
 
 
 def placeless(words: str) -> Found:
@@ -99,7 +100,7 @@ def not_listed(path: str, value: Any, values: Sequence[Any]) -> Found:
     """Return the error for a value that an enumeration lacks."""
     supported = [each if type(each) is str else encode(shown(each)).decode() for each in values]
     words = f"{path} in body should be one of {supported}"
-    return Found(words, path, lambda at: not_supported(at, shown(value), supported))
+    return Found(words, path, lambda at: not_supported(at, told(value), supported))
 
 
 def over_long(path: str, limit: int) -> Found:
