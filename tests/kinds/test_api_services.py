@@ -73,9 +73,3 @@ def test_a_service_has_a_port_and_what_is_served_here_is_available() -> None:
     assert create(STRATEGY, service()).object["spec"]["service"]["port"] == 443
     (condition,) = create(STRATEGY, service(service=None)).object["status"]["conditions"]
     assert (condition["type"], condition["status"], condition["reason"]) == ("Available", "True", "Local")
-
-
-def test_a_warning_says_that_requests_are_not_passed_on() -> None:
-    (warning,) = create(STRATEGY, service()).warnings
-    assert warning.startswith("this server passes no requests on")
-    assert create(STRATEGY, service(service=None)).warnings == []

@@ -210,9 +210,3 @@ def test_what_is_exempt_may_lend() -> None:
 
     assert exempt(1) == []
     assert exempt(-1) == ["spec.exempt.lendablePercent: Invalid value: -1: must be between 0 and 100, inclusive"]
-
-
-def test_a_warning_says_that_they_are_not_gone_by() -> None:
-    for strategy, obj in ((SCHEMAS, schema()), (LEVELS, level({"type": "Reject"}))):
-        (warning,) = create(strategy, obj).warnings
-        assert warning.endswith("but does not go by them")

@@ -50,7 +50,11 @@ def _literals(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _unseen(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what is no text of its own: docstrings, and the parts of a text with holes."""
+    """Yield what is no text of its own: docstrings, lists that are split, what the documentation says of unused kinds, and the parts of a text with holes."""
+    if isinstance(node, ast.Attribute) and node.attr == "split":
+        yield node.value
+    if isinstance(node, ast.keyword) and node.arg == "unused" or isinstance(node, ast.Assign) and _names_unused(node):
+        yield node.value
     if isinstance(node, ast.Expr):
         yield node.value
     if isinstance(node, ast.JoinedStr):
@@ -58,6 +62,10 @@ def _unseen(node: ast.AST) -> Iterator[ast.AST]:
     if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
         yield node.format_spec
         yield from ast.walk(node.format_spec)
+
+
+def _names_unused(node: ast.Assign) -> bool:
+    return any(isinstance(each, ast.Name) and each.id == "_UNUSED" for each in node.targets)
 
 
 def _part(node: ast.expr) -> str:

@@ -47,12 +47,6 @@ class APIServiceStrategy(Strategy):
         if (obj.get("spec") or {}).get("service") is None:
             obj["status"] = {"conditions": [{**_LOCAL, "lastTransitionTime": ctx.now}]}
 
-    def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn that requests are not passed on."""
-        if ctx.subresource or (obj.get("spec") or {}).get("service") is None:
-            return []
-        return ["this server passes no requests on to other API servers; metrics alone are asked of them"]
-
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Check the spec, which says the name, too; or the status."""
         if ctx.subresource:

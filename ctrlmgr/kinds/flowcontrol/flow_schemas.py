@@ -11,11 +11,10 @@ from typing import Any, Final
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields.reset_fields import METADATA
-from ctrlmgr.engine.strategy import Context
+from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.names import label_name, subdomain_name
 from ctrlmgr.kinds.flowcontrol.mandatory import FLOW_SCHEMAS, validate_fixed
 from ctrlmgr.kinds.flowcontrol.status import validate_conditions
-from ctrlmgr.kinds.flowcontrol.unheeded import UnheededStrategy
 
 _SPEC: Final = Path("spec")
 _PRECEDENCE: Final = 1000
@@ -28,7 +27,7 @@ _SUBJECTS: Final = {"Group": "group", "ServiceAccount": "serviceAccount", "User"
 _MEMBER: Final = "each member of this list must be '*' or a DNS-1123 label; "
 
 
-class FlowSchemaStrategy(UnheededStrategy):
+class FlowSchemaStrategy(Strategy):
     """flowcontrol.apiserver.k8s.io/v1 FlowSchema."""
 
     allow_unconditional_update = False

@@ -12,10 +12,9 @@ from typing import Any, Final
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields.reset_fields import METADATA
-from ctrlmgr.engine.strategy import Context
+from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.kinds.flowcontrol.mandatory import EXEMPT, PRIORITY_LEVELS, validate_fixed
 from ctrlmgr.kinds.flowcontrol.status import validate_conditions
-from ctrlmgr.kinds.flowcontrol.unheeded import UnheededStrategy
 
 _SPEC: Final = Path("spec")
 _SHARES: Final = 30
@@ -25,7 +24,7 @@ _HASH_BITS: Final = 60
 """Bits of a flow's hash, from which its hand of queues is dealt."""
 
 
-class PriorityLevelStrategy(UnheededStrategy):
+class PriorityLevelStrategy(Strategy):
     """flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration."""
 
     allow_unconditional_update = False
