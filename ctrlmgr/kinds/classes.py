@@ -94,17 +94,13 @@ class IngressClassStrategy(Strategy):
             parameters["scope"] = "Cluster"
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check controller and parameters."""
-        spec = obj.get("spec") or {}
+        """Check controller, which stays, and parameters."""
+        spec, before = obj.get("spec") or {}, (ctx.old or obj).get("spec") or {}
         controller, path = spec.get("controller", ""), Path("spec.controller")
-        errors = [too_long(path, _CONTROLLER_LENGTH)] if names.length(controller) > _CONTROLLER_LENGTH else []
+        errors = immutable(controller, before.get("controller", ""), path)
+        errors += [too_long(path, _CONTROLLER_LENGTH)] if names.length(controller) > _CONTROLLER_LENGTH else []
         errors += domain_path(controller, path)
         return errors + _validate_parameters_reference(spec.get("parameters"), Path("spec.parameters"))
-
-    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that the controller stays."""
-        controller, before = ((each.get("spec") or {}).get("controller", "") for each in (new, old))
-        return immutable(controller, before, Path("spec.controller"))
 
 
 def _validate_parameters_reference(reference: Mapping[str, Any] | None, path: Path) -> list[FieldError]:
@@ -114,12 +110,9 @@ def _validate_parameters_reference(reference: Mapping[str, Any] | None, path: Pa
     group = reference.get("apiGroup")
     if group is not None:
         errors += each_problem(names.dns1123_subdomain, group, path.child("apiGroup"))
-    for field, what in (("kind", "kind"), ("name", "name")):
-        value = reference.get(field, "")
-        if not value:
-            errors.append(required(path.child(field), f"{what} is required"))
-        else:
-            errors += each_problem(names.path_segment_name, value, path.child(field))
+    for field in ("kind", "name"):
+        value, below = reference.get(field, ""), path.child(field)
+        errors += each_problem(names.path_segment_name, value, below) if value else [required(below)]
     return errors + _validate_scope(reference, path)
 
 

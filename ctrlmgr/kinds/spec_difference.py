@@ -18,7 +18,8 @@ from typing import Any, Final, NamedTuple
 from ctrlmgr.schema.structure import GoField, go, go_fields
 
 _CORE: Final = "io.k8s.api.core.v1."
-_BATCH: Final = "io.k8s.api.batch.v1."
+_GROUPS: Final = (_CORE, *(f"io.k8s.api.{group}.v1." for group in ("batch", "flowcontrol", "admissionregistration")))
+"""Where the published types are looked for."""
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _CONTEXT: Final = 3
 """Lines around each difference that are shown as well."""
@@ -76,6 +77,7 @@ _PART_OF: Final = {"PersistentVolumeSource": "PersistentVolumeSpec"}
 _NAMES: Final = {
     **{name: name.upper() for name in ("csi", "fc", "grpc", "ip", "iqn", "iscsi", "nfs", "os", "rbd", "tty", "uid")},
     "apiGroup": "APIGroup",
+    "apiGroups": "APIGroups",
     "apiVersion": "APIVersion",
     "awsElasticBlockStore": "AWSElasticBlockStore",
     "cephfs": "CephFS",
@@ -145,7 +147,7 @@ def written(type_: str, fields: Mapping[str, Any]) -> str:
 
 
 def shown(type_: str, fields: Mapping[str, Any]) -> Any:
-    """Return a struct of a type of core or batch as messages show the internal one: it has every field."""
+    """Return a struct of a published type as messages show the internal one: it has every field."""
     return json.loads(written(type_, fields))
 
 
@@ -160,7 +162,7 @@ def _internal(type_: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
 def _type(name: str) -> _Type | None:
     """Return what a type is that Go calls `v1.NAME`, None if it is no struct."""
     within = _PART_OF.get(name, name)
-    definition = next((each + within for each in (_CORE, _BATCH) if each + within in go()), None)
+    definition = next((each + within for each in _GROUPS if each + within in go()), None)
     if definition is None:
         fields = go_fields(_META + name)
         return None if fields is None else _Type(name, fields, is_published=True)

@@ -98,7 +98,7 @@ def test_a_priority_stays() -> None:
             {"controller": "a/b", "parameters": {"apiGroup": "-", "kind": "", "name": "n/m"}},
             [
                 f'parameters.apiGroup: Invalid value: "-": {names.dns1123_subdomain("-")[0]}',
-                "parameters.kind: Required value: kind is required",
+                "parameters.kind: Required value",
                 "parameters.name: Invalid value: \"n/m\": may not contain '/'",
             ],
         ),

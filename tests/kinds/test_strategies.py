@@ -18,8 +18,12 @@ def named(flag: str, value: Any = True) -> set[str]:
 @pytest.mark.parametrize(
     ("flag", "value", "kinds"),
     [
-        ("allow_create_on_update", True, {"Lease", "Endpoints", "Event", "LimitRange", "Role", "ClusterRoleBinding"}),
-        ("allow_unconditional_update", False, {"Lease", "CustomResourceDefinition", "APIService", "FlowSchema"}),
+        (
+            "allow_create_on_update",
+            True,
+            {"Lease", "Endpoints", "Event", "LimitRange", "Role", "ClusterRoleBinding", "RuntimeClass"},
+        ),
+        ("allow_unconditional_update", False, {"Lease", "CustomResourceDefinition", "APIService", "RuntimeClass"}),
         ("returns_deleted", True, {"Namespace", "ServiceAccount", "ResourceQuota", "StorageClass", "DeviceClass"}),
         ("any_finalizer", True, {"Lease", "Event", "CustomResourceDefinition"}),
         ("has_generation", True, {"IngressClass", "ValidatingWebhookConfiguration", "FlowSchema"}),

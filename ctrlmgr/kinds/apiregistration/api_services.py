@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required
 from ctrlmgr.api.go_text import quote
-from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.managedfields.reset_fields import METADATA
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
@@ -51,12 +51,9 @@ class APIServiceStrategy(Strategy):
         """Check the spec, which says the name, too; or the status."""
         if ctx.subresource:
             return _validate_status(obj)
-        name, spec = obj["metadata"].get("name", ""), obj.get("spec") or {}
+        spec = obj.get("spec") or {}
         version, group = spec.get("version") or "", spec.get("group") or ""
-        wanted, errors = f"{version}.{group}", list[FieldError]()
-        if name != wanted and not names.path_segment_name(name):
-            detail = f'must be `spec.version+"."+spec.group`: {quote(wanted)}'
-            errors.append(invalid(Path("metadata.name"), name, detail))
+        errors = _validate_names(metadata_of(obj), f"{version}.{group}")
         if not group and version != "v1":
             detail = "only v1 may have an empty group and it better be legacy kube"
             errors.append(required(_SPEC.child("group"), detail))
@@ -68,6 +65,17 @@ class APIServiceStrategy(Strategy):
             if not 0 < value <= most:
                 errors.append(invalid(_SPEC.child(field), value, f"must be positive and less than {most}"))
         return errors + _validate_server(spec)
+
+
+def _validate_names(metadata: Mapping[str, Any], wanted: str) -> list[FieldError]:
+    """Check that a name is the one that there can be, which cannot be generated either."""
+    detail = f'must be `spec.version+"."+spec.group`: {quote(wanted)}'
+    given = {field: metadata.get(field) or "" for field in ("generateName", "name")}
+    return [
+        invalid(Path("metadata").child(field), name, detail)
+        for field, name in given.items()
+        if name not in ("", wanted) and not names.path_segment_name(name, field == "generateName")
+    ]
 
 
 def _validate_server(spec: Mapping[str, Any]) -> list[FieldError]:

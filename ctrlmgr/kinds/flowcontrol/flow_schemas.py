@@ -30,7 +30,7 @@ _MEMBER: Final = "each member of this list must be '*' or a DNS-1123 label; "
 class FlowSchemaStrategy(Strategy):
     """flowcontrol.apiserver.k8s.io/v1 FlowSchema."""
 
-    allow_unconditional_update = False
+    compares_metadata = False
     has_generation = True
     status_keeps = METADATA
 
@@ -46,7 +46,8 @@ class FlowSchemaStrategy(Strategy):
             return validate_conditions(obj)
         name, spec = obj["metadata"].get("name", ""), obj.get("spec") or {}
         errors = _validate_spec(name, spec)
-        errors += validate_fixed(name, spec, FLOW_SCHEMAS)
+        if name in FLOW_SCHEMAS:
+            errors += validate_fixed("FlowSchemaSpec", spec, FLOW_SCHEMAS[name], f"spec of '{name}'")
         return errors + validate_conditions(obj)
 
 
@@ -61,7 +62,8 @@ def _validate_spec(name: str, spec: Mapping[str, Any]) -> list[FieldError]:
         errors.append(invalid(path, precedence, "only the schema named 'exempt' may have matchingPrecedence 1"))
     method = spec.get("distinguisherMethod")
     if method is not None and method.get("type") not in _METHODS:
-        errors.append(not_supported(_SPEC.child("distinguisherMethod", "type"), method, _METHODS))
+        shown = {"Type": method.get("type") or ""}
+        errors.append(not_supported(_SPEC.child("distinguisherMethod", "type"), shown, _METHODS))
     errors += _validate_level((spec.get("priorityLevelConfiguration") or {}).get("name") or "")
     for index, rule in enumerate(spec.get("rules") or ()):
         errors += _validate_rule(rule, _SPEC.child("rules").at(index))

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ctrlmgr.api.field import FieldError, Path, invalid
+from ctrlmgr.kinds.spec_difference import shown
 
 EXEMPT: Final = "exempt"
 _CATCH_ALL: Final = "catch-all"
@@ -47,8 +48,8 @@ PRIORITY_LEVELS: Final[Mapping[str, Mapping[str, Any]]] = {
 """Their specs; how many seats those that are exempt may lend is theirs to say, so it is not here."""
 
 
-def validate_fixed(name: str, spec: Mapping[str, Any], fixed: Mapping[str, Mapping[str, Any]]) -> list[FieldError]:
-    """Refuse another spec for an object whose spec is fixed."""
-    if name not in fixed or spec == fixed[name]:
+def validate_fixed(type_: str, spec: Mapping[str, Any], fixed: Mapping[str, Any], what: str) -> list[FieldError]:
+    """Refuse another spec than the fixed one; `type_` is its Go type, and `what` says whose it is."""
+    if spec == fixed:
         return []
-    return [invalid(Path("spec"), spec, f"spec of '{name}' must equal the fixed value")]
+    return [invalid(Path("spec"), shown(type_, spec), f"{what} must equal the fixed value")]

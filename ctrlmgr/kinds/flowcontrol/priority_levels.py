@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
-from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.managedfields.reset_fields import METADATA
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.kinds.flowcontrol.mandatory import EXEMPT, PRIORITY_LEVELS, validate_fixed
@@ -20,6 +20,8 @@ _SPEC: Final = Path("spec")
 _SHARES: Final = 30
 _QUEUING: Final = {"queues": 64, "handSize": 8, "queueLengthLimit": 50}
 _MOST_QUEUES: Final = 10_000_000
+_ZERO_SHARES: Final = "flowcontrol.k8s.io/preserve-zero-concurrency-shares"
+"""The annotation by which v1beta3 tells shares of 0 from those that are left out."""
 _HASH_BITS: Final = 60
 """Bits of a flow's hash, from which its hand of queues is dealt."""
 
@@ -27,7 +29,7 @@ _HASH_BITS: Final = 60
 class PriorityLevelStrategy(Strategy):
     """flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration."""
 
-    allow_unconditional_update = False
+    compares_metadata = False
     has_generation = True
     status_keeps = METADATA
 
@@ -50,10 +52,24 @@ class PriorityLevelStrategy(Strategy):
         if ctx.subresource:
             return validate_conditions(obj)
         name, spec = obj["metadata"].get("name", ""), obj.get("spec") or {}
-        errors = _validate_spec(name, spec)
-        told = {field: value for field, value in spec.items() if name != EXEMPT or field != "exempt"}
-        errors += validate_fixed(name, told, PRIORITY_LEVELS)
+        errors = _validate_annotations(obj) + _validate_spec(name, spec)
+        if name in PRIORITY_LEVELS:
+            errors += _validate_fixed(name, spec)
         return errors + validate_conditions(obj)
+
+
+def _validate_annotations(obj: Unstructured) -> list[FieldError]:
+    if _ZERO_SHARES not in (metadata_of(obj).get("annotations") or {}):
+        return []
+    return [forbidden("metadata.annotations", f"annotation '{_ZERO_SHARES}' is forbidden")]
+
+
+def _validate_fixed(name: str, spec: Mapping[str, Any]) -> list[FieldError]:
+    fixed, what = PRIORITY_LEVELS[name], f"spec of '{name}'"
+    if name == EXEMPT:
+        fixed = {**fixed, **({"exempt": spec["exempt"]} if spec.get("exempt") is not None else {})}
+        what += " except the 'spec.exempt' field"
+    return validate_fixed("PriorityLevelConfigurationSpec", spec, fixed, what)
 
 
 def _validate_spec(name: str, spec: Mapping[str, Any]) -> list[FieldError]:
@@ -66,6 +82,7 @@ def _validate_spec(name: str, spec: Mapping[str, Any]) -> list[FieldError]:
             if limited is not None:
                 errors.append(forbidden(_SPEC.child("limited"), "must be nil if the type is not Limited"))
             errors += _validate_shares(exempt or {}, _SPEC.child("exempt"))
+            errors += _validate_lent(exempt or {}, _SPEC.child("exempt"))
         case "Limited":
             if exempt is not None:
                 errors.append(forbidden(_SPEC.child("exempt"), "must be nil if the type is Limited"))
@@ -79,18 +96,23 @@ def _validate_spec(name: str, spec: Mapping[str, Any]) -> list[FieldError]:
 
 
 def _validate_shares(level: Mapping[str, Any], path: Path) -> list[FieldError]:
-    errors: list[FieldError] = []
-    shares, lends = level.get("nominalConcurrencyShares"), level.get("lendablePercent")
-    if shares is not None and shares < 0:
-        errors.append(invalid(path.child("nominalConcurrencyShares"), shares, "must be a non-negative integer"))
-    if lends is not None and not 0 <= lends <= 100:
-        errors.append(invalid(path.child("lendablePercent"), lends, "must be between 0 and 100, inclusive"))
-    return errors
+    shares = level.get("nominalConcurrencyShares") or 0
+    if shares >= 0:
+        return []
+    return [invalid(path.child("nominalConcurrencyShares"), shares, "must be a non-negative integer")]
+
+
+def _validate_lent(level: Mapping[str, Any], path: Path) -> list[FieldError]:
+    lends = level.get("lendablePercent") or 0
+    if 0 <= lends <= 100:
+        return []
+    return [invalid(path.child("lendablePercent"), lends, "must be between 0 and 100, inclusive")]
 
 
 def _validate_limited(limited: Mapping[str, Any], path: Path) -> list[FieldError]:
     errors = _validate_shares(limited, path)
     errors += _validate_response(limited.get("limitResponse") or {}, path.child("limitResponse"))
+    errors += _validate_lent(limited, path)
     borrows = limited.get("borrowingLimitPercent")
     if borrows is not None and borrows < 0:
         detail = "if specified, must be a non-negative integer"

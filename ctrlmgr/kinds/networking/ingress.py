@@ -62,7 +62,7 @@ class IngressStrategy(Strategy):
         """Warn of a class in an annotation, and of addresses that are written in an odd way."""
         if ctx.subresource:
             path = STATUS.child("loadBalancer", "ingress")
-            addresses = [(path.at(index).child("ip"), each.get("ip") or "") for index, each in enumerate(_points(obj))]
+            addresses = [(path.at(index), each.get("ip") or "") for index, each in enumerate(_points(obj))]
             return [warning for at, address in addresses for warning in ip_warnings(at, address)]
         annotated = _CLASS in (metadata_of(obj).get("annotations") or {})
         if old is not None or not annotated or (obj.get("spec") or {}).get("ingressClassName") is not None:

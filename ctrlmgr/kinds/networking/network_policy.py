@@ -96,7 +96,8 @@ def _validate_port(port: Mapping[str, Any], path: Path) -> list[FieldError]:
     elif number is not None:
         errors += [invalid(path.child("port"), number, each) for each in names.port_number(number)]
         if end is not None and end < number:
-            errors.append(invalid(path.child("endPort"), end, "must be greater than or equal to `port`"))
+            # Kubernetes shows the port
+            errors.append(invalid(path.child("endPort"), number, "must be greater than or equal to `port`"))
         problems = names.port_number(end) if end is not None else []
         errors += [invalid(path.child("endPort"), end, each) for each in problems]
     return errors

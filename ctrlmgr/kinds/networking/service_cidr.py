@@ -20,34 +20,39 @@ _ONE_OF_EACH = "may specify no more than one IP for each IP family, i.e 192.168.
 class ServiceCIDRStrategy(Strategy):
     """ServiceCIDR: what there is to allocate from."""
 
+    revalidates = 0
     status_keeps = METADATA
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check how many ranges there are, of which families, and each by itself."""
-        cidrs = [] if ctx.subresource else _cidrs(obj)
-        if not cidrs:
-            return [] if ctx.subresource else [required(_CIDRS, "at least one CIDR required")]
-        if len(cidrs) > 2:
-            return [invalid(_CIDRS, {"CIDRs": cidrs}, "may only hold up to 2 values")]
-        if len(cidrs) == 2 and not _is_dual_stack(cidrs):
-            return [invalid(_CIDRS, {"CIDRs": cidrs}, _ONE_OF_EACH)]
-        return [error for index, cidr in enumerate(cidrs) for error in validate_cidr(_CIDRS.at(index), cidr)]
+        """Check a new one; `validate_update` checks a changed one."""
+        return _validate(_cidrs(obj)) if ctx.old is None else []
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that ranges stay what they are (`ValidateServiceCIDRUpdate`)."""
+        """Check that ranges stay what they are (`ValidateServiceCIDRUpdate`), and one that is added."""
         if ctx.subresource:
             return []
         before, after = _cidrs(old), _cidrs(new)
-        if len(before) == len(after) or (len(before), len(after)) == (1, 2):
-            pairs = enumerate(zip(before, after, strict=False))
-            return [invalid(_CIDRS.at(index), now, IMMUTABLE) for index, (was, now) in pairs if was != now]
-        return [invalid(_CIDRS, after or None, IMMUTABLE)]
+        is_added = (len(before), len(after)) == (1, 2)
+        if len(before) != len(after) and not is_added:
+            return [invalid(_CIDRS, after or None, IMMUTABLE)]
+        pairs = enumerate(zip(before, after, strict=False))
+        errors = [invalid(_CIDRS.at(index), now, IMMUTABLE) for index, (was, now) in pairs if was != now]
+        return errors + _validate(after) if is_added else errors
 
 
 def _cidrs(obj: Unstructured) -> list[str]:
     return (obj.get("spec") or {}).get("cidrs") or []
 
 
-def _is_dual_stack(cidrs: list[str]) -> bool:
+def _validate(cidrs: list[str]) -> list[FieldError]:
+    """Check how many ranges there are, each by itself, and of which families."""
+    if not cidrs:
+        return [required(_CIDRS, "at least one CIDR required")]
+    if len(cidrs) > 2:
+        return [invalid(_CIDRS, {"CIDRs": cidrs}, "may only hold up to 2 values")]
+    errors = [error for index, cidr in enumerate(cidrs) for error in validate_cidr(_CIDRS.at(index), cidr)]
     networks = [parse_cidr(cidr) for cidr in cidrs]
-    return len({network.address.version for network in networks if network is not None}) == 2
+    families = [network.address.version for network in networks if network is not None]
+    if len(families) == 2 and len(set(families)) == 1:
+        errors.append(invalid(_CIDRS, cidrs, _ONE_OF_EACH))
+    return errors

@@ -16,18 +16,18 @@ from ctrlmgr.engine.validation.labels import validate_labels
 from ctrlmgr.kinds.core.pod.resources import validate_container_resources
 from ctrlmgr.kinds.core.pod.scheduling import validate_tolerations
 from ctrlmgr.kinds.rules import each_problem, immutable
+from ctrlmgr.kinds.spec_difference import shown
 
 
 class RuntimeClassStrategy(Strategy):
     """node.k8s.io/v1 RuntimeClass."""
 
+    allow_create_on_update = True
     allow_unconditional_update = False
-    revalidates = False
+    any_finalizer = True
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check a new one."""
-        if ctx.old is not None:
-            return []
+        """Check handler, overhead, and where it is scheduled."""
         handler = obj.get("handler") or ""
         errors = each_problem(names.dns1123_label, handler, Path("handler")) if handler else [required("handler")]
         overhead, scheduling = obj.get("overhead"), obj.get("scheduling")
@@ -47,5 +47,6 @@ def _validate_scheduling(scheduling: Mapping[str, Any], path: Path) -> list[Fiel
     tolerations: Sequence[Mapping[str, Any]] = scheduling.get("tolerations") or ()
     errors = validate_labels(scheduling.get("nodeSelector") or {}, path.child("nodeSelector"))
     below = path.child("tolerations")
-    errors += [duplicate(below.at(index), tolerations[index]) for index in sorted(repeated(tolerations))]
-    return errors + validate_tolerations(tolerations, below)
+    errors += validate_tolerations(tolerations, below)
+    keys = [{field: value for field, value in each.items() if field != "tolerationSeconds"} for each in tolerations]
+    return errors + [duplicate(below.at(at), shown("Toleration", tolerations[at])) for at in sorted(repeated(keys))]

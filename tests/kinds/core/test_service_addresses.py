@@ -100,8 +100,8 @@ RANGES = [
         [
             (
                 "spec.cidrs",
-                'Invalid value: {"CIDRs":["10.0.0.0/16","10.1.0.0/16"]}: may specify no more than one IP for each IP '
-                "family, i.e 192.168.0.0/24 and 2001:db8::/64",
+                'Invalid value: ["10.0.0.0/16","10.1.0.0/16"]: may specify no more than one IP for each IP family, i.e '
+                "192.168.0.0/24 and 2001:db8::/64",
             )
         ],
     ),
@@ -128,6 +128,19 @@ CHANGES = [
     (cidrs(FOUR), cidrs(OTHER), [("spec.cidrs[0]", f'Invalid value: "{OTHER}": {IMMUTABLE}')]),
     (cidrs(FOUR), cidrs(SIX, FOUR), [("spec.cidrs[0]", f'Invalid value: "{SIX}": {IMMUTABLE}')]),
     (cidrs(FOUR, SIX), cidrs(FOUR), [("spec.cidrs", f'Invalid value: ["{FOUR}"]: {IMMUTABLE}')]),
+    (cidrs(FOUR), cidrs(), [("spec.cidrs", f"Invalid value: null: {IMMUTABLE}")]),
+    (cidrs(FOUR), cidrs("x"), [("spec.cidrs[0]", f'Invalid value: "x": {IMMUTABLE}')]),
+    (
+        cidrs(FOUR),
+        cidrs(FOUR, FOUR),
+        [
+            (
+                "spec.cidrs",
+                f'Invalid value: ["{FOUR}","{FOUR}"]: may specify no more than one IP for each IP family, i.e '
+                "192.168.0.0/24 and 2001:db8::/64",
+            )
+        ],
+    ),
     (
         cidrs(FOUR, SIX),
         cidrs(SIX, FOUR),
@@ -147,5 +160,5 @@ def test_a_service_cidr_may_only_gain_a_second_range(
 
 
 def test_the_status_of_a_service_cidr_is_anybodys() -> None:
-    ctx = Stage().context(subresource="status")
+    ctx = Stage().context(old=cidrs(FOUR), subresource="status")
     assert ServiceCIDRStrategy().validate(ctx, {}) == ServiceCIDRStrategy().validate_update(ctx, {}, cidrs(FOUR)) == []
