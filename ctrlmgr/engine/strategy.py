@@ -66,6 +66,10 @@ class WrittenKind(Protocol):
         """Its resource, in the version of the request."""
 
     @property
+    def storage(self) -> Resource:
+        """The resource it is stored as, which refusals name the group of."""
+
+    @property
     def api_version(self) -> str:
         """The version of the request."""
 

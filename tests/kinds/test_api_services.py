@@ -73,3 +73,10 @@ def test_a_service_has_a_port_and_what_is_served_here_is_available() -> None:
     assert create(STRATEGY, service()).object["spec"]["service"]["port"] == 443
     (condition,) = create(STRATEGY, service(service=None)).object["status"]["conditions"]
     assert (condition["type"], condition["status"], condition["reason"]) == ("Available", "True", "Local")
+
+
+def test_a_name_cannot_be_generated() -> None:
+    generated = {**service(), "metadata": {"generateName": "x-"}}
+    assert [error.field for error in create(STRATEGY, generated).errors] == ["metadata.generateName", "metadata.name"]
+    named = {**service(), "metadata": {"name": "v1.example.com", "generateName": "x-"}}
+    assert [error.field for error in create(STRATEGY, named).errors] == ["metadata.generateName"]

@@ -210,3 +210,26 @@ def test_what_is_exempt_may_lend() -> None:
 
     assert exempt(1) == []
     assert exempt(-1) == ["spec.exempt.lendablePercent: Invalid value: -1: must be between 0 and 100, inclusive"]
+
+
+def test_the_annotation_of_another_version_is_forbidden() -> None:
+    metadata = {"name": "l", "annotations": {"flowcontrol.k8s.io/preserve-zero-concurrency-shares": ""}}
+    (message,) = create(LEVELS, {**level({"type": "Reject"}), "metadata": metadata}).messages
+    assert message.startswith("metadata.annotations: Forbidden: annotation 'flowcontrol.k8s.io/preserve-zero")
+
+
+def test_a_fixed_spec_is_shown_with_every_field() -> None:
+    spec = {"type": "Exempt", "exempt": {"lendablePercent": 1}}
+    assert create(LEVELS, {"metadata": {"name": "exempt"}, "spec": spec}).messages == []
+    wrong = {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}
+    *_, message = create(LEVELS, {"metadata": {"name": "exempt"}, "spec": wrong}).messages
+    assert message == (
+        'spec: Invalid value: {"Type":"Limited","Limited":{"NominalConcurrencyShares":30,"LimitResponse":{"Type":'
+        '"Reject","Queuing":null},"LendablePercent":0,"BorrowingLimitPercent":null},"Exempt":null}: spec of \'exempt\' '
+        "except the 'spec.exempt' field must equal the fixed value"
+    )
+
+
+def test_a_method_is_shown_as_a_struct() -> None:
+    (message,) = create(SCHEMAS, schema(distinguisherMethod={"type": "x"})).messages
+    assert message.startswith('spec.distinguisherMethod.type: Unsupported value: {"Type":"x"}: ')

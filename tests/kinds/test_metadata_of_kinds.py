@@ -76,3 +76,51 @@ def test_a_name_that_pods_cannot_be_labelled_with_is_no_label_of_the_job_either(
     told = causes(stage, "POST", JOBS, job("x" * 64, {"a": "b"}))
     assert told == ["metadata.labels"] * 2 + ["spec.template.labels"] * 2
     assert causes(stage, "POST", JOBS, job("x" * 64, None)) == ["spec.template.labels"] * 2
+
+
+def test_events_are_refused_as_the_kind_that_they_are_stored_as(stage: Stage) -> None:
+    path = "/apis/events.k8s.io/v1/namespaces/shop/events"
+    response = stage.send("POST", path, {"metadata": {"name": "e"}, "regarding": {"namespace": "shop"}})
+    assert response.body["message"].startswith('Event "e" is invalid: ')
+
+
+def test_metadata_of_an_old_style_event_are_looked_at_when_all_else_is_right(stage: Stage) -> None:
+    event = {"metadata": {"name": "e", **WRONG}, "involvedObject": {"namespace": "other"}}
+    path = "/api/v1/namespaces/shop/events"
+    assert causes(stage, "POST", path, event) == ["involvedObject.namespace"]
+    assert causes(stage, "POST", path, {**event, "involvedObject": {"namespace": "shop"}}) == ["metadata.labels"]
+
+
+def test_signing_requests_are_called_anything_that_fits_into_a_url(stage: Stage) -> None:
+    path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+    spec = {"request": "", "signerName": "example.com/s", "usages": ["any"]}
+    assert "metadata.name" not in causes(stage, "POST", path, {"metadata": {"name": "a/b"}, "spec": spec})
+
+
+LEVELS = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations"
+
+
+def test_flow_control_does_not_compare_metadata_itself(stage: Stage) -> None:
+    level = {"metadata": {"name": "a"}, "spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}}
+    assert stage.send("POST", LEVELS, level).code == 201
+    found = causes(stage, "PUT", f"{LEVELS}/a", {**level, "metadata": {"name": "a", **WRONG}})
+    assert found == ["metadata.labels"] * 3
+
+
+def test_flow_control_is_updated_without_a_version(stage: Stage) -> None:
+    level = {"metadata": {"name": "b"}, "spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}}
+    assert stage.send("POST", LEVELS, level).code == 201
+    assert stage.send("PUT", f"{LEVELS}/b", level).code == 200
+
+
+def test_a_runtime_class_is_created_by_an_update(stage: Stage) -> None:
+    classes = "/apis/node.k8s.io/v1/runtimeclasses"
+    named = {"metadata": {"name": "r", "finalizers": ["anything"]}, "handler": "h"}
+    response = stage.send("PUT", f"{classes}/r", named)
+    assert response.code == 201
+    tolerations = [{"key": "k", "operator": "Exists"}, {"key": "k", "operator": "Exists", "tolerationSeconds": 1}]
+    changed = {**response.body, "scheduling": {"tolerations": tolerations}}
+    assert causes(stage, "PUT", f"{classes}/r", changed) == [
+        "scheduling.tolerations[1].effect",
+        "scheduling.tolerations[1]",
+    ]

@@ -12,7 +12,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.strategy import Context, Strategy, View
-from ctrlmgr.engine.validation.metadata import update_errors, validate_metadata
+from ctrlmgr.engine.validation.metadata import update_errors
+from ctrlmgr.engine.verbs.creation import errors_of_new
 
 
 class Written(NamedTuple):
@@ -52,9 +53,7 @@ def create(strategy: Strategy, fields: Unstructured, *, namespaced: bool = True,
     strategy.prepare_for_create(ctx, new)
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = f"{metadata['generateName']}x7f2k"
-    options: Any = {"name_check": strategy.name_check, "any_finalizer": strategy.any_finalizer}
-    errors = validate_metadata(metadata, namespaced=namespaced, **options)
-    errors += strategy.validate(ctx, new)
+    errors = errors_of_new(ctx, strategy, new, namespaced=namespaced)
     warnings = strategy.warnings(ctx, new, None)
     strategy.canonicalize(new)
     strategy.conceal(new)

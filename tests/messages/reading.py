@@ -50,10 +50,15 @@ def _literals(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _unseen(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what is no text of its own: docstrings, lists that are split, what the documentation says of unused kinds, and the parts of a text with holes."""
+    """Yield what is no text of its own: docstrings, lists that are split, and the parts of a text with holes.
+
+    What the documentation says of unused kinds is none either.
+    """
     if isinstance(node, ast.Attribute) and node.attr == "split":
         yield node.value
-    if isinstance(node, ast.keyword) and node.arg == "unused" or isinstance(node, ast.Assign) and _names_unused(node):
+    if isinstance(node, ast.keyword) and node.arg == "unused":
+        yield node.value
+    if isinstance(node, ast.Assign) and _names_unused(node):
         yield node.value
     if isinstance(node, ast.Expr):
         yield node.value

@@ -238,7 +238,7 @@ def _validate(ctx: Context, new: Unstructured, old: Unstructured) -> None:
         return errors + strategy.validate_update(ctx, new, old)
 
     if errors := errors_of(find):
-        raise refuse(new["kind"], kind.resource.group, metadata.get("name", ""), errors)
+        raise refuse(new["kind"], kind.storage.group, metadata.get("name", ""), errors)
     ctx.warnings += strategy.warnings(ctx, new, old)
 
 

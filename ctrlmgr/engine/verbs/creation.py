@@ -7,6 +7,7 @@ generated name is free; nothing is created where it may not be.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, errors_of, refuse
@@ -17,9 +18,9 @@ from ctrlmgr.engine.features.dropping import drop_disabled
 from ctrlmgr.engine.names import generate_name, new_uid
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.refusals import already_exists, no_free_name
-from ctrlmgr.engine.strategy import Context
+from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.metadata import validate_metadata
-from ctrlmgr.engine.validation.names import path_segment_name
+from ctrlmgr.engine.validation.names import any_name, path_segment_name
 from ctrlmgr.engine.verbs.attempts import Decision
 from ctrlmgr.engine.verbs.drafts import Likeness
 from ctrlmgr.engine.verbs.owners import deduplicate_owners
@@ -132,20 +133,22 @@ def _prepare(ctx: Context, fields: Unstructured) -> None:
 def _validate(ctx: Context, fields: Unstructured) -> None:
     kind, strategy, metadata = ctx.kind, ctx.kind.strategy, fields["metadata"]
 
-    def find() -> list[FieldError]:
-        if not strategy.checks_metadata:
-            return strategy.validate(ctx, fields) or _generic_errors(metadata, namespaced=kind.namespaced)
-        errors = validate_metadata(
-            metadata,
-            namespaced=kind.namespaced,
-            name_check=strategy.name_check,
-            any_finalizer=strategy.any_finalizer,
-        )
-        return errors + strategy.validate(ctx, fields)
-
+    find = partial(errors_of_new, ctx, strategy, fields, namespaced=kind.namespaced)
     if errors := errors_of(find):
-        raise refuse(fields["kind"], kind.resource.group, metadata.get("name", ""), errors)
+        raise refuse(fields["kind"], kind.storage.group, metadata.get("name", ""), errors)
     ctx.warnings += strategy.warnings(ctx, fields, None)
+
+
+def errors_of_new(ctx: Context, strategy: Strategy, fields: Unstructured, *, namespaced: bool) -> list[FieldError]:
+    """Return what is wrong with a new object: what its kind finds, or else what the generic layer does."""
+    metadata, errors = fields["metadata"], list[FieldError]()
+    if strategy.checks_metadata:
+        errors += validate_metadata(
+            metadata, namespaced=namespaced, name_check=strategy.name_check, any_finalizer=strategy.any_finalizer
+        )
+    errors += strategy.validate(ctx, fields)
+    is_done = strategy.checks_metadata and strategy.name_check is not any_name
+    return errors if errors or is_done else _generic_errors(metadata, namespaced=namespaced)
 
 
 def _generic_errors(metadata: Mapping[str, Any], *, namespaced: bool) -> list[FieldError]:

@@ -175,7 +175,7 @@ class Plan:
 
     def refuse(self, name: str, errors: list[FieldError]) -> Invalid:
         """Return the 422 for what is wrong with an object of this kind."""
-        return refuse(self.kind.gvk.kind, self.resource.group, name, errors)
+        return refuse(self.kind.gvk.kind, self.kind.storage.group, name, errors)
 
 
 def _known(metadata: Unstructured) -> ObjectMeta | None:

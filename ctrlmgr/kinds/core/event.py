@@ -9,7 +9,7 @@ selectors, `pkg/apis/{core,events}/v1/conversion.go`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,6 +20,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation.metadata import validate_metadata
 from ctrlmgr.kinds.rules import each_problem, immutable
 
 NAME_LENGTH = 128
@@ -57,15 +58,32 @@ class EventStrategy(Strategy):
     allow_create_on_update = True
     revalidates = False
     any_finalizer = True
+    checks_metadata = False
+    compares_metadata = False
     default_propagation = ""
     name_check = staticmethod(names.path_segment_name)
     fields = (*_INVOLVED, "reason", "reportingComponent", "source", "type")
+    controller_field = "reportingComponent"
+    """What the API that a request comes through calls the controller that reports."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Check what has always been checked."""
-        errors = _validate_new_style(obj) if obj.get("eventTime") else _validate_namespaces(obj)
+        errors = self._validate_new_style(obj) if obj.get("eventTime") else _validate_namespaces(obj)
         namespace = obj["metadata"].get("namespace", "")
         return errors + each_problem(names.dns1123_subdomain, namespace, Path("namespace"))
+
+    def _validate_new_style(self, obj: Unstructured) -> list[FieldError]:
+        errors: list[FieldError] = []
+        if not _involved_namespace(obj) and obj["metadata"].get("namespace") not in ("default", "kube-system"):
+            errors.append(invalid(Path("involvedObject.namespace"), "", _MISMATCH))
+        controller, path = obj.get("reportingComponent") or "", Path(self.controller_field)
+        errors += [] if controller else [required(path)]
+        errors += each_problem(names.qualified_name, controller, path)
+        for field in ("reportingInstance", "action", "reason"):
+            value = obj.get(field) or ""
+            errors += [] if value else [required(field)]
+            errors += _limit(value, NAME_LENGTH, field)
+        return errors + _limit(obj.get("message") or "", NOTE_LENGTH, "message")
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
         """Return what it is about, why, and who says so."""
@@ -84,19 +102,24 @@ class StrictEventStrategy(EventStrategy):
     """events.k8s.io/v1 Event."""
 
     any_finalizer = False
+    compares_metadata = True
+    controller_field = "reportingController"
     name_check = staticmethod(names.subdomain_name)
     fields = (*(f"regarding.{each}" for each in _REFERENCE.values()), "reason", "reportingController", "type")
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Check a new event strictly; `validate_update` does so for a changed one."""
         errors = super().validate(ctx, obj)
-        return errors if ctx.old is not None else errors + _validate_series(obj) + _validate_strictly(obj)
+        if ctx.old is not None:
+            return errors
+        errors += validate_metadata(obj["metadata"], namespaced=True, name_check=self.name_check)
+        return errors + _validate_series(obj) + _validate_strictly(obj)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Check a changed series, and that all else stays."""
         errors = [] if new.get("series") == old.get("series") else _validate_series(new)
-        for field, shown in _IMMUTABLE.items():
-            path = Path("reportingController" if field == "reportingComponent" else field)
+        for field, shown in _IMMUTABLE:
+            path = Path(self.controller_field if field == "reportingComponent" else field)
             errors += immutable(shown(new.get(field)), shown(old.get(field)), path)
         return errors
 
@@ -127,22 +150,24 @@ def _shown_time(value: str | None) -> str | None:
     return value
 
 
-_IMMUTABLE: Mapping[str, Callable[[Any], Any]] = {
-    "involvedObject": _shown_reference,
-    "reason": _shown_text,
-    "message": _shown_text,
-    "source": _shown_source,
-    "firstTimestamp": _shown_time,
-    "lastTimestamp": _shown_time,
-    "count": _shown_number,
-    "type": _shown_text,
-    "eventTime": _shown_time,
-    "action": _shown_text,
-    "related": _shown_reference,
-    "reportingComponent": _shown_text,
-    "reportingInstance": _shown_text,
-}
-"""The fields that the strict rules keep, each with how Go shows its value."""
+_IMMUTABLE: Sequence[tuple[str, Callable[[Any], Any]]] = (
+    ("involvedObject", _shown_reference),
+    ("reason", _shown_text),
+    ("message", _shown_text),
+    ("source", _shown_source),
+    ("firstTimestamp", _shown_time),
+    ("lastTimestamp", _shown_time),
+    ("count", _shown_number),
+    ("reason", _shown_text),
+    ("type", _shown_text),
+    ("eventTime", _shown_time),
+    ("action", _shown_text),
+    ("related", _shown_reference),
+    ("reportingComponent", _shown_text),
+    ("reportingInstance", _shown_text),
+)
+"""The fields that the strict rules keep, in the order (and number) in which they are told of, each with how Go shows
+its value."""
 
 
 def _involved_namespace(obj: Unstructured) -> str:
@@ -155,21 +180,6 @@ def _validate_namespaces(obj: Unstructured) -> list[FieldError]:
     if namespace == involved or (not involved and namespace == "default"):
         return []
     return [invalid(Path("involvedObject.namespace"), involved, _MISMATCH)]
-
-
-def _validate_new_style(obj: Unstructured) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if not _involved_namespace(obj) and obj["metadata"].get("namespace") not in ("default", "kube-system"):
-        errors.append(invalid(Path("involvedObject.namespace"), "", _MISMATCH))
-    controller = obj.get("reportingComponent") or ""
-    path = Path("reportingComponent")
-    errors += [] if controller else [required(path)]
-    errors += each_problem(names.qualified_name, controller, path)
-    for field in ("reportingInstance", "action", "reason"):
-        value = obj.get(field) or ""
-        errors += [] if value else [required(field)]
-        errors += _limit(value, NAME_LENGTH, field)
-    return errors + _limit(obj.get("message") or "", NOTE_LENGTH, "message")
 
 
 def _limit(value: str, limit: int, field: str) -> list[FieldError]:
