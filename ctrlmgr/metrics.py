@@ -34,6 +34,7 @@ __all__ = [
     "CLUSTER_IP_REPAIR",
     "NODE_PORT_REPAIR",
     "REGISTRY",
+    "TURNS",
     "Durations",
     "MeasuredQueue",
     "PodDeletionMetrics",
@@ -382,3 +383,29 @@ WEBHOOK_SECONDS = Histogram(
     [*_CALLED, "rejected"],
     buckets=(0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10, 25),
 )
+
+
+class TurnMetrics(Collector):
+    """How long the event loop worked in one turn, in seconds of processor time (`server.http.turn_watch`)."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        """The longest turn since the process began, or since a test reset it."""
+        self.long = 0
+        """How many turns were long."""
+
+    def observe(self, seconds: float, *, is_long: bool) -> None:
+        """Count one turn; on the event loop."""
+        self.longest = max(self.longest, seconds)
+        self.long += is_long
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the two families."""
+        words = "Longest turn of the event loop since the start, in seconds of processor time"
+        yield GaugeMetricFamily("ctrlmgr_event_loop_longest_turn_seconds", words, value=self.longest)
+        words = "Turns of the event loop of more than 0.1 seconds of processor time"
+        yield CounterMetricFamily("ctrlmgr_event_loop_long_turns", words, value=self.long)
+
+
+TURNS = TurnMetrics()
+REGISTRY.register(TURNS)

@@ -12,7 +12,9 @@ from hypothesis import settings
 
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import migrate_log
+from ctrlmgr.metrics import TURNS
 from ctrlmgr.testing.postgres import PostgresCluster
+from tests.server.turns import LONGEST_TURN
 
 # A run tries the same examples as the one before it; more of them, by chance, are what the long forms are for.
 settings.register_profile("same", derandomize=True)
@@ -32,6 +34,15 @@ def logging_as_it_was() -> Iterator[None]:
     if root.handlers != handlers:
         root.handlers[:] = handlers
         root.setLevel(level)
+
+
+@pytest.fixture(autouse=True)
+def loops_are_never_busy_for_long(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test in which a server of this process worked for too long in one turn of its event loop."""
+    TURNS.longest = 0.0
+    yield
+    if request.node.get_closest_marker("long_turns") is None:
+        assert TURNS.longest <= LONGEST_TURN, "an event loop was busy for too long; the log says with what"
 
 
 @pytest.fixture(scope="session")

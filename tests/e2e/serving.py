@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from tests.server.turns import long_turns
+
 DEADLINE = 30.0
 """Real seconds after which a process that should have answered has hung."""
 
@@ -67,6 +69,7 @@ class Server:
         """Stop it in order."""
         code = self._end(signal.SIGTERM)
         assert code == 0, self.log
+        assert long_turns(self.log) == []
 
     @contextmanager
     def running(self) -> Iterator[None]:

@@ -6,6 +6,7 @@ Guarantees:
   then no new connection is accepted, watches end, requests under way finish, for `GRACE` seconds at most.
 - No request is lost by that: a client that is still connected is served for `FAREWELL` seconds more, and told with the
   answer that the connection closes. Only a client that asks for nothing for so long finds it closed.
+- A turn of the event loop that takes long is logged, and measured (`turn_watch`).
 - Peers that are gone without a word are noticed within a minute (TCP keepalive).
 """
 
@@ -30,6 +31,7 @@ from ctrlmgr.server.http.connection import Connection
 from ctrlmgr.server.http.context import ServerContext
 from ctrlmgr.server.http.exchange import Exchange
 from ctrlmgr.server.http.newcomer import Newcomer
+from ctrlmgr.server.http.turn_watch import TurnWatch
 
 log = structlog.get_logger(__name__)
 
@@ -120,7 +122,7 @@ class HttpServer:
     async def _serve(self, stop: threading.Event) -> None:
         loop = asyncio.get_running_loop()
         context = ServerContext(self._app, self._bounds, loop, self._clock)
-        async with self._app.running():
+        async with TurnWatch(self._clock).watching(), self._app.running():
             listening = await self._listen(loop, context)
             try:
                 await self._until(stop, context)

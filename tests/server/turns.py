@@ -1,0 +1,20 @@
+"""How long an event loop may be busy in one turn while the tests run."""
+
+from __future__ import annotations
+
+import re
+
+LONGEST_TURN = 0.5
+"""Seconds of processor time."""
+
+
+def long_turns(log: str) -> list[str]:
+    """Return the lines of a server's log that report a turn longer than that."""
+    lines = [line for line in log.splitlines() if "event loop was busy" in line]
+    return [line for line in lines if _seconds(line) > LONGEST_TURN]
+
+
+def _seconds(line: str) -> float:
+    found = re.search(r"cpu_seconds\W+([\d.]+)", line)
+    assert found is not None, line
+    return float(found[1])
