@@ -1,6 +1,6 @@
 """Clients: how controllers write. `LogClient` goes straight to the log, `EngineClient` through what the API does."""
 
-from ctrlmgr.client.client import Client, ReconcileClient
+from ctrlmgr.client.client import Client, PatchClient, ReconcileClient
 from ctrlmgr.client.engine_client import EngineClient, Runner
 from ctrlmgr.client.fencing import Fencing
 from ctrlmgr.client.informer_state import InformerState, LogState
@@ -18,6 +18,7 @@ __all__ = [
     "InformerState",
     "LogClient",
     "LogState",
+    "PatchClient",
     "ReconcileClient",
     "Runner",
 ]

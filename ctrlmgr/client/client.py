@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Protocol, Self
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol, Self
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.eventlog.event import Cause
@@ -30,6 +30,13 @@ class Client(Protocol):
 
         Raises `NotFound`, `Conflict` (it has changed since), and what `append` raises.
         """
+
+
+class PatchClient(Client, Protocol):
+    """A client that also patches."""
+
+    def patch(self, obj: Object, patch: Mapping[str, Any], subresource: str = "") -> Object:
+        """Patch the object of this name by a strategic merge patch, and return it as stored; raises `NotFound`."""
 
 
 class ReconcileClient(Client, Protocol):

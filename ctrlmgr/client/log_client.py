@@ -14,13 +14,15 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.client.fencing import Fencing, pinned
 from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.engine.patch import merge_patch
 from ctrlmgr.engine.verbs.canonical import keeping_server_owned
-from ctrlmgr.errors import OutcomeUnknown
+from ctrlmgr.errors import NotFound, OutcomeUnknown
 from ctrlmgr.eventlog.event import Author, Cause, EventType, Proposal
 from ctrlmgr.eventlog.log import EventLog
 
@@ -83,6 +85,14 @@ class LogClient:
         if wanted.body == current.body:
             return current
         return self._append(EventType.MODIFIED, wanted, obj.revision)
+
+    def patch(self, obj: Object, patch: Mapping[str, Any], subresource: str = "") -> Object:
+        """Merge a patch into the object of this name, whatever it has become; lists are replaced. Raises `NotFound`."""
+        current = self._log.get(obj.resource, obj.key)
+        if current is None:
+            raise NotFound(f"there is no {obj.resource} {obj.key}")
+        merged = merge_patch(current.to_dict(), patch, has_nulls=False)
+        return self.update(Object.from_dict(merged).at(current.revision), subresource)
 
     def delete(self, obj: Object) -> None:
         """Delete an object; see `Client`. Deleting what is terminating already changes nothing."""

@@ -303,7 +303,7 @@ def _parts(
         random,
         WriteEngine(backend.kinds, state, clock=clock, random=random, admission=backend.engine.admission),
         ControllerRunner(event_log, state, informers.reach, backend.call, backend.wait_for),
-        EventBroadcaster(event_log, clock=clock, random=random, host=gethostname()),
+        EventBroadcaster(clock=clock, random=random, host=gethostname()),
         read_root_ca(settings, front.files.authority),
         identity_of(front, backend, authorization.authorizer),
         fence,

@@ -100,7 +100,7 @@ class Harness:
         self.at_once = 1
         self._strict = strict
         self._faults = Faults()
-        self._broadcaster = EventBroadcaster(self.event_log, clock=self.clock, random=Random(seed))
+        self._broadcaster = EventBroadcaster(clock=self.clock, random=Random(seed))
         self._app = app
         self._others = registry.enabled(controllers).descriptors if controllers else ()
         check_names([app], self._others)

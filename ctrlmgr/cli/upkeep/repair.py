@@ -54,7 +54,7 @@ def repair(loaded: Loaded, dry_run: bool, output: str) -> int:
     service = loaded.settings.service
     ranges = Ranges.parse(service.cluster_ip_range, service.node_port_range)
     with opened_log(loaded) as log:
-        broadcaster = EventBroadcaster(log, clock=SystemClock(), random=SystemRandom(), host=gethostname())
+        broadcaster = EventBroadcaster(clock=SystemClock(), random=SystemRandom(), host=gethostname())
         client = _client(log)
         told = (log, ranges, broadcaster, client)
         addresses, ports = cluster_ip_repair(*told), node_port_repair(*told)

@@ -15,8 +15,6 @@ from ctrlmgr.controllers.events.series import Series
 
 _DEFAULT_NAMESPACE: Final = "default"
 """Where Events about cluster-scoped objects are."""
-_AFTER_SERIES: Final = ("action", "related", "reportingComponent", "reportingInstance")
-"""The fields that Go writes after the series."""
 
 
 def key_of(wanted: Sighting | Series) -> Key:
@@ -24,53 +22,55 @@ def key_of(wanted: Sighting | Series) -> Key:
     return Key(wanted.told.subject.namespace or _DEFAULT_NAMESPACE, wanted.name)
 
 
-def desired_event(wanted: Sighting | Series, current: Object | None) -> Object:
-    """Return the Event to write: `current` counted on, or a new one."""
-    return _in_series(wanted, current) if isinstance(wanted, Series) else _counted(wanted, current)
+def event_of(wanted: Sighting | Series) -> Object:
+    """Return the whole Event."""
+    return Object.from_dict(_in_series(wanted) if isinstance(wanted, Series) else _counted(wanted))
 
 
-def _counted(sighting: Sighting, current: Object | None) -> Object:
+def patch_of(wanted: Sighting | Series) -> dict[str, Any]:
+    """Return the strategic merge patch that counts an Event on which was written before."""
+    if isinstance(wanted, Series):
+        return {"series": _repeated(wanted)}
+    return {"message": wanted.told.message, **_latest(wanted)}
+
+
+def _latest(sighting: Sighting) -> dict[str, Any]:
+    return {"lastTimestamp": format_time_seconds(sighting.told.at), "count": sighting.times}
+
+
+def _repeated(series: Series) -> dict[str, Any]:
+    return {"count": series.times, "lastObservedTime": format_time(series.latest)}
+
+
+def _counted(sighting: Sighting) -> dict[str, Any]:
     told = sighting.told
-    latest = {"lastTimestamp": format_time_seconds(told.at), "count": sighting.times}
-    if current is not None:
-        return Object.from_dict({**current.to_dict(), "message": told.message, **latest})
-    fields = {
+    return {
         **_head(sighting),
         "source": {"component": told.component},
         "firstTimestamp": format_time_seconds(sighting.first),
-        **latest,
+        **_latest(sighting),
         "type": told.type,
         "eventTime": None,
         "reportingComponent": told.component,
         "reportingInstance": "",
     }
-    return Object.from_dict(fields)
 
 
-def _in_series(series: Series, current: Object | None) -> Object:
+def _in_series(series: Series) -> dict[str, Any]:
     told = series.first
-    if current is not None:
-        return Object.from_dict(_with_series(current.to_dict(), series))
-    fields = {
+    return {
         **_head(series),
         "source": {},
         "firstTimestamp": None,
         "lastTimestamp": None,
         "type": told.type,
         "eventTime": format_time(told.at),
+        **({"series": _repeated(series)} if series.times > 1 else {}),
         "action": told.action,
         **({"related": told.related} if told.related is not None else {}),
         "reportingComponent": told.component,
         "reportingInstance": told.instance,
     }
-    return Object.from_dict(fields if series.times == 1 else _with_series(fields, series))
-
-
-def _with_series(fields: dict[str, Any], series: Series) -> dict[str, Any]:
-    repeated = {"count": series.times, "lastObservedTime": format_time(series.latest)}
-    after: dict[str, Any] = {name: fields[name] for name in _AFTER_SERIES if name in fields}
-    before = {name: value for name, value in fields.items() if name not in after}
-    return {**before, "series": repeated, **after}
 
 
 def _head(wanted: Sighting | Series) -> dict[str, Any]:

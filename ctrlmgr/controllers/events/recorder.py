@@ -28,16 +28,14 @@ import structlog
 
 from ctrlmgr.api.core import ObjectReference
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import EVENTS
-from ctrlmgr.client import Client
+from ctrlmgr.client import PatchClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.events.correlation import Correlator, Occurrence, Sighting
-from ctrlmgr.controllers.events.forms import desired_event, key_of
+from ctrlmgr.controllers.events.forms import event_of, patch_of
 from ctrlmgr.controllers.events.series import Series, SeriesCorrelator
 from ctrlmgr.engine.names import new_uid
 from ctrlmgr.engine.validation.names import subdomain_name
-from ctrlmgr.errors import ApiError, CtrlmgrError, Fenced
-from ctrlmgr.eventlog import EventLog
+from ctrlmgr.errors import ApiError, CtrlmgrError, Fenced, NotFound
 
 log = structlog.get_logger(__name__)
 
@@ -115,7 +113,7 @@ def failures_told(recorder: Recorder, subject: Object, reason: str, message: str
 class EventRecorder:
     """Tells of things in the name of one component; from any thread."""
 
-    def __init__(self, broadcaster: EventBroadcaster, component: str, client: Client, instance: str = "") -> None:
+    def __init__(self, broadcaster: EventBroadcaster, component: str, client: PatchClient, instance: str = "") -> None:
         """Made by `EventBroadcaster.recorder`; Events are of the newer form if `instance` names the process."""
         self._broadcaster = broadcaster
         self._component = component
@@ -145,7 +143,7 @@ class _Task(NamedTuple):
     """An Event to be written through `client`, having been tried `tries` times; at `due` (monotonic seconds) again."""
 
     wanted: Sighting | Series
-    client: Client
+    client: PatchClient
     tries: int = 0
     due: float = 0.0
 
@@ -155,9 +153,8 @@ class EventBroadcaster:
 
     name = "event-broadcaster"
 
-    def __init__(self, event_log: EventLog, *, clock: Clock, random: Random, host: str = "") -> None:
+    def __init__(self, *, clock: Clock, random: Random, host: str = "") -> None:
         """Read from `event_log` what was written before; `host` is what Events of the newer form call this machine."""
-        self._log = event_log
         self._clock = clock
         self._random = random
         self._host = host
@@ -167,7 +164,7 @@ class EventBroadcaster:
         self._due: deque[_Task] = deque()
         # Guards what follows; notified when there is more to do, or no more to come.
         self._changed = threading.Condition()
-        self._told: deque[tuple[Occurrence, Client]] = deque()
+        self._told: deque[tuple[Occurrence, PatchClient]] = deque()
         self._held: _Task | None = None
         self._closed = False
         self._dropped = 0  # since that was logged
@@ -175,7 +172,7 @@ class EventBroadcaster:
         # The last name's number: nanoseconds since 1970, or one more than the one before.
         self._stamp = 0
 
-    def recorder(self, component: str, client: Client, *, in_series: bool = False) -> EventRecorder:
+    def recorder(self, component: str, client: PatchClient, *, in_series: bool = False) -> EventRecorder:
         """Return a recorder for `component`, writing through `client`; Events `in_series` are of the newer form."""
         return EventRecorder(self, component, client, f"{component}-{self._host}" if in_series else "")
 
@@ -187,7 +184,7 @@ class EventBroadcaster:
             name = f"{subject.name}.{self._stamp:x}"
             return now, new_uid(self._random) if subdomain_name(name) else name
 
-    def tell(self, told: Occurrence, client: Client) -> None:
+    def tell(self, told: Occurrence, client: PatchClient) -> None:
         """Have something written; dropped if too much waits already, or the broadcaster is closed."""
         with self._changed:
             dropped = self._closed or len(self._told) >= QUEUED
@@ -238,7 +235,7 @@ class EventBroadcaster:
             self._write(task)
         return True
 
-    def _take(self, timeout: float | None) -> _Task | tuple[Occurrence, Client] | None:
+    def _take(self, timeout: float | None) -> _Task | tuple[Occurrence, PatchClient] | None:
         """Return what is to be done next: while something is held up, nothing overtakes it."""
         give_up_at = None if timeout is None else self._clock.monotonic() + timeout
         with self._changed:
@@ -255,7 +252,7 @@ class EventBroadcaster:
                     return None
                 self._clock.wait(self._changed, min(moments) - now if moments else None)
 
-    def _correlate(self, told: Occurrence, client: Client) -> _Task | None:
+    def _correlate(self, told: Occurrence, client: PatchClient) -> _Task | None:
         wanted: Sighting | Series | None
         if told.instance:
             wanted = self._series.correlate(told, client)
@@ -268,12 +265,7 @@ class EventBroadcaster:
         wanted, client = task.wanted, task.client
         reason = wanted.told.reason
         try:
-            current = self._log.get(EVENTS, key_of(wanted))
-            event = desired_event(wanted, current)
-            if current is None:
-                client.create(event)
-            else:
-                client.update(event)
+            _send(wanted, client)
         except CtrlmgrError as error:
             if _is_refusal(error):
                 log.info("event refused", name=wanted.name, reason=reason, error=str(error))
@@ -289,6 +281,18 @@ class EventBroadcaster:
         due = self._clock.monotonic() + pause
         with self._changed:
             self._held = task._replace(tries=task.tries + 1, due=due)
+
+
+def _send(wanted: Sighting | Series, client: PatchClient) -> None:
+    """Count an Event on that was written before, and create it if it is new or gone (`recordEvent` of client-go)."""
+    event = event_of(wanted)
+    if wanted.times > 1:
+        try:
+            client.patch(event, patch_of(wanted))
+            return
+        except NotFound:
+            pass
+    client.create(event)
 
 
 def _is_refusal(error: CtrlmgrError) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final, NamedTuple
 
-from ctrlmgr.client import Client
+from ctrlmgr.client import PatchClient
 from ctrlmgr.controllers.events.correlation import Occurrence
 
 FINISH: Final = 360.0
@@ -45,7 +45,7 @@ class Series(NamedTuple):
 
 class _Known(NamedTuple):
     series: Series
-    client: Client
+    client: PatchClient
 
 
 class SeriesCorrelator:
@@ -57,7 +57,7 @@ class SeriesCorrelator:
         self._finish_at = now + FINISH
         self._refresh_at = now + REFRESH
 
-    def correlate(self, told: Occurrence, client: Client) -> Series | None:
+    def correlate(self, told: Occurrence, client: PatchClient) -> Series | None:
         """Return the Event to write through `client`, None if the occurrence is only counted."""
         key = (told.type, told.action, told.reason, told.component, told.instance, told.subject, told.related)
         before = self._known.get(key)
@@ -68,7 +68,7 @@ class SeriesCorrelator:
         self._known[key] = _Known(series, client)
         return series if series.times <= 2 else None
 
-    def due(self, now: float, at: int) -> list[tuple[Series, Client]]:
+    def due(self, now: float, at: int) -> list[tuple[Series, PatchClient]]:
         """Return the series to write at this moment: `now` in monotonic seconds, `at` in microseconds since 1970."""
         written: list[_Known] = []
         if now >= self._refresh_at:

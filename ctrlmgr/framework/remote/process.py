@@ -207,7 +207,7 @@ class RemoteProcess:
             clock,
             random,
             WriteEngine(builtin_kinds(), InformerState(informers, event_log), clock=clock, random=random),
-            EventBroadcaster(event_log, clock=clock, random=random, host=socket.gethostname()),
+            EventBroadcaster(clock=clock, random=random, host=socket.gethostname()),
             elector.fence if elector is not None else None,
         )
         controllers = [each.build(parts, settings.of(each.options)) for each in chosen.descriptors]

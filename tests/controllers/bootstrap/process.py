@@ -78,7 +78,7 @@ class Process(Stage):
             new_uid=lambda: new_uid(random),
         )
         self.client = EngineClient(self.engine, self.run, Requester("system:apiserver", ("system:masters",), "test"))
-        self.broadcaster = EventBroadcaster(self.log, clock=self.clock, random=random)
+        self.broadcaster = EventBroadcaster(clock=self.clock, random=random)
         parts = Parts(
             self.informers, self.log, self.client, self.internal, self.client, self.broadcaster, self.clock, random
         )

@@ -190,7 +190,7 @@ def test_how_many_are_not_mirrored(subsets: list[EndpointSubset], skipped: tuple
 def test_what_is_told_becomes_an_event() -> None:
     clock = FakeClock()
     log = MemoryEventLog(clock=clock, random=random.Random(1))
-    broadcaster = EventBroadcaster(log, clock=clock, random=random.Random(1))
+    broadcaster = EventBroadcaster(clock=clock, random=random.Random(1))
     client = LogClient(log, author=Author("controller"), clock=clock, new_uid=lambda: "uid")
     informers = Informers(log, WatchCache(log, clock=clock), clock=clock)
     subset = {"addresses": addresses(MANY), "ports": [{"port": 1}]}

@@ -63,7 +63,7 @@ class Newsroom(Stage):
     def __init__(self) -> None:
         super().__init__()
         self.client = Client(self.log, author=Author("tester"), clock=self.clock, new_uid=lambda: "uid")
-        self.broadcaster = EventBroadcaster(self.log, clock=self.clock, random=Random(1))
+        self.broadcaster = EventBroadcaster(clock=self.clock, random=Random(1))
         self.recorder = self.broadcaster.recorder("tester", self.client)
 
     def told(self) -> list[dict[str, Any]]:

@@ -42,7 +42,7 @@ class RepairCluster(Stage):
             clock=self.clock,
             new_uid=lambda: f"uid-{next(uids)}",
         )
-        broadcaster = EventBroadcaster(self.log, clock=self.clock, random=Random(1), host="host")
+        broadcaster = EventBroadcaster(clock=self.clock, random=Random(1), host="host")
         self.broadcasters = [broadcaster]
         self.client = EngineClient(self.engine, self.run, Requester("repair"))
         self.addresses = cluster_ip_repair(self.log, ranges, broadcaster, self.client)
@@ -97,7 +97,7 @@ class RepairCluster(Stage):
 
     def another(self) -> Repair[EngineClient]:
         """Return the repair of addresses of another process."""
-        self.broadcasters.append(EventBroadcaster(self.log, clock=self.clock, random=Random(2)))
+        self.broadcasters.append(EventBroadcaster(clock=self.clock, random=Random(2)))
         return cluster_ip_repair(self.log, DEFAULT, self.broadcasters[-1], self.client)
 
     def repair_addresses(self) -> list[Handled]:
