@@ -199,7 +199,7 @@ class RemoteProcess:
         event_log = RemoteLog(api, clock=clock)
         informers = RemoteInformers(api, event_log, clock=clock, random=random, namespace=options.namespace)
         self._sessions = open_sessions("memory:", clock=clock)
-        elector = self._elector(event_log, clock, random) if options.elects else None
+        elector = self._elector(access, clock, random) if options.elects else None
         self._parts = parts = _Parts(
             api,
             informers,
@@ -234,9 +234,11 @@ class RemoteProcess:
         log.info("status pages", address=address[0], port=pages.port)
         return pages
 
-    def _elector(self, event_log: RemoteLog, clock: Clock, random: Random) -> Elector:
+    def _elector(self, access: Access, clock: Clock, random: Random) -> Elector:
+        # The Lease must be renewed in time however many requests wait for their turn.
+        api = Api(access, Throttle(0, 1, clock=clock), program=PROGRAM)
         lock = LeaseLock(
-            event_log,
+            RemoteLog(api, clock=clock),
             self.lease,
             identity=f"{socket.gethostname()}_{new_uid(random)}",
             author=Author("leader-election", f"{PROGRAM}/{__version__}"),

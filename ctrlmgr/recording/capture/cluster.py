@@ -158,7 +158,8 @@ class Cluster:
         response = self._send(served.url(namespace), asked, {}, timeout)
         rest = b""
         try:
-            for piece in response.stream(1 << 16):
+            # `stream` would wait for 64 KiB where the server, or a proxy of HTTP/1.0, does not send chunks.
+            while piece := response.read1(1 << 16):
                 *lines, rest = (rest + piece).split(b"\n")
                 yield from lines
         except urllib3.exceptions.HTTPError as error:

@@ -1,0 +1,286 @@
+"""An API server that is as unkind as a real one may be: a proxy before `ctrlmgr serve`.
+
+What it does to every request:
+- It sends no bookmarks but the one that ends a streamed list, and streams no lists where it is told so. Watches are
+  sent without chunks, as by a proxy of HTTP/1.0.
+- `Order.EVENT_FIRST`: the answer to a write waits until the watches of its resource have shown it;
+  `Order.ANSWER_FIRST`: the watches wait until the writes that were in flight have been answered.
+
+A test adds `Fault`s for some requests, each for a number of times: another answer, none, or a watch that is cut. Bytes
+are passed on as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import urllib3
+
+from ctrlmgr.testing.served import ServerProcess
+
+_PATH: Final = re.compile(r"/(api/v1|apis/[^/]+/[^/]+)(?:/namespaces/[^/]+)?/([a-z]+)(?:/([^/]+))?(?:/([a-z]+))?")
+_PATIENCE: Final = 10.0
+"""Seconds after which an answer no longer waits for an event that does not come: the write changed nothing."""
+
+
+class Order(Enum):
+    """What a client gets first of a write of its own."""
+
+    EVENT_FIRST = 1
+    ANSWER_FIRST = 2
+
+
+class Asked(NamedTuple):
+    """A request."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+
+    @property
+    def resource(self) -> str:
+        """Such as `apps/v1/replicasets`; empty for discovery."""
+        found = _PATH.fullmatch(self.path)
+        return f"{found[1].partition('/')[2]}/{found[2]}".removeprefix("v1/") if found else ""
+
+    @property
+    def name(self) -> str:
+        found = _PATH.fullmatch(self.path)
+        return (found[3] or "") if found else ""
+
+    @property
+    def verb(self) -> str:
+        if self.method == "GET":
+            return "watch" if "watch" in self.query else "get" if self.name else "list"
+        return {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}[self.method]
+
+    @property
+    def streams_list(self) -> bool:
+        return "sendInitialEvents" in self.query
+
+    @property
+    def is_write(self) -> bool:
+        return bool(self.resource) and self.method != "GET"
+
+
+class Fault(NamedTuple):
+    """What happens to the first `times` requests that `hits` holds of."""
+
+    hits: Callable[[Asked], bool]
+    times: int = 1
+    code: int = 0
+    """Answered without asking the server; 0: the server is asked."""
+    reason: str = ""
+    headers: Mapping[str, str] = {}
+    is_lost: bool = False
+    """The server does it, and its answer is lost."""
+    lines: int | None = None
+    """After so many lines a watch is cut, with what `code` and `reason` say as its last event."""
+
+    @property
+    def status(self) -> bytes:
+        head = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+        return json.dumps(
+            {**head, "message": f"fault: {self.reason}", "reason": self.reason, "code": self.code}
+        ).encode()
+
+
+class Proxy:
+    """A context manager; it listens on a free port of 127.0.0.1."""
+
+    def __init__(self, server: ServerProcess, order: Order | None = None, *, streams_lists: bool = True) -> None:
+        self._order = order
+        self._streams_lists = streams_lists
+        self._upstream = urllib3.PoolManager(ssl_context=server.trust, maxsize=64, retries=False)
+        self._server = server
+        self._changed = threading.Condition()
+        self._shown: dict[str, int] = defaultdict(int)  # by resource, the newest revision that a watch has sent
+        self._watches: Counter[str] = Counter()
+        self._in_flight: dict[str, set[int]] = defaultdict(set)
+        self._writes = 0
+        self._faults: list[list[Any]] = []
+        self.answered: list[tuple[Asked, int]] = []
+        """Every request that the server was asked, and the code of its answer."""
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._http.daemon_threads = True
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    def __enter__(self) -> Proxy:
+        threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+        self._upstream.clear()
+
+    def add(self, *faults: Fault) -> None:
+        """Have faults happen, the first that holds of a request alone."""
+        with self._changed:
+            self._faults += [[each, each.times] for each in faults]
+
+    @property
+    def is_through(self) -> bool:
+        """Whether all faults have happened."""
+        with self._changed:
+            return not self._faults
+
+    def _fault(self, asked: Asked) -> Fault | None:
+        with self._changed:
+            for each in self._faults:
+                if each[0].hits(asked):
+                    each[1] -= 1
+                    self._faults = [left for left in self._faults if left[1] > 0]
+                    return each[0]  # type: ignore[no-any-return]  # a list of a fault and its number
+        return None
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        """Answer one request."""
+        split = urlsplit(handler.path)
+        asked = Asked(handler.command, split.path, {name: each[0] for name, each in parse_qs(split.query).items()})
+        body = handler.rfile.read(int(handler.headers.get("content-length") or 0))
+        fault = self._fault(asked)
+        if fault is not None and fault.code and fault.lines is None:
+            _send(handler, fault.code, fault.headers, fault.status)
+        elif asked.streams_list and not self._streams_lists:
+            _send(handler, 500, {}, Fault(lambda _: True, code=500, reason="InternalError").status)
+        elif asked.verb == "watch" and asked.resource:
+            self._pass_on_watch(handler, asked, fault)
+        else:
+            self._pass_on(handler, asked, body, fault)
+
+    def _ask(self, handler: BaseHTTPRequestHandler, asked: Asked, body: bytes = b"") -> urllib3.BaseHTTPResponse:
+        passed = ("accept", "authorization", "content-type", "user-agent")
+        headers = {name: value for name, value in handler.headers.items() if name.lower() in passed}
+        url = f"{self._server.url}{asked.path}?{urlencode(asked.query)}"
+        answer = self._upstream.request(asked.method, url, body=body, headers=headers, preload_content=False)
+        self.answered.append((asked, answer.status))
+        return answer
+
+    def _pass_on(self, handler: BaseHTTPRequestHandler, asked: Asked, body: bytes, fault: Fault | None) -> None:
+        with self._written(asked):
+            before = self._shown[asked.resource]
+            answer = self._ask(handler, asked, body)
+            data = answer.data
+            if self._order is Order.EVENT_FIRST and asked.is_write and answer.status < 300:
+                self._await_event(asked, json.loads(data), before)
+            if fault is not None and fault.is_lost:
+                handler.close_connection = True
+            else:
+                _send(handler, answer.status, {"content-type": answer.headers["content-type"]}, data)
+
+    @contextmanager
+    def _written(self, asked: Asked) -> Iterator[None]:
+        """Count a write as in flight meanwhile."""
+        if not asked.is_write:
+            yield
+            return
+        with self._changed:
+            self._writes += 1
+            number = self._writes
+            self._in_flight[asked.resource].add(number)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._in_flight[asked.resource].discard(number)
+                self._changed.notify_all()
+
+    def _await_event(self, asked: Asked, answer: dict[str, Any], before: int) -> None:
+        revision = int((answer.get("metadata") or {}).get("resourceVersion") or before + 1)
+        with self._changed:
+            self._changed.wait_for(
+                lambda: not self._watches[asked.resource] or self._shown[asked.resource] >= revision, _PATIENCE
+            )
+
+    def _pass_on_watch(self, handler: BaseHTTPRequestHandler, asked: Asked, fault: Fault | None) -> None:
+        answer = self._ask(handler, asked)
+        if answer.status != 200:
+            _send(handler, answer.status, {}, answer.data)
+            return
+        handler.send_response(200)
+        handler.send_header("content-type", "application/json")
+        handler.end_headers()  # and no length: the connection is closed at the end
+        handler.close_connection = True
+        counts = "fieldSelector" not in asked.query
+        self._count_watch(asked, counts)
+        try:
+            self._pass_on_lines(handler, asked, answer, fault)
+        except OSError:
+            pass  # the client has gone
+        finally:
+            self._count_watch(asked, -counts)
+            answer.close()
+
+    def _count_watch(self, asked: Asked, by: int) -> None:
+        with self._changed:
+            self._watches[asked.resource] += by
+            self._shown[asked.resource] = max(self._shown[asked.resource], int(asked.query.get("resourceVersion", 0)))
+            self._changed.notify_all()
+
+    def _pass_on_lines(
+        self, handler: BaseHTTPRequestHandler, asked: Asked, answer: urllib3.BaseHTTPResponse, fault: Fault | None
+    ) -> None:
+        left = fault.lines if fault is not None else None
+        for line in _lines(answer):
+            if left == 0:
+                break
+            event = json.loads(line)
+            metadata = event["object"].get("metadata") or {}
+            if event["type"] == "BOOKMARK" and not metadata.get("annotations"):
+                continue
+            if self._order is Order.ANSWER_FIRST:
+                self._await_answers(asked)
+            handler.wfile.write(line + b"\n")
+            handler.wfile.flush()
+            with self._changed:
+                self._shown[asked.resource] = max(self._shown[asked.resource], int(metadata["resourceVersion"]))
+                self._changed.notify_all()
+            left = left - 1 if left is not None else None
+        if fault is not None and fault.code:
+            handler.wfile.write(b'{"type":"ERROR","object":' + fault.status + b"}\n")
+
+    def _await_answers(self, asked: Asked) -> None:
+        with self._changed:
+            before = set(self._in_flight[asked.resource])
+            self._changed.wait_for(lambda: not before & self._in_flight[asked.resource], _PATIENCE)
+
+
+def _lines(answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    rest = b""
+    for piece in answer.stream(1 << 16):
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+
+
+def _send(handler: BaseHTTPRequestHandler, code: int, headers: Mapping[str, str], body: bytes) -> None:
+    handler.send_response(code)
+    for name, value in {"content-type": "application/json", **headers, "content-length": str(len(body))}.items():
+        handler.send_header(name, value)
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+def _handler(proxy: Proxy) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            """Log no requests."""
+
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        setattr(Handler, f"do_{method}", lambda handler: proxy.answer(handler))
+    return Handler

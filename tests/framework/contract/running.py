@@ -1,0 +1,126 @@
+"""Controllers of `ctrlmgr run` in this process, against a server, and what a user asks that server for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.framework.remote.process import Options, RemoteProcess, choose
+from ctrlmgr.settings import Settings
+from ctrlmgr.settings.kubeconfig import Access, load
+from ctrlmgr.testing.served import ServerProcess
+from tests.framework.served import Served
+
+APPS = "/apis/apps/v1/namespaces/default/"
+PODS = "/api/v1/namespaces/default/pods"
+STRATEGIC = "application/strategic-merge-patch+json"
+WORKLOADS = ("deployment", "replicaset", "statefulset", "daemonset")
+RUNS = f"builtin:{','.join(f'{each}-controller' for each in WORKLOADS)}"
+"""What `run` runs; the server runs the rest, and simulated nodes."""
+FLAGS = ("--controllers", ",".join(["*", *(f"-{each}-controller" for each in WORKLOADS)]), "--nodes", "2")
+
+
+def access_to(server: ServerProcess, url: str = "") -> Access:
+    """Return how to reach a server, itself or (`url`) by a proxy."""
+    direct = load([server.kubeconfig])
+    return Access(url, direct.namespace, None, "", direct.user) if url else direct
+
+
+@contextmanager
+def running(access: Access, *apps: str) -> Iterator[None]:
+    """Run controllers meanwhile; raises what ended them."""
+    chosen = choose(apps)
+    options = Options(qps=0, elects=False)
+    process = RemoteProcess(access, chosen, Settings(), options, clock=SystemClock(), random=Random(1))
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            process.run(stop)
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run, name="run")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+class Workloads(Served):
+    """What a user does with workloads, and sees of them: each method waits until the cluster is as it should be."""
+
+    def template(self, image: str, *arguments: str) -> dict[str, Any]:
+        container = {"name": "c", "image": image, "args": [*arguments]}
+        return {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
+
+    def make(self, kind: str, **spec: Any) -> None:
+        wanted = {"selector": {"matchLabels": {"app": "web"}}, "template": self.template("nginx:1", "<&>"), **spec}
+        body = {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "web"}, "spec": wanted}
+        self.ask("POST", f"{APPS}{kind.lower()}s", body)
+
+    def change(self, plural: str, spec: Mapping[str, Any]) -> None:
+        self.ask("PATCH", f"{APPS}{plural}/web", {"spec": spec}, STRATEGIC)
+
+    def roll(self, plural: str, image: str) -> None:
+        self.change(plural, {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}})
+
+    def found(self, path: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = self.ask("GET", path)["items"]
+        return items
+
+    def images(self) -> set[str]:
+        pods = [each for each in self.found(PODS) if "deletionTimestamp" not in each["metadata"]]
+        return {each["spec"]["containers"][0]["image"] for each in pods}
+
+    def status(self, plural: str) -> dict[str, Any]:
+        """Return a status, empty while it is of an earlier generation."""
+        obj = self.ask("GET", f"{APPS}{plural}/web")
+        status: dict[str, Any] = obj.get("status") or {}
+        return status if status.get("observedGeneration") == obj["metadata"]["generation"] else {}
+
+    def deployment_is(self, replicas: int) -> None:
+        counts = ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas")
+
+        def holds() -> bool:
+            status = self.status("deployments")
+            sets = [each["status"] for each in self.found(f"{APPS}replicasets")]
+            ready = sorted(each.get("readyReplicas", 0) for each in sets)
+            return [status.get(each) for each in counts] == [replicas] * 4 and ready == [0] * (len(sets) - 1) + [
+                replicas
+            ]
+
+        self.eventually(holds)
+
+    def stateful_set_is(self, replicas: int) -> None:
+        counts = ("replicas", "readyReplicas", "updatedReplicas", "currentReplicas")
+
+        def holds() -> bool:
+            status = self.status("statefulsets")
+            done = status.get("currentRevision") == status.get("updateRevision")
+            return done and [status.get(each) for each in counts] == [replicas] * 4
+
+        self.eventually(holds)
+
+    def daemon_set_is(self, nodes: int) -> None:
+        counts = ("currentNumberScheduled", "numberReady", "updatedNumberScheduled")
+        self.eventually(
+            lambda: [self.status("daemonsets").get(each) for each in counts] == [nodes] * 3 and len(self.images()) == 1
+        )
+
+    def remove(self, plural: str, **options: Any) -> None:
+        self.ask("DELETE", f"{APPS}{plural}/web", {"kind": "DeleteOptions", "apiVersion": "v1", **options})
+        self.eventually(lambda: not self.found(f"{APPS}{plural}"))
+
+    def is_empty(self) -> None:
+        paths = (PODS, f"{APPS}replicasets", f"{APPS}controllerrevisions")
+        self.eventually(lambda: not any(self.found(path) for path in paths))

@@ -1,0 +1,149 @@
+"""What `ctrlmgr run` does about a server that refuses, forgets, loses answers and drops connections: it gets there."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ctrlmgr.testing.served import ServerProcess
+from tests.framework.contract.proxy import Asked, Fault, Proxy
+from tests.framework.contract.running import FLAGS, RUNS, Workloads, access_to, running
+
+APPS = ("deployments", "replicasets", "statefulsets", "daemonsets", "controllerrevisions")
+WATCHED = ("pods", "nodes", "persistentvolumeclaims", *(f"apps/v1/{each}" for each in APPS))
+REFUSALS = [
+    (400, "BadRequest"),
+    (403, "Forbidden"),
+    (405, "MethodNotAllowed"),
+    (410, "Expired"),
+    (422, "Invalid"),
+    (500, "InternalError"),
+    (503, "ServiceUnavailable"),
+    (504, "Timeout"),
+]
+
+RBAC = {"apiGroup": "rbac.authorization.k8s.io"}
+ROLES = ("deployment", "replicaset", "statefulset", "daemon-set")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with ServerProcess(tmp_path_factory.mktemp("server"), "--database", "memory:", *FLAGS) as running:
+        yield running
+
+
+@pytest.fixture
+def proxy(server: ServerProcess) -> Iterator[Proxy]:
+    with Proxy(server) as running:
+        yield running
+
+
+def rolls_out(server: ServerProcess) -> None:
+    """Make, roll and delete a Deployment."""
+    cluster = Workloads(server)
+    cluster.make("Deployment", replicas=2)
+    cluster.deployment_is(2)
+    cluster.roll("deployments", "nginx:2")
+    cluster.deployment_is(2)
+    assert cluster.images() == {"nginx:2"}
+    cluster.remove("deployments")
+    cluster.is_empty()
+
+
+def survives(server: ServerProcess, proxy: Proxy, *faults: Fault) -> None:
+    """Check that all goes well although all of these happen."""
+    proxy.add(*faults)
+    with running(access_to(server, proxy.url), RUNS):
+        rolls_out(server)
+    assert proxy.is_through
+
+
+def streams(resource: str) -> Fault:
+    return Fault(lambda asked: asked.streams_list and asked.resource == resource)
+
+
+def watches(resource: str) -> Fault:
+    return Fault(lambda asked: asked.verb == "watch" and not asked.streams_list and asked.resource == resource)
+
+
+def writes(asked: Asked) -> bool:
+    return asked.is_write
+
+
+def test_lists_that_are_not_streamed_for_whatever_reason(server: ServerProcess, proxy: Proxy) -> None:
+    pairs = zip(WATCHED, REFUSALS, strict=True)
+    survives(server, proxy, *(streams(each)._replace(code=code, reason=reason) for each, (code, reason) in pairs))
+
+
+def test_streamed_lists_that_end_before_they_are_whole(server: ServerProcess, proxy: Proxy) -> None:
+    survives(server, proxy, *(streams(each)._replace(lines=0) for each in WATCHED))
+
+
+def test_lists_that_fail_for_a_while(server: ServerProcess, proxy: Proxy) -> None:
+    refused = streams("pods")._replace(code=500, reason="InternalError")
+    lists = Fault(lambda asked: asked.verb == "list" and asked.resource == "pods")
+    survives(server, proxy, refused, lists._replace(code=403, reason="Forbidden"), lists._replace(code=503))
+
+
+def test_watches_that_are_cut(server: ServerProcess, proxy: Proxy) -> None:
+    resources = ("pods", "apps/v1/replicasets")
+    # A streamed list becomes a watch of the same request: the first cut is in that.
+    first = [streams(each)._replace(lines=lines) for lines, each in enumerate(resources, 1)]
+    survives(server, proxy, *first, *(watches(each)._replace(lines=1) for each in resources))
+
+
+@pytest.mark.parametrize(("code", "reason"), [(410, "Expired"), (429, "TooManyRequests"), (500, "InternalError")])
+def test_watches_that_end_with_an_error(server: ServerProcess, proxy: Proxy, code: int, reason: str) -> None:
+    ends: dict[str, Any] = {"lines": 2, "code": code, "reason": reason}
+    survives(server, proxy, *(streams(each)._replace(**ends) for each in ("pods", "apps/v1/replicasets")))
+
+
+@pytest.mark.parametrize(("code", "reason"), [(403, "Forbidden"), (410, "Expired"), (503, ""), (504, "Timeout")])
+def test_watches_that_are_not_resumed(server: ServerProcess, proxy: Proxy, code: int, reason: str) -> None:
+    resources = ("pods", "apps/v1/replicasets")
+    refused = [watches(each)._replace(code=code, reason=reason) for each in resources]
+    survives(server, proxy, *(streams(each)._replace(lines=2) for each in resources), *refused)
+
+
+def test_writes_that_are_refused(server: ServerProcess, proxy: Proxy) -> None:
+    survives(
+        server,
+        proxy,
+        Fault(writes, 2, 429, "TooManyRequests", {"retry-after": "1"}),
+        Fault(writes, 2, 500, "InternalError"),
+        Fault(writes, 2, 503, "ServiceUnavailable"),
+        Fault(writes, 2, 504, "Timeout"),
+        Fault(lambda asked: asked.verb == "update", 2, 409, "Conflict"),
+    )
+
+
+def test_writes_whose_answers_are_lost(server: ServerProcess, proxy: Proxy) -> None:
+    survives(server, proxy, Fault(writes, 8, is_lost=True))
+
+
+def test_the_rights_of_kube_controller_manager_are_enough(server: ServerProcess, proxy: Proxy) -> None:
+    cluster, name = Workloads(server), "system:serviceaccount:kube-system:runs"
+    cluster.ask("POST", "/api/v1/namespaces/kube-system/serviceaccounts", {"metadata": {"name": "runs"}})
+    for each in ROLES:
+        binding = {
+            "metadata": {"name": f"runs-{each}"},
+            "roleRef": {**RBAC, "kind": "ClusterRole", "name": f"system:controller:{each}-controller"},
+            "subjects": [{**RBAC, "kind": "User", "name": name}],
+        }
+        cluster.ask("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
+    path = "/api/v1/namespaces/kube-system/serviceaccounts/runs/token"
+    token = cluster.ask("POST", path, {"spec": {}})["status"]["token"]
+    with running(dataclasses.replace(access_to(server, proxy.url), user={"token": token}), RUNS):
+        rolls_out(server)
+        for kind, check in (("StatefulSet", cluster.stateful_set_is), ("DaemonSet", cluster.daemon_set_is)):
+            cluster.make(kind, **({"replicas": 2} if kind == "StatefulSet" else {}))
+            check(2)
+            cluster.roll(f"{kind.lower()}s", "nginx:2")
+            check(2)
+            cluster.remove(f"{kind.lower()}s")
+            cluster.is_empty()
+    assert [asked for asked, code in proxy.answered if code == 403] == []
+    assert "create events" in {f"{asked.verb} {asked.resource}" for asked, code in proxy.answered if code == 201}
