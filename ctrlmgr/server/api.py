@@ -298,10 +298,11 @@ class Api:
         return call.heard(body_type(call.request.header(b"content-type")), data) if data else None
 
     async def _connect(self, call: Call) -> None:
-        gvk = call.endpoint.shown
-        options = connect_options(gvk, call.request.query, call.path.rest)
-        told = await self._admit(call, Verb.CONNECT, options, gvk)
-        call.request.headers = (*call.request.headers, *warnings(told))  # whatever comes of it
+        if call.target.subresource != "log":  # which is read, not connected to
+            gvk = call.endpoint.shown
+            options = connect_options(gvk, call.request.query, call.path.rest)
+            told = await self._admit(call, Verb.CONNECT, options, gvk)
+            call.request.headers = (*call.request.headers, *warnings(told))  # whatever comes of it
         target = call.target._replace(subresource="", name=object_name(call.path.name))
         obj = await self._driver.run(self._engine.get(target, _ANY))
         if self._runtime is not None and target.kind.resource == PODS:

@@ -6,14 +6,19 @@ import gzip
 import http.client
 import json
 from collections.abc import Iterator
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
+from ctrlmgr.api.resource import Resource
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Verdict
+from ctrlmgr.engine.attributes import Attributes as Attributed
+from ctrlmgr.engine.attributes import Verb
+from ctrlmgr.engine.operations import Operation
 from ctrlmgr.errors import Unauthorized
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.server.authn.access import AllowEverything
@@ -287,6 +292,29 @@ def test_a_pod_that_runs_nowhere_has_logged_nothing(site: Site) -> None:
     site.ask(path, "POST", {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
     answer = site.ask(f"{path}/a/log")
     assert answer.status == 204
+
+
+class NoConnections:
+    """Admission that refuses to have anything connected to."""
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        return operation is Verb.CONNECT
+
+    def admit(self, attributes: Attributed) -> Operation[None]:
+        yield from ()
+        raise attributes.forbidden("nothing is connected to")
+
+
+def test_a_log_is_read_and_not_connected_to() -> None:
+    made = make()
+    path = "/api/v1/namespaces/default/pods"
+    with running(made) as site:
+        site.ask(path, "POST", {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+        made.backend.engine.admission = cast("Any", NoConnections())
+        assert site.ask(f"{path}/a/log").status == 204
+        for part in ("exec", "attach", "portforward", "proxy"):
+            refused = site.ask(f"{path}/a/{part}")
+            assert (refused.status, "nothing is connected to" in refused.body) == (403, True), part
 
 
 def test_who_has_to_do_with_what_is_deprecated_is_told(site: Site) -> None:

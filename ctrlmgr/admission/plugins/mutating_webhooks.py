@@ -33,7 +33,8 @@ from ctrlmgr.engine.conversion import converting
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.patch import json_patch
-from ctrlmgr.errors import ApiError, InternalError
+from ctrlmgr.engine.patch.json_patch import problem_of
+from ctrlmgr.errors import ApiError, BadRequest, InternalError
 
 
 class MutatingAdmissionWebhook(Plugin):
@@ -126,7 +127,7 @@ class MutatingAdmissionWebhook(Plugin):
             operations = msgspec.json.decode(verdict.patch)
         except msgspec.DecodeError as problem:
             raise CallFailed(hook, f"received undecodable patch in webhook response: {problem}") from problem
-        if not operations:
+        if operations is None or operations == []:
             return False
         if attributes.object is None:
             detail = "attempted to modify the object, which is not supported for this operation"
@@ -137,6 +138,11 @@ class MutatingAdmissionWebhook(Plugin):
         assert before is not None  # there is an object
         try:
             patched = json_patch(before, operations)
+        except BadRequest as problem:
+            raise CallFailed(hook, f"received undecodable patch in webhook response: {problem}") from problem
+        except ApiError as problem:
+            raise _final(problem_of(problem)) from problem
+        try:
             attributes.object = yield from stored(attributes, asking.invocation.kind, patched, self._kinds)
         except ApiError as problem:
             raise _final(str(problem)) from problem

@@ -21,7 +21,7 @@ from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.managedfields.atoms import atoms
 from ctrlmgr.engine.patch import json_patch
 from ctrlmgr.engine.patch.go_value import go_type
-from ctrlmgr.engine.patch.json_patch import TEST_FAILED, problem_of
+from ctrlmgr.engine.patch.json_patch import is_failed_test, problem_of
 from ctrlmgr.errors import ApiError
 from ctrlmgr.expressions.costs import TOTAL_LIMIT
 from ctrlmgr.expressions.library.standard import to_string
@@ -119,10 +119,9 @@ def _patched(before: Unstructured, value: Any) -> Unstructured:
     try:
         return json_patch(before, operations)
     except ApiError as error:
-        problem = problem_of(error)
-        if problem == TEST_FAILED:
+        if is_failed_test(error):
             return before
-        raise NotApplied(f"JSON Patch: {problem}") from error
+        raise NotApplied(f"JSON Patch: {problem_of(error)}") from error
 
 
 _TEXTS = ("op", "path", "from")

@@ -4,18 +4,21 @@ Guarantees: the object given stays as it is. What an operation changes is copied
 operations change it, so a patch of 10,000 operations costs what they do and not 10,000 copies of a list.
 
 Where Go's library departs from the RFC it is followed: negative indices count from the end, `replace` sets a field
-that is not there, `copy` of one makes it null, and what stands before the first slash of a path is not looked at.
+that is not there, `replace` of the whole by anything but an object or a list does nothing, `copy` of a field that is
+not there makes null, and what stands before the first slash of a path is not looked at.
 Source: apiserver `pkg/endpoints/handlers/patch.go`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
 
+from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.patch.go_value import json_type
 from ctrlmgr.errors import ApiError, BadRequest, Invalid, RequestEntityTooLarge, StatusDetails
@@ -24,39 +27,42 @@ MAX_OPERATIONS: Final = 10_000
 """How many operations one patch may have (`maxJSONPatchOperations`)."""
 MAX_COPIED: Final = 3 * 1024 * 1024
 """How many bytes of JSON the `copy` operations of one patch may add up to (`JSONPatchMaxCopyBytes`)."""
-TEST_FAILED: Final = "test failed"
-"""What `problem_of` calls a patch whose test fails."""
 REJECTED: Final = "the server rejected our request due to an error in our request"
 
 _FIELDS = ("op", "path", "from", "value")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
 _INDEX = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 class _DoesNotApply(Exception):
-    """Why an operation failed; callers are told only that one did, but those of policies."""
+    """Why an operation failed, in the library's words; who sends a patch is not told, webhooks and policies are."""
 
-    def __init__(self, reason: str) -> None:
-        """Say why; of which operation is known later."""
-        super().__init__(reason)
-        self.operation: Unstructured = {}
+
+class _TestFailed(_DoesNotApply):
+    """A `test` found another value."""
+
+    def __init__(self, path: str) -> None:
+        """Say where."""
+        super().__init__(f"testing value {path} failed: test failed")
+
+
+class _Missing(_DoesNotApply):
+    """Something is not there."""
+
+    def __init__(self, what: str) -> None:
+        """Say what."""
+        super().__init__(f"{what}: missing value")
 
 
 def problem_of(error: ApiError) -> str:
-    """Return why a patch was refused, in evanphx/json-patch's words; TEST_FAILED where a test failed."""
+    """Return why a patch was refused, in evanphx/json-patch's words."""
     reason = error.__cause__
-    if not isinstance(reason, _DoesNotApply):
-        return str(error)
-    name, path, text = reason.operation.get("op"), reason.operation.get("path"), str(reason)
-    if text.endswith("test failed"):
-        return TEST_FAILED
-    if text.startswith("doc is missing"):
-        quoted = f'"{path}"' if name in ("add", "remove") else f"{path}"
-        return f"{name} operation does not apply: doc is missing path: {quoted}: missing value"
-    if text.startswith("Unable to remove nonexistent"):
-        return f"error in {name} for path: '{path}': {text}: missing value"
-    if text.startswith("Unable to access"):
-        return f"error in {name} for path: '{path}': {text}: invalid index referenced"
-    return text
+    return str(reason if isinstance(reason, _DoesNotApply) else error)
+
+
+def is_failed_test(error: ApiError) -> bool:
+    """Whether a patch was refused because one of its tests failed."""
+    return isinstance(error.__cause__, _TestFailed)
 
 
 def check_json_patch(operations: Any) -> tuple[str, ...]:
@@ -100,18 +106,10 @@ def json_patch(document: Unstructured, operations: Any) -> Unstructured:
     patching = _Patching(document)
     try:
         for operation in operations or ():
-            _run(patching, operation or {})
+            patching.run(operation or {})
     except _DoesNotApply as reason:
         raise Invalid(REJECTED, details=StatusDetails()) from reason
     return patching.root  # type: ignore[no-any-return]  # a list, if a patch made it one, is the codec's to refuse
-
-
-def _run(patching: _Patching, operation: Unstructured) -> None:
-    try:
-        patching.run(operation)
-    except _DoesNotApply as reason:
-        reason.operation = operation
-        raise
 
 
 class _Patching:
@@ -124,74 +122,91 @@ class _Patching:
 
     def run(self, operation: Unstructured) -> None:
         kind = operation.get("op")
-        run = _OPERATIONS.get(kind) if isinstance(kind, str) else None
+        kind = kind if isinstance(kind, str) else "unknown"
+        run = _OPERATIONS.get(kind)
         if run is None:
             raise _DoesNotApply(f"Unexpected kind: {kind}")
         run(self, operation)
 
     def _add(self, operation: Unstructured) -> None:
-        self._put(_pointer(operation, "path"), operation.get("value"))
+        path = _pointer(operation, "path", "add operation failed to decode path", tells=False)
+        place = self._writable(path, f'add operation does not apply: doc is missing path: "{path}"')
+        with _within(f"error in add for path: '{path}'"):
+            _put(*place, operation.get("value"))
 
     def _remove(self, operation: Unstructured) -> None:
-        container, key = self._writable(_pointer(operation, "path"))
-        _remove(container, key)
+        path = _pointer(operation, "path", "remove operation failed to decode path", tells=False)
+        place = self._writable(path, f'remove operation does not apply: doc is missing path: "{path}"')
+        with _within(f"error in remove for path: '{path}'"):
+            _remove(*place)
 
     def _replace(self, operation: Unstructured) -> None:
-        path, value = _pointer(operation, "path"), operation.get("value")
+        path = _pointer(operation, "path", "replace operation failed to decode path")
+        value = operation.get("value")
         if path == "":
-            if not isinstance(value, dict | list):
-                raise _DoesNotApply("replace operation value must be object or array")
-            self.root = value
+            if isinstance(value, dict | list):  # else nothing happens
+                self.root = value
             return
-        container, key = self._writable(path)
+        container, key = self._writable(path, f"replace operation does not apply: doc is missing path: {path}")
         if isinstance(container, dict):
             container[key] = value
-        else:
+            return
+        try:
             container[_index(key, len(container))] = value
+        except _DoesNotApply as reason:
+            raise _Missing(f"replace operation does not apply: doc is missing key: {path}") from reason
 
     def _move(self, operation: Unstructured) -> None:
-        container, key = self._writable(_pointer(operation, "from"))
-        value = _get(container, key)
-        _remove(container, key)
-        self._put(_pointer(operation, "path"), value)
+        source = _pointer(operation, "from", "move operation failed to decode from")
+        container, key = self._writable(source, f"move operation does not apply: doc is missing from path: {source}")
+        with _within(f"error in move for path: '{key}'"):
+            value = _get(container, key)
+            _remove(container, key)
+        path = _pointer(operation, "path", "move operation failed to decode path")
+        place = self._writable(path, f"move operation does not apply: doc is missing destination path: {path}")
+        with _within(f"error in move for path: '{path}'"):
+            _put(*place, value)
 
     def _copy(self, operation: Unstructured) -> None:
-        value = _get(*self._readable(_pointer(operation, "from")))
-        path = _pointer(operation, "path")
+        source = _pointer(operation, "from", "copy operation failed to decode from")
+        found = self._readable(source, f"copy operation does not apply: doc is missing from path: {source}")
+        with _within(f"error in copy for from: '{source}'"):
+            value = _get(*found)
+        path = _pointer(operation, "path", "copy operation failed to decode path", tells=False)
+        place = self._writable(path, f"copy operation does not apply: doc is missing destination path: {path}")
         encoded = msgspec.json.encode(value)
         self._bytes += len(encoded)
         if self._bytes > MAX_COPIED:
-            raise _DoesNotApply(f"the accumulated size increase of copy is {self._bytes}, exceeding {MAX_COPIED}")
-        # Decoded again, so that it shares nothing that later operations change.
-        self._put(path, msgspec.json.decode(encoded))
+            words = f"the accumulated size increase of copy is {self._bytes}, exceeding the limit {MAX_COPIED}"
+            raise _DoesNotApply(f"Unable to complete the copy, {words}")
+        with _within("error while adding value during copy"):
+            # Decoded again, so that it shares nothing that later operations change.
+            _put(*place, msgspec.json.decode(encoded))
 
     def _test(self, operation: Unstructured) -> None:
-        path = _pointer(operation, "path")
-        found = self.root if path == "" else _get(*self._readable(path))
+        path = _pointer(operation, "path", "test operation failed to decode path")
+        found = self.root
+        if path:
+            place = self._readable(path, f"test operation does not apply: is missing path: {path}")
+            with _within(f"error in test for path: '{path}'"):
+                found = _get(*place)
         if not same_json(found, operation.get("value")):
-            raise _DoesNotApply(f"testing value {path} failed: test failed")
+            raise _TestFailed(path)
 
-    def _put(self, path: str, value: Any) -> None:
-        container, key = self._writable(path)
-        if isinstance(container, dict):
-            container[key] = value
-        elif key == "-":
-            container.append(value)
-        else:
-            container.insert(_index(key, len(container) + 1), value)
-
-    def _readable(self, path: str) -> tuple[Any, str]:
-        *parents, key = _tokens(path)
+    def _readable(self, path: str, missing: str) -> tuple[Any, str]:
+        """Return the container that a path leads to, and the key within; `missing` says what there is without one."""
+        *parents, key = _tokens(path, missing)
         container = self.root
         for token in parents:
-            container = _container(_get(container, token), path)
+            container = _child(container, token, missing)
         return container, key
 
-    def _writable(self, path: str) -> tuple[Any, str]:
-        *parents, key = _tokens(path)
+    def _writable(self, path: str, missing: str) -> tuple[Any, str]:
+        """Return the same as `_readable`, of which the container may be changed."""
+        *parents, key = _tokens(path, missing)
         container = self.root = self._own(self.root)
         for token in parents:
-            child = self._own(_container(_get(container, token), path))
+            child = self._own(_child(container, token, missing))
             container[token if isinstance(container, dict) else _index(token, len(container))] = child
             container = child
         return container, key
@@ -215,31 +230,54 @@ _OPERATIONS: Mapping[Any, Callable[[_Patching, Unstructured], None]] = {
 }
 
 
-def _pointer(operation: Unstructured, name: str) -> str:
+@contextmanager
+def _within(words: str) -> Iterator[None]:
+    """Put words before those of what fails (`errors.Wrapf`)."""
+    try:
+        yield
+    except _DoesNotApply as reason:
+        raise _DoesNotApply(f"{words}: {reason}") from reason
+
+
+def _pointer(operation: Unstructured, name: str, words: str, *, tells: bool = True) -> str:
+    """Return a path of an operation; `words` say what fails without, and with `tells` also why."""
     path = operation.get(name)
-    if not isinstance(path, str):
-        raise _DoesNotApply(f"operation missing {name} field")
-    return path
+    if isinstance(path, str):
+        return path
+    if not tells:
+        raise _Missing(words)
+    if path is None:
+        comma = "," if name == "from" else ""
+        raise _Missing(f"{words}: operation{comma} missing {name} field")
+    raise _DoesNotApply(f"{words}: json: cannot unmarshal {json_type(path)} into Go value of type string")
 
 
-def _tokens(path: str) -> list[str]:
+def _tokens(path: str, missing: str) -> list[str]:
     """Return what leads to a value: the names of its containers, and its own in the last."""
-    before, *tokens = path.split("/")
+    _, *tokens = path.split("/")
     if not tokens:
-        raise _DoesNotApply(f"doc is missing path: {before}")
+        raise _Missing(missing)
     return [token.replace("~1", "/").replace("~0", "~") for token in tokens]
 
 
-def _container(value: Any, path: str) -> Any:
+def _child(container: Any, token: str, missing: str) -> Any:
+    try:
+        value = _get(container, token)
+    except _DoesNotApply as reason:
+        raise _Missing(missing) from reason
     if not isinstance(value, dict | list):
-        raise _DoesNotApply(f"doc is missing path: {path}")
+        raise _Missing(missing)
     return value
 
 
 def _index(key: str, length: int) -> int:
-    index = int(key) if _INDEX.fullmatch(key) else length
+    """Read an index, which counts from the end if it is negative."""
+    if not _INDEX.fullmatch(key):
+        problem = "value out of range" if _INTEGER.fullmatch(key) else "invalid syntax"
+        raise _DoesNotApply(f"strconv.Atoi: parsing {quote(key)}: {problem}")
+    index = int(key)
     if not -length <= index < length:
-        raise _DoesNotApply(f"Unable to access invalid index: {key}")
+        raise _DoesNotApply(f"Unable to access invalid index: {index}: invalid index referenced")
     return index % length
 
 
@@ -249,13 +287,25 @@ def _get(container: Any, key: str) -> Any:
     return container[_index(key, len(container))]
 
 
+def _put(container: Any, key: str, value: Any) -> None:
+    if isinstance(container, dict):
+        container[key] = value
+    elif key == "-":
+        container.append(value)
+    elif _INDEX.fullmatch(key):
+        container.insert(_index(key, len(container) + 1), value)
+    else:
+        with _within(f"value was not a proper array index: '{key}'"):
+            _index(key, 0)
+
+
 def _remove(container: Any, key: str) -> None:
     if isinstance(container, list):
         del container[_index(key, len(container))]
     elif key in container:
         del container[key]
     else:
-        raise _DoesNotApply(f"Unable to remove nonexistent key: {key}")
+        raise _Missing(f"Unable to remove nonexistent key: {key}")
 
 
 def same_json(one: Any, other: Any) -> bool:

@@ -10,6 +10,7 @@ Source: `pkg/registry/apps/deployment/storage/storage.go` (`ScaleREST`), the sam
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 from ctrlmgr.api.field import Path, errors_of, invalid, refuse
@@ -108,18 +109,19 @@ def _manager(engine: Requests) -> FieldManager:
 
 
 def _write(engine: Requests, request: Request, new_scale: NewScale, *, uid: str = "") -> Operation[Answer]:
-    def changed(ctx: Context, current: Object) -> Unstructured:
-        return _rescaled(request, request.plan.live(current), new_scale)
-
     facet = _Facet(request)
+
+    def changed(ctx: Context, current: Object) -> Unstructured:
+        return _rescaled(request, request.plan.live(current), new_scale, facet)
+
     answer = yield from settle(request, lambda: change(request, changed, uid=uid, facet=facet), limit=RETRIES)
     if answer.object is None:
         return answer
     return answer._replace(object=_scale_of(engine, request.target, answer.object))
 
 
-def _rescaled(request: Request, obj: Unstructured, new_scale: NewScale) -> Unstructured:
-    """Return an object (its own dicts, used up) with the replicas that its Scale shall have."""
+def _rescaled(request: Request, obj: Unstructured, new_scale: NewScale, facet: _Facet) -> Unstructured:
+    """Return an object (its own dicts, used up) with the replicas that its Scale shall have, which `facet` keeps."""
     scaling, version = _scaling(request.plan.kind), request.plan.kind.gvk.api_version
     metadata = obj["metadata"]
     entries, paths = metadata.get("managedFields") or [], scaling.paths
@@ -127,6 +129,7 @@ def _rescaled(request: Request, obj: Unstructured, new_scale: NewScale) -> Unstr
     live["metadata"]["managedFields"] = to_scale(entries, paths)
     scale = new_scale(live)
     check_place(request, scale)
+    facet.keep(scale, live)
     if request.plan.kind.scaling is None:
         _validate(scale)
     wanted = metadata_of(scale)
@@ -143,13 +146,26 @@ def _rescaled(request: Request, obj: Unstructured, new_scale: NewScale) -> Unstr
 
 
 class _Facet:
-    """What admission sees of an object when its Scale is written."""
+    """What admission sees of an object when its Scale is written.
+
+    What it may change is the Scale as it was sent: a PUT without uid and version is shown without them.
+    """
 
     kind = _SCALE
 
     def __init__(self, request: Request) -> None:
+        self._wanted: Unstructured = {}
+        self._live: Unstructured = {}
         self._scaling = _scaling(request.plan.kind)
         self._is_custom = request.plan.kind.scaling is not None
+
+    def keep(self, wanted: Unstructured, live: Unstructured) -> None:
+        """Keep the Scale that was sent, or made by a patch, and the one that is there."""
+        self._wanted, self._live = wanted, live
+
+    def proposed(self) -> tuple[Unstructured, Unstructured]:
+        """Return the Scale that was sent, and the one that is there."""
+        return deepcopy(self._wanted), self._live
 
     def shown(self, obj: Unstructured) -> Unstructured:
         """Return its Scale."""

@@ -47,8 +47,11 @@ class Facet(Protocol):
 
     kind: GroupVersionKind
 
+    def proposed(self) -> tuple[Unstructured, Unstructured]:
+        """Return what is to be written and what is there, as the request has them: what admission may change."""
+
     def shown(self, obj: Unstructured) -> Unstructured:
-        """Return what the subresource shows of an object, as dicts of its own."""
+        """Return what the subresource shows of an object, as dicts of its own: what admission validates."""
 
     def take(self, obj: Unstructured, shown: Unstructured) -> None:
         """Change the object, in place, to what admission has made of `shown`."""
@@ -92,8 +95,7 @@ def change(
     deduplicate_owners(metadata, ctx.warnings)
     attributes = None
     if not admitted and request.admission.handles(plan.resource, target.subresource, Verb.UPDATE):
-        before = {**old, "metadata": {**old["metadata"], "resourceVersion": str(current.revision)}}
-        attributes = _attributes(request, ctx, fields, before, facet)
+        attributes = _attributes(request, ctx, fields, _versioned(old, current), facet)
         if heard is not None:
             heard(attributes)
         yield from request.admission.admit(attributes)
@@ -101,13 +103,16 @@ def change(
         metadata = metadata_of(fields)
         deduplicate_owners(metadata, ctx.warnings, after_admission=True)
     _check_version(request, metadata, current)
+    check_namespace(request, metadata)  # once more: admission may have changed it
     _prepare(ctx, fields, old)
     _keep_system_metadata(metadata_of(fields), old["metadata"])
     metadata_of(fields)["resourceVersion"] = str(current.revision)
     yield from request.worked(lambda: _validate(ctx, fields, old), size)
     plan.strategy.canonicalize(fields)
     if attributes is not None:
-        attributes.object = fields if facet is None else facet.shown(fields)
+        attributes.object = fields
+        if facet is not None:
+            attributes.object, attributes.old = facet.shown(fields), facet.shown(_versioned(old, current))
         yield from request.admission.validate(attributes)
     plan.strategy.conceal(fields)
     decision = yield from _replace(request, ctx, fields, old, current)
@@ -133,7 +138,11 @@ def _attributes(
 ) -> Attributes:
     if facet is None:
         return request.attributes(ctx, Verb.UPDATE, new, old)
-    return request.attributes(ctx, Verb.UPDATE, facet.shown(new), facet.shown(old), facet.kind)
+    return request.attributes(ctx, Verb.UPDATE, *facet.proposed(), facet.kind)
+
+
+def _versioned(old: Unstructured, current: Object) -> Unstructured:
+    return {**old, "metadata": {**old["metadata"], "resourceVersion": str(current.revision)}}
 
 
 def _taken(attributes: Attributes, fields: Unstructured, facet: Facet | None) -> Unstructured:

@@ -75,6 +75,7 @@ def create(
     generated = not metadata.get("name") and bool(metadata.get("generateName"))
     if generated:
         metadata["name"] = _free_name(request, metadata["generateName"])
+    check_namespace(request, metadata)  # once more: admission may have changed it
     _prepare(ctx, fields)
     yield from request.worked(lambda: _validate(ctx, fields))
     plan.strategy.canonicalize(fields)

@@ -18,7 +18,7 @@ from ctrlmgr.api.field import FieldError, invalid, refuse
 from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key, Resource
-from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.authentication.service_account_claims import (
     EXTENDED,
     SECRETS,
@@ -81,7 +81,7 @@ class TokenRequests:
         self._extends = extends
 
     def check(self, name: str, namespace: str, request: Unstructured) -> None:
-        """Check what a request says of itself, and that its namespace takes anything new.
+        """Check what a request says of itself, and that its namespace takes anything new; fill in the namespace.
 
         Raises `Invalid`, `BadRequest`, `NotFound` or `NamespaceTerminating`.
         """
@@ -90,9 +90,10 @@ class TokenRequests:
             raise not_found(NAMESPACES, namespace)
         if within.is_terminating:
             raise terminating(SERVICE_ACCOUNTS, name, namespace)
-        metadata = request.get("metadata") or {}
-        if metadata.get("namespace", namespace) not in ("", namespace):
+        metadata = metadata_of(request)
+        if (metadata.get("namespace") or namespace) != namespace:
             raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+        metadata["namespace"] = namespace  # which admission is shown
         if metadata.get("name", name) not in ("", name):
             detail = "must match the service account name if specified"
             error = invalid("metadata.name", metadata["name"], detail)

@@ -12,7 +12,7 @@ from ctrlmgr.admission.webhooks.matching import invocation_of
 from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.calls.call import Reply
 from tests.admission.stage import Write
-from tests.admission.webhooks.hooked import Hooked, allow, deny, patch
+from tests.admission.webhooks.hooked import Hooked, allow, deny, patch, patched
 from tests.kinds.stage import KINDS
 
 
@@ -221,6 +221,68 @@ def test_a_deleted_collection_is_asked_about_object_by_object_without_names() ->
     assert hooked.stage.send("DELETE", "/api/v1/namespaces/shop/configmaps").code == 200
     assert [request["oldObject"]["metadata"]["name"] for _, request in hooked.asked] == ["a", "b"]
     assert not any("name" in request for _, request in hooked.asked)
+
+
+@pytest.mark.parametrize(
+    ("operations", "code", "problem"),
+    [
+        (
+            [{"op": "test", "path": "/data/a", "value": "2"}],
+            500,
+            "Internal error occurred: testing value /data/a failed: test failed",
+        ),
+        (
+            [{"op": "add", "path": "/spec/x", "value": "2"}],
+            500,
+            'Internal error occurred: add operation does not apply: doc is missing path: "/spec/x": missing value',
+        ),
+        (
+            {"op": "add"},
+            500,
+            'Internal error occurred: failed calling webhook "m.example.com": received undecodable patch in webhook '
+            "response: json: cannot unmarshal object into Go value of type jsonpatch.Patch",
+        ),
+        (
+            [{"op": "replace", "path": "/metadata/namespace", "value": "other"}],
+            400,
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ),
+    ],
+)
+def test_a_patch_that_cannot_be_taken_says_why(operations: Any, code: int, problem: str) -> None:
+    hooked = Hooked(m=lambda request: patched(operations))
+    hooked.create("there", data={"a": "1"})
+    hooked.configure("mutating", "c", {"name": "m.example.com"})
+    for answer in (
+        hooked.create("x", data={"a": "1"}),
+        hooked.stage.send("PUT", f"{MAPS}/there", {"metadata": {"name": "there"}, "data": {"a": "1", "b": "2"}}),
+    ):
+        assert (answer.code, answer.message) == (code, problem)
+    assert hooked.stage.send("GET", f"{MAPS}/x").code == 404
+
+
+def test_hooks_that_change_a_scale_see_what_was_sent_and_those_that_check_it_the_whole() -> None:
+    hooked = Hooked(m=allow(), v=allow())
+    container = {"name": "c", "image": "i"}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
+    base = "/apis/apps/v1/namespaces/shop/deployments"
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    made = hooked.stage.send("POST", base, {"metadata": {"name": "d"}, "spec": spec}).body["metadata"]
+    hooked.configure("mutating", "c", {"name": "m.example.com"})
+    hooked.configure("validating", "c", {"name": "v.example.com"})
+    scale = {"metadata": {"name": "d", "namespace": "shop"}, "spec": {"replicas": 2}}
+    assert hooked.stage.send("PUT", f"{base}/d/scale", scale).code == 200
+    (_, mutating), (_, validating) = hooked.asked
+    sent = mutating["object"]["metadata"]
+    assert {"uid", "resourceVersion"}.isdisjoint(sent)
+    assert mutating["object"]["spec"] == {"replicas": 2}
+    assert "selector" not in mutating["object"].get("status", {})
+    whole = (made["uid"], made["resourceVersion"])
+    for shown in (mutating["oldObject"], validating["oldObject"], validating["object"]):
+        assert (shown["metadata"]["uid"], shown["metadata"]["resourceVersion"]) == whole
+    assert validating["object"]["status"] == {"replicas": 0, "selector": "a=b"}
+    assert hooked.stage.send("PATCH", f"{base}/d/scale", {"spec": {"replicas": 3}}, media_type=MERGE_PATCH).code == 200
+    assert hooked.asked[-2][1]["object"]["metadata"]["uid"] == made["uid"], "a patch is made of what is there"
 
 
 def test_a_scale_is_shown_as_a_scale() -> None:

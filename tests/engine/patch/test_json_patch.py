@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.engine.patch import check_json_patch, json_patch
-from ctrlmgr.engine.patch.json_patch import MAX_COPIED, MAX_OPERATIONS, same_json
+from ctrlmgr.engine.patch.json_patch import MAX_COPIED, MAX_OPERATIONS, is_failed_test, problem_of, same_json
 from ctrlmgr.errors import BadRequest, Invalid, RequestEntityTooLarge, StatusDetails
 
 DOCUMENT = {"data": {"x": "y", "z": "1"}, "list": [1, 2, 3], "a/b": {"m~n": 0}, "none": None}
@@ -40,6 +40,7 @@ def op(kind: str, path: str, **fields: Any) -> dict[str, Any]:
         ([op("test", "", value=DOCUMENT)], {}),
         ([op("add", "/a~1b/m~0n", value=1)], {"a/b": {"m~n": 1}}),
         ([op("add", "what stands here/top", value=1)], {"top": 1}),
+        ([op("replace", "", value="scalar")], {}),
         ([], {}),
         (None, {}),
     ],
@@ -77,7 +78,6 @@ def test_the_whole_document_can_be_replaced() -> None:
         op("add", "/missing/deeper", value=1),
         op("add", "", value={}),
         op("replace", "/list/3", value=1),
-        op("replace", "", value="scalar"),
         op("move", "/x", **{"from": "/missing"}),
         op("move", "/x"),
         op("copy", "/missing/x", **{"from": "/data"}),
@@ -95,6 +95,84 @@ def test_what_does_not_apply_is_refused_without_saying_what(operation: Any) -> N
         json_patch(DOCUMENT, [operation])
     assert str(refused.value) == "the server rejected our request due to an error in our request"
     assert refused.value.details == StatusDetails()
+
+
+TOO_LONG = "9" * 30
+REASONS: list[tuple[Any, str]] = [
+    (op("test", "/data/z", value="no"), "testing value /data/z failed: test failed"),
+    (op("test", "", value=[]), "testing value  failed: test failed"),
+    (op("test", "/a/b/c", value=1), "test operation does not apply: is missing path: /a/b/c: missing value"),
+    (
+        op("test", "/list/9", value=1),
+        "error in test for path: '/list/9': Unable to access invalid index: 9: invalid index referenced",
+    ),
+    (op("add", "/none/x", value=1), 'add operation does not apply: doc is missing path: "/none/x": missing value'),
+    (op("add", "", value={}), 'add operation does not apply: doc is missing path: "": missing value'),
+    (
+        op("add", "/list/x", value=1),
+        "error in add for path: '/list/x': value was not a proper array index: 'x': strconv.Atoi: parsing \"x\": "
+        "invalid syntax",
+    ),
+    (
+        op("add", "/list/5", value=1),
+        "error in add for path: '/list/5': Unable to access invalid index: 5: invalid index referenced",
+    ),
+    ({"op": "add"}, "add operation failed to decode path: missing value"),
+    (
+        op("remove", "/data/w"),
+        "error in remove for path: '/data/w': Unable to remove nonexistent key: w: missing value",
+    ),
+    (
+        op("remove", f"/list/{TOO_LONG}"),
+        f"error in remove for path: '/list/{TOO_LONG}': strconv.Atoi: parsing \"{TOO_LONG}\": value out of range",
+    ),
+    (op("remove", "/x/y"), 'remove operation does not apply: doc is missing path: "/x/y": missing value'),
+    (op("replace", "/x/y", value=1), "replace operation does not apply: doc is missing path: /x/y: missing value"),
+    (op("replace", "/list/7", value=1), "replace operation does not apply: doc is missing key: /list/7: missing value"),
+    (
+        {"op": "replace"},
+        "replace operation failed to decode path: operation missing path field: missing value",
+    ),
+    (
+        {"op": "replace", "path": 1},
+        "replace operation failed to decode path: json: cannot unmarshal number into Go value of type string",
+    ),
+    (
+        op("move", "/x"),
+        "move operation failed to decode from: operation, missing from field: missing value",
+    ),
+    (
+        op("move", "/x", **{"from": "/data/w"}),
+        "error in move for path: 'w': Unable to remove nonexistent key: w: missing value",
+    ),
+    (
+        op("move", "/x", **{"from": "/y/z"}),
+        "move operation does not apply: doc is missing from path: /y/z: missing value",
+    ),
+    (
+        op("move", "/y/z", **{"from": "/data/x"}),
+        "move operation does not apply: doc is missing destination path: /y/z: missing value",
+    ),
+    (
+        op("copy", "/y/z", **{"from": "/data/x"}),
+        "copy operation does not apply: doc is missing destination path: /y/z: missing value",
+    ),
+    (
+        op("copy", "/x", **{"from": "/list/7"}),
+        "error in copy for from: '/list/7': Unable to access invalid index: 7: invalid index referenced",
+    ),
+    ({"op": "copy", "from": "/data"}, "copy operation failed to decode path: missing value"),
+    (op("bogus", "/data"), "Unexpected kind: bogus"),
+    ({"path": "/data"}, "Unexpected kind: unknown"),
+]
+
+
+@pytest.mark.parametrize(("operation", "reason"), REASONS)
+def test_why_a_patch_does_not_apply_is_known_in_the_librarys_words(operation: Any, reason: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        json_patch(DOCUMENT, [operation])
+    assert problem_of(refused.value) == reason
+    assert is_failed_test(refused.value) is reason.startswith("testing value")
 
 
 def test_nothing_of_a_patch_is_changed_by_what_comes_later_in_it() -> None:

@@ -142,6 +142,13 @@ def test_a_request_is_about_the_account_of_its_path(
         ask(cluster, metadata=metadata)
 
 
+def test_admission_is_shown_the_namespace_of_the_path(cluster: Cluster) -> None:
+    requests = TokenRequests(cluster.tokens, cluster.find, clock=cluster.clock)
+    asked: dict[str, Any] = {"spec": {}}
+    requests.check("builder", "default", asked)
+    assert asked["metadata"] == {"namespace": "default"}
+
+
 TOKEN = "/api/v1/namespaces/default/serviceaccounts/builder/token"
 
 
