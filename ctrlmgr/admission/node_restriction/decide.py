@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.authorization.node.references import MIRROR, config_map_names, secret_names
+from ctrlmgr.authorization.node.references import MIRROR, api_reference
 
 _OWN_LABELS: Final = frozenset(
     {
@@ -71,19 +71,11 @@ def _owners_problem(node: str, owners: Any, uid: str | None) -> str:
 
 
 def _references_problem(node: str, spec: Mapping[str, Any]) -> str:
-    volumes = spec.get("volumes") or ()
-    sources = [source for volume in volumes for source in (volume.get("projected") or {}).get("sources") or ()]
-    referenced = (
-        ("a service account", bool(spec.get("serviceAccountName"))),
-        ("secrets", any(True for _ in secret_names(spec))),
-        ("configmaps", any(True for _ in config_map_names(spec))),
-        ("clustertrustbundles", any(source.get("clusterTrustBundle") is not None for source in sources)),
-        ("persistentvolumeclaims", any(volume.get("persistentVolumeClaim") is not None for volume in volumes)),
-    )
-    for what, is_referenced in referenced:
-        if is_referenced:
-            return f'node "{node}" can not create pods that reference {what}'
-    return ""
+    try:
+        what = api_reference(spec)
+    except ValueError as problem:
+        return str(problem)
+    return f'node "{node}" can not create pods that reference {what}' if what else ""
 
 
 def pod_status_problem(node: str, new: Unstructured, old: Unstructured) -> str:

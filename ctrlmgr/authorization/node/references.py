@@ -1,6 +1,7 @@
 """What pods and volumes refer to: the secrets, config maps, claims and accounts that the kubelet needs for them.
 
-Rules: `pkg/api/v1/pod/util.go`, `pkg/api/v1/persistentvolume/util.go`, dynamic-resource-allocation `resourceclaim`.
+Rules: `pkg/api/pod/util.go`, `pkg/api/v1/pod/util.go`, `pkg/api/v1/persistentvolume/util.go`,
+dynamic-resource-allocation `resourceclaim`.
 """
 
 from __future__ import annotations
@@ -93,6 +94,70 @@ def config_map_names(spec: Mapping[str, Any]) -> Iterator[str]:
     for volume in spec.get("volumes") or ():
         yield from _name(volume.get("configMap"))
         yield from _from_projected(volume, "configMap")
+
+
+_OWN_VOLUMES = (
+    *("awsElasticBlockStore", "azureDisk", "cephfs", "cinder", "downwardAPI", "emptyDir", "fc", "flexVolume"),
+    *("flocker", "gcePersistentDisk", "gitRepo", "hostPath", "image", "iscsi", "nfs", "photonPersistentDisk"),
+    *("portworxVolume", "quobyte", "rbd", "scaleIO", "storageos", "vsphereVolume"),
+)
+"""The sources of volumes for which nothing of the API is needed."""
+_API_VOLUMES = {
+    "configMap": "configmaps (via configmap volumes)",
+    "secret": "secrets (via secret volumes)",
+    "csi": "csidrivers (via CSI volumes)",
+    "glusterfs": "endpoints (via glusterFS volumes)",
+    "persistentVolumeClaim": "persistentvolumeclaims",
+    "ephemeral": "persistentvolumeclaims (via ephemeral volumes)",
+    "azureFile": "secrets (via azureFile volumes)",
+}
+_API_PROJECTIONS = {
+    "configMap": "configmaps (via projected volumes)",
+    "secret": "secrets (via projected volumes)",
+    "serviceAccountToken": "serviceaccounts (via projected volumes)",
+    "clusterTrustBundle": "clustertrustbundles",
+    "podCertificate": "podcertificates",
+}
+
+
+def api_reference(spec: Mapping[str, Any]) -> str:
+    """Return the plural of the first thing in the API that a pod's spec refers to, empty if there is none.
+
+    Raises ValueError for a volume of which that is not known. Source: `HasAPIObjectReference`, `pkg/api/pod/util.go`.
+    """
+    if spec.get("serviceAccountName"):
+        return "serviceaccounts"
+    if any(True for _ in secret_names(spec)):
+        return "secrets"
+    if any(True for _ in config_map_names(spec)):
+        return "configmaps"
+    if spec.get("resourceClaims"):
+        return "resourceclaims"
+    return next(filter(None, map(_volume_reference, spec.get("volumes") or ())), "")
+
+
+def _volume_reference(volume: Mapping[str, Any]) -> str:
+    given = {source for source, value in volume.items() if value is not None}
+    if not given.isdisjoint(_OWN_VOLUMES):
+        return ""
+    for source, what in _API_VOLUMES.items():
+        if source in given:
+            return what
+    name = volume.get("name") or ""
+    if "projected" not in given:
+        raise ValueError(f'unknown volume type for volume  "{name}"')
+    return next(
+        filter(None, (_projected_reference(each, name) for each in volume["projected"].get("sources") or ())), ""
+    )
+
+
+def _projected_reference(source: Mapping[str, Any], volume: str) -> str:
+    for field, what in _API_PROJECTIONS.items():
+        if source.get(field) is not None:
+            return what
+    if source.get("downwardAPI") is None:
+        raise ValueError(f'unknown source for projected volume "{volume}"')
+    return ""
 
 
 def volume_secrets(volume: Unstructured) -> Iterator[Reference]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authentication.user import User
@@ -30,7 +31,7 @@ def excess(index: RbacIndex, user: User, namespace: str, wanted: Sequence[Policy
     if not missing:
         return ""
     lacks = "\n".join(sorted({rule.describe() for rule in compacted(missing)}))
-    who = f'user "{user.name}" (groups={quoted(user.groups)})'
+    who = f"user {quote(user.name)} (groups={quoted(user.groups)})"
     text = f"{who} is attempting to grant RBAC permissions not currently held:\n{lacks}"
     errors = list(dict.fromkeys(grant.error for grant in grants if grant.error))
     return f"{text}; resolution errors: [{_together(errors)}]" if errors else text

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ctrlmgr.api.go_text import quote
 from ctrlmgr.authorization.attributes import Attributes
 
 ALL = "*"
@@ -94,7 +95,10 @@ def covers(owned: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) -> list[Po
 
 
 def compacted(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Return the same rights with fewer rules: those that differ in their verbs alone become one."""
+    """Return the same rights with fewer rules: those that differ in their verbs alone become one.
+
+    A verb that is wanted twice is named twice (`pkg/registry/rbac/validation/policy_compact.go`).
+    """
     others: list[PolicyRule] = []
     simple: dict[tuple[tuple[str, ...], ...], PolicyRule] = {}
     for rule in rules:
@@ -103,7 +107,7 @@ def compacted(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
             continue
         key = (rule.groups, rule.resources, rule.names)
         before = simple.get(key)
-        verbs = rule.verbs if before is None else tuple(dict.fromkeys((*before.verbs, *rule.verbs)))
+        verbs = rule.verbs if before is None else (*before.verbs, *rule.verbs)
         simple[key] = rule._replace(verbs=verbs)
     return [*others, *simple.values()]
 
@@ -115,7 +119,7 @@ def url_matches(pattern: str, path: str) -> bool:
 
 def quoted(values: Iterable[str]) -> str:
     """Return strings as Go's `%q` shows a slice of them."""
-    return "[" + " ".join(f'"{value}"' for value in values) + "]"
+    return "[" + " ".join(map(quote, values)) + "]"
 
 
 def _limited(values: Sequence[str]) -> frozenset[str] | None:

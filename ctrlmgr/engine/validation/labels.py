@@ -37,11 +37,18 @@ def validate_label_selector(
     errors = validate_labels(selector.get("matchLabels") or {}, path.child("matchLabels"))
     for index, requirement in enumerate(selector.get("matchExpressions") or ()):
         below = path.child("matchExpressions").at(index)
-        errors += _validate_requirement(requirement, below, invalid_values_allowed)
+        errors += validate_requirement(requirement, below, invalid_values_allowed=invalid_values_allowed)
     return errors
 
 
-def _validate_requirement(requirement: Mapping[str, Any], path: Path, invalid_values_allowed: bool) -> list[FieldError]:
+def validate_requirement(
+    requirement: Mapping[str, Any],
+    path: Path,
+    *,
+    invalid_values_allowed: bool = False,
+    unknown_operator_allowed: bool = False,
+) -> list[FieldError]:
+    """Check one term of a label selector; the operator may be one that is not known here if that is allowed."""
     errors: list[FieldError] = []
     operator = requirement.get("operator", "")
     values = requirement.get("values") or ()
@@ -52,7 +59,7 @@ def _validate_requirement(requirement: Mapping[str, Any], path: Path, invalid_va
         if values:
             detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
             errors.append(forbidden(path.child("values"), detail))
-    else:
+    elif not unknown_operator_allowed:
         errors.append(invalid(path.child("operator"), operator, "not a valid selector operator"))
     errors += validate_label_name(requirement.get("key", ""), path.child("key"))
     if not invalid_values_allowed:

@@ -1,18 +1,22 @@
 """What an access review asks: its spec, checked and read as the attributes of a request.
 
+Guarantees: of a selector that cannot be read, in whole or in part, what cannot be read is left out, which asks for more
+rights and never for fewer; the answer says so (`evaluationError`).
+
 Rules: `pkg/apis/authorization/validation/validation.go`, `pkg/registry/authorization/util/helpers.go`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.authorization.attributes import Attributes, Requirement, path_attributes
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
 from ctrlmgr.engine.selectors.requirements import field_requirements, label_requirements
+from ctrlmgr.engine.validation.labels import validate_requirement
 from ctrlmgr.errors import BadRequest
 
 _SPEC = Path("spec")
@@ -36,15 +40,25 @@ def review_errors(review: Unstructured, *, names_user: bool, namespace: str | No
     return errors if namespace is None else errors + _local_errors(spec, namespace)
 
 
-def attributes_of(spec: Mapping[str, Any]) -> Attributes:
+class Asked(NamedTuple):
+    """What an access review asks about."""
+
+    attributes: Attributes
+    problems: tuple[str, ...] = ()
+    """What of it could not be read, in Kubernetes' words."""
+
+
+def asked_in(spec: Mapping[str, Any]) -> Asked:
     """Return what a valid spec asks about."""
     asked = spec.get("resourceAttributes")
     if asked is None:
         path = spec.get("nonResourceAttributes") or {}
-        return path_attributes(path.get("verb") or "", path.get("path") or "")
+        return Asked(path_attributes(path.get("verb") or "", path.get("path") or ""))
     place: dict[str, Any] = {field: asked.get(field) or "" for field in _FIELDS}
+    place["version"] = place["version"] or "*"
     fields, labels = _fields(asked.get("fieldSelector") or {}), _labels(asked.get("labelSelector") or {})
-    return Attributes(asked.get("verb") or "", fields=fields, labels=labels, **place)
+    problems = (*fields.problem("fieldSelector"), *labels.problem("labelSelector"))
+    return Asked(Attributes(asked.get("verb") or "", fields=fields.terms, labels=labels.terms, **place), problems)
 
 
 def _spec_errors(spec: Mapping[str, Any], *, names_user: bool) -> list[FieldError]:
@@ -59,7 +73,7 @@ def _spec_errors(spec: Mapping[str, Any], *, names_user: bool) -> list[FieldErro
         errors.append(invalid(_SPEC.child("user"), "", "at least one of user or group must be specified"))
     for selector in ("fieldSelector", "labelSelector"):
         if (asked := (resource or {}).get(selector)) is not None:
-            errors += _selector_errors(asked, _RESOURCE.child(selector))
+            errors += _selector_errors(asked, _RESOURCE.child(selector), is_of_labels=selector == "labelSelector")
     return errors
 
 
@@ -73,7 +87,7 @@ def _local_errors(spec: Mapping[str, Any], namespace: str) -> list[FieldError]:
     return errors
 
 
-def _selector_errors(selector: Mapping[str, Any], path: Path) -> list[FieldError]:
+def _selector_errors(selector: Mapping[str, Any], path: Path, *, is_of_labels: bool) -> list[FieldError]:
     raw, requirements = selector.get("rawSelector"), selector.get("requirements") or ()
     errors: list[FieldError] = []
     if raw and requirements:
@@ -82,12 +96,16 @@ def _selector_errors(selector: Mapping[str, Any], path: Path) -> list[FieldError
         detail = f"when {path} is specified, requirements or rawSelector is required"
         errors.append(required(path.child("requirements"), detail))
     for index, requirement in enumerate(requirements):
-        errors += _requirement_errors(requirement, path.child("requirements").at(index))
+        below = path.child("requirements").at(index)
+        if is_of_labels:
+            errors += validate_requirement(requirement, below, unknown_operator_allowed=True)
+        else:
+            errors += _field_errors(requirement, below)
     return errors
 
 
-def _requirement_errors(requirement: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check one requirement; an operator that is not known is none that could be wrong."""
+def _field_errors(requirement: Mapping[str, Any], path: Path) -> list[FieldError]:
+    """Check one term of a field selector; an operator that is not known is none that could be wrong."""
     errors = [] if requirement.get("key") else [required(path.child("key"), "must be specified")]
     values, below = requirement.get("values"), path.child("values")
     match requirement.get("operator"):
@@ -98,26 +116,50 @@ def _requirement_errors(requirement: Mapping[str, Any], path: Path) -> list[Fiel
     return errors
 
 
-def _fields(selector: Mapping[str, Any]) -> tuple[Requirement, ...]:
+class _Terms(NamedTuple):
+    """What could be read of a selector."""
+
+    terms: tuple[Requirement, ...]
+    is_whole: bool = True
+
+    def problem(self, selector: str) -> tuple[str, ...]:
+        """Return what is to be told of it."""
+        if self.is_whole:
+            return ()
+        part = "partially " if self.terms else ""
+        return (f"spec.resourceAttributes.{selector} {part}ignored due to parse error",)
+
+
+def _fields(selector: Mapping[str, Any]) -> _Terms:
     if raw := selector.get("rawSelector"):
         try:
-            return field_requirements(FieldSelector.parse(raw))
+            return _Terms(field_requirements(FieldSelector.parse(raw)))
         except BadRequest:
-            return ()
-    return _requirements(selector.get("requirements") or ())
+            return _Terms((), is_whole=False)
+    return _understood(selector, _is_field_term)
 
 
-def _labels(selector: Mapping[str, Any]) -> tuple[Requirement, ...]:
+def _labels(selector: Mapping[str, Any]) -> _Terms:
     if raw := selector.get("rawSelector"):
         try:
-            return label_requirements(LabelSelector.parse(raw))
+            return _Terms(label_requirements(LabelSelector.parse(raw)))
         except BadRequest:
-            return ()
-    return _requirements(selector.get("requirements") or ())
+            return _Terms((), is_whole=False)
+    return _understood(selector, lambda term: term.operator in _LABEL_OPERATORS)
 
 
-def _requirements(asked: Sequence[Mapping[str, Any]]) -> tuple[Requirement, ...]:
-    return tuple(
+_LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+def _is_field_term(term: Requirement) -> bool:
+    """Whether a term can be part of a field selector: one that compares with a single value."""
+    return term.operator in ("In", "NotIn") and len(term.values) == 1
+
+
+def _understood(selector: Mapping[str, Any], is_known: Callable[[Requirement], bool]) -> _Terms:
+    asked = [
         Requirement(each.get("key") or "", each.get("operator") or "", tuple(each.get("values") or ()))
-        for each in asked
-    )
+        for each in selector.get("requirements") or ()
+    ]
+    known = tuple(filter(is_known, asked))
+    return _Terms(known, is_whole=len(known) == len(asked))

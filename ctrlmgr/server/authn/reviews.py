@@ -22,7 +22,7 @@ from ctrlmgr.authorization.authorizer import Authorizer, Decision
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.server.authn.access import Authenticator
-from ctrlmgr.server.authn.access_reviews import attributes_of, review_errors
+from ctrlmgr.server.authn.access_reviews import asked_in, review_errors
 
 _Answer: TypeAlias = dict[str, Any]
 
@@ -100,12 +100,13 @@ class Reviews:
         errors = errors_of(lambda: review_errors(question.fields, names_user=names_user, namespace=namespace))
         if errors:
             raise refuse("", question.kind.resource.group, "", errors)
-        attributes = attributes_of(question.spec)
+        attributes, problems = asked_in(question.spec)
         verdict = self._authorizer.authorize(user, attributes)
         if verdict is None:
             verdict = await self._authorizer.ask(user, attributes)
         denied = verdict.decision is Decision.DENY
-        told = {"denied": denied, "reason": verdict.reason, "evaluationError": verdict.error}
+        error = "; ".join(filter(None, (verdict.error, *problems)))
+        told = {"denied": denied, "reason": verdict.reason, "evaluationError": error}
         return {"allowed": verdict.allows, **{field: value for field, value in told.items() if value}}
 
     async def _rules(self, question: Question) -> _Answer:

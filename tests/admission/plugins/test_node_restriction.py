@@ -16,6 +16,10 @@ def mirror(*owners: dict[str, Any], **spec: Any) -> dict[str, Any]:
     return {"metadata": metadata, "spec": {"nodeName": "one", **spec}}
 
 
+def projecting(**source: Any) -> dict[str, Any]:
+    return mirror(OWNER, volumes=[{"name": "v", "projected": {"sources": [source]}}])
+
+
 @pytest.mark.parametrize(
     ("pod", "problem"),
     [
@@ -27,10 +31,27 @@ def mirror(*owners: dict[str, Any], **spec: Any) -> dict[str, Any]:
         (mirror({**OWNER, "uid": "v"}), "UID mismatch: expected v got u"),
         (mirror({**OWNER, "controller": False}), "a controller owner reference"),
         (mirror({**OWNER, "blockOwnerDeletion": True}), "must not set blockOwnerDeletion"),
-        (mirror(OWNER, serviceAccountName="a"), "reference a service account"),
+        (mirror(OWNER, serviceAccountName="a"), "reference serviceaccounts"),
         (mirror(OWNER, volumes=[{"secret": {"secretName": "s"}}]), "reference secrets"),
         (mirror(OWNER, volumes=[{"configMap": {"name": "c"}}]), "reference configmaps"),
         (mirror(OWNER, volumes=[{"persistentVolumeClaim": {"claimName": "c"}}]), "reference persistentvolumeclaims"),
+        (mirror(OWNER, resourceClaims=[{"name": "c", "resourceClaimName": "x"}]), "reference resourceclaims"),
+        (mirror(OWNER, imagePullSecrets=[{"name": "s"}]), "reference secrets"),
+        (mirror(OWNER, volumes=[{"secret": {"optional": True}}]), "reference secrets (via secret volumes)"),
+        (mirror(OWNER, volumes=[{"configMap": {}}]), "reference configmaps (via configmap volumes)"),
+        (mirror(OWNER, volumes=[{"csi": {"driver": "d"}}]), "reference csidrivers (via CSI volumes)"),
+        (mirror(OWNER, volumes=[{"glusterfs": {"endpoints": "e"}}]), "reference endpoints (via glusterFS volumes)"),
+        (mirror(OWNER, volumes=[{"ephemeral": {}}]), "reference persistentvolumeclaims (via ephemeral volumes)"),
+        (mirror(OWNER, volumes=[{"azureFile": {"shareName": "s"}}]), "reference secrets (via azureFile volumes)"),
+        (projecting(secret={"optional": True}), "reference secrets (via projected volumes)"),
+        (projecting(configMap={}), "reference configmaps (via projected volumes)"),
+        (projecting(serviceAccountToken={"path": "t"}), "reference serviceaccounts (via projected volumes)"),
+        (projecting(clusterTrustBundle={"name": "b"}), "reference clustertrustbundles"),
+        (projecting(podCertificate={"signerName": "s"}), "reference podcertificates"),
+        (projecting(downwardAPI={}), ""),
+        (projecting(novel={}), 'unknown source for projected volume "v"'),
+        (mirror(OWNER, volumes=[{"name": "v", "novel": {}}]), 'unknown volume type for volume  "v"'),
+        (mirror(OWNER, volumes=[{"hostPath": {"path": "/"}}, {"emptyDir": {}}, {"nfs": {"server": "s"}}]), ""),
     ],
 )
 def test_nodes_make_mirror_pods_alone(pod: dict[str, Any], problem: str) -> None:

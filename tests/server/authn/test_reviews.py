@@ -116,6 +116,64 @@ def test_a_question_that_asks_nothing_is_refused(kind: str, spec: Any, message: 
     assert str(refused.value) == message
 
 
+@pytest.mark.parametrize(
+    ("selector", "given", "terms", "problem"),
+    [
+        ("fieldSelector", {"rawSelector": "a=b"}, [("a", "In", ("b",))], ""),
+        ("fieldSelector", {"rawSelector": "a"}, [], "fieldSelector ignored due to parse error"),
+        ("labelSelector", {"rawSelector": "a in (b"}, [], "labelSelector ignored due to parse error"),
+        ("labelSelector", {"rawSelector": "a in (b)"}, [("a", "In", ("b",))], ""),
+        (
+            "labelSelector",
+            {"requirements": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Near", "values": ["c"]}]},
+            [("a", "Exists", ())],
+            "labelSelector partially ignored due to parse error",
+        ),
+        (
+            "fieldSelector",
+            {
+                "requirements": [
+                    {"key": "a", "operator": "NotIn", "values": ["b"]},
+                    {"key": "a", "operator": "In", "values": ["b", "c"]},
+                    {"key": "a", "operator": "Exists"},
+                ]
+            },
+            [("a", "NotIn", ("b",))],
+            "fieldSelector partially ignored due to parse error",
+        ),
+        (
+            "fieldSelector",
+            {"requirements": [{"key": "a", "operator": "Exists"}]},
+            [],
+            "fieldSelector ignored due to parse error",
+        ),
+    ],
+)
+def test_what_cannot_be_read_of_a_selector_is_left_out_and_told(
+    selector: str, given: Any, terms: list[tuple[str, str, tuple[str, ...]]], problem: str
+) -> None:
+    asked = {**POD, "verb": "list", "name": "", selector: given}
+    status = ask("SubjectAccessReview", {"resourceAttributes": asked, "user": "alice"})["status"]
+    found = ACCESS.asked.fields if selector == "fieldSelector" else ACCESS.asked.labels
+    assert [tuple(each) for each in found] == terms
+    assert status.get("evaluationError", "") == (f"spec.resourceAttributes.{problem}" if problem else "")
+
+
+def test_a_selector_of_labels_has_their_names_and_values() -> None:
+    bad = {"requirements": [{"key": "not/a/key", "operator": "In", "values": ["-"]}]}
+    with pytest.raises(Invalid) as refused:
+        ask("SelfSubjectAccessReview", {"resourceAttributes": {**POD, "labelSelector": bad}})
+    where = "spec.resourceAttributes.labelSelector.requirements[0]"
+    assert f'{where}.key: Invalid value: "not/a/key": ' in str(refused.value)
+    assert f"{where}.values[0]: Invalid value: " in str(refused.value)
+    ask("SelfSubjectAccessReview", {"resourceAttributes": {**POD, "fieldSelector": bad}})
+
+
+def test_a_question_without_a_version_is_about_all_of_them() -> None:
+    ask("SelfSubjectAccessReview", {"resourceAttributes": {**POD, "version": ""}})
+    assert ACCESS.asked.version == "*"
+
+
 def test_two_questions_at_once_are_refused() -> None:
     with pytest.raises(Invalid, match="cannot be specified in combination with resourceAttributes"):
         ask("SelfSubjectAccessReview", {"resourceAttributes": POD, "nonResourceAttributes": {"path": "/"}})

@@ -1,0 +1,36 @@
+"""Policy rules: what of some rights others lack, and how refusals tell it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctrlmgr.authorization.rbac.policy_rules import PolicyRule, compacted, covers
+
+PODS = PolicyRule(("get", "list"), ("",), ("pods",))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "lacking"),
+    [
+        ([PODS], ['{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}']),
+        ([PODS, PODS], ['{APIGroups:[""], Resources:["pods"], Verbs:["get" "list" "get" "list"]}']),
+        (
+            [PolicyRule(("get", "get"), ("",), ("pods", "pods"))],
+            ['{APIGroups:[""], Resources:["pods"], Verbs:["get" "get" "get" "get"]}'],
+        ),
+        (
+            [PolicyRule(("get",), ("",), ("pods",), ("a", "b"))],
+            [
+                '{APIGroups:[""], Resources:["pods"], ResourceNames:["a"], Verbs:["get"]}',
+                '{APIGroups:[""], Resources:["pods"], ResourceNames:["b"], Verbs:["get"]}',
+            ],
+        ),
+        (
+            [PolicyRule(("get", "put"), urls=("/a",))],
+            ['{NonResourceURLs:["/a"], Verbs:["get"]}', '{NonResourceURLs:["/a"], Verbs:["put"]}'],
+        ),
+        ([PolicyRule(('a"b',), ("",), ("pods",))], ['{APIGroups:[""], Resources:["pods"], Verbs:["a\\"b"]}']),
+    ],
+)
+def test_what_is_lacking_is_told_as_kubernetes_tells_it(wanted: list[PolicyRule], lacking: list[str]) -> None:
+    assert [each.describe() for each in compacted(covers([], wanted))] == lacking
