@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from ctrlmgr.api.object import Object
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
 from ctrlmgr.engine.selectors.labels import Requirement
+from ctrlmgr.engine.selectors.tokens import MOST_REQUIREMENTS
 from ctrlmgr.errors import BadRequest
 from tests.engine.stage import builtin_kinds
 
@@ -179,6 +180,46 @@ def test_bad_field_selectors_are_refused_in_kubernetes_words(text: str, message:
     with pytest.raises(BadRequest) as refused:
         FieldSelector.parse(text)
     assert str(refused.value) == message
+
+
+class Counted(str):
+    """A text that counts how often it is looked up or compared."""
+
+    uses = 0
+
+    def __hash__(self) -> int:
+        Counted.uses += 1
+        return super().__hash__()
+
+    def __eq__(self, other: object) -> bool:
+        Counted.uses += 1
+        return super().__eq__(other)
+
+
+@pytest.mark.parametrize("term", ["a!={}", "!k{}", "a notin (x,{})", "k{}!=x", "a>{}"])
+def test_a_match_takes_as_long_with_a_thousand_requirements_as_with_ten(term: str) -> None:
+    labels: dict[str, str] = {Counted("a"): Counted("20000"), Counted("b"): Counted("y")}
+
+    def uses(requirements: int) -> int:
+        selector = LabelSelector.parse(",".join(term.format(number) for number in range(requirements)))
+        Counted.uses = 0
+        assert selector.matches(labels)
+        return Counted.uses
+
+    assert uses(MOST_REQUIREMENTS) <= uses(10) + 2
+
+
+def test_a_selector_of_too_many_requirements_is_refused() -> None:
+    with pytest.raises(BadRequest, match="more than 1000 requirements"):
+        LabelSelector.parse(",".join(["!a"] * (MOST_REQUIREMENTS + 1)))
+
+
+@given(st.lists(st.tuples(st.sampled_from(["=", "!="]), st.sampled_from("abc")), max_size=6), st.sampled_from("abc"))
+def test_a_field_selector_is_the_conjunction_of_its_terms(terms: list[tuple[str, str]], name: str) -> None:
+    selector = FieldSelector.parse(",".join(f"metadata.name{operator}{value}" for operator, value in terms))
+    obj = Object.from_dict({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name, "namespace": "n"}})
+    expected = all((name == value) is (operator == "=") for operator, value in terms)
+    assert selector.matches(obj, lambda each: {}) is expected
 
 
 def test_one_name_or_namespace_is_known_without_looking() -> None:

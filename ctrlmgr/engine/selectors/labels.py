@@ -1,6 +1,8 @@
 """Label selectors: the whole grammar of apimachinery's `labels.Parse`, with its error messages.
 
-Guarantees: a selector matches exactly what Kubernetes' would, and what does not parse is refused in its words.
+Guarantees: a selector matches exactly what Kubernetes' would, and what does not parse is refused in its words. A match
+takes time in proportion to the labels of the object, however many requirements the selector has; it may have
+`MOST_REQUIREMENTS`.
 
     selector    = [ requirement *( "," requirement ) ]
     requirement = [ "!" ] KEY | KEY ( "=" | "==" | "!=" | ">" | "<" ) VALUE | KEY ( "in" | "notin" ) "(" values ")"
@@ -14,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from ctrlmgr.api.field import FieldError, invalid
 from ctrlmgr.api.go_numbers import parse_int
 from ctrlmgr.api.remembered import remembered
-from ctrlmgr.engine.selectors.tokens import Tokens, check_length, tokenize
+from ctrlmgr.engine.selectors.tokens import MOST_REQUIREMENTS, Tokens, check_length, tokenize
 from ctrlmgr.engine.validation.names import label_value, qualified_name
 from ctrlmgr.errors import BadRequest
 
@@ -73,14 +75,13 @@ def _written(requirement: Requirement) -> str:
 def _conjunction(requirements: Sequence[Requirement]) -> Match:
     """Compile requirements; most selectors are one equality, or several, which are compared all at once."""
     equal = {(each.key, each.values[0]) for each in requirements if _is_equality(each)}
-    others = [_compile(each) for each in requirements if not _is_equality(each)]
-    if len(equal) == 1:
-        others.insert(0, _equality(*equal.pop()))
-    elif equal:
-        others.insert(0, lambda labels: equal <= labels.items())
-    if len(others) == 1:
-        return others[0]
-    return lambda labels: all(match(labels) for match in others)
+    others = [each for each in requirements if not _is_equality(each)]
+    if not others and len(equal) == 1:
+        return _equality(*equal.pop())
+    if not others:
+        return lambda labels: equal <= labels.items()
+    rules = _rules(others)
+    return rules if not equal else lambda labels: equal <= labels.items() and rules(labels)
 
 
 def _is_equality(requirement: Requirement) -> bool:
@@ -91,19 +92,70 @@ def _equality(key: str, value: str) -> Match:
     return lambda labels: labels.get(key) == value
 
 
-def _compile(requirement: Requirement) -> Match:
-    key, operator, values = requirement
-    wanted = frozenset(values)
-    if operator in ("=", "==", "in"):
-        return lambda labels: key in labels and labels[key] in wanted
-    if operator in ("!=", "notin"):
-        return lambda labels: key not in labels or labels[key] not in wanted
-    if operator == "exists":
-        return lambda labels: key in labels
-    if operator == "!":
-        return lambda labels: key not in labels
-    bound, sign = int(values[0]), 1 if operator == ">" else -1
-    return lambda labels: (found := _integer(labels.get(key, ""))) is not None and (found - bound) * sign > 0
+class _Rule:
+    """All requirements about one key, gathered."""
+
+    __slots__ = ("above", "allowed", "below", "denied", "is_absent", "is_required")
+
+    def __init__(self) -> None:
+        self.is_required = False
+        self.is_absent = False
+        self.allowed: frozenset[str] | None = None
+        self.denied: frozenset[str] = frozenset()
+        self.above: int | None = None
+        self.below: int | None = None
+
+    def add(self, operator: str, values: Sequence[str]) -> None:
+        """Add one requirement; several of one kind become one."""
+        self.is_required |= operator in ("in", "=", "==", "exists", ">", "<")
+        self.is_absent |= operator == "!"
+        if operator in ("in", "=", "=="):
+            self.allowed = frozenset(values) if self.allowed is None else self.allowed & frozenset(values)
+        elif operator in ("!=", "notin"):
+            self.denied |= frozenset(values)
+        elif operator == ">":
+            self.above = max(int(values[0]), int(values[0]) if self.above is None else self.above)
+        elif operator == "<":
+            self.below = min(int(values[0]), int(values[0]) if self.below is None else self.below)
+
+    def allows(self, value: str) -> bool:
+        """Whether a label of this key may have a value."""
+        if self.is_absent or value in self.denied or (self.allowed is not None and value not in self.allowed):
+            return False
+        return (self.above is None and self.below is None) or self._is_between(_integer(value))
+
+    def _is_between(self, number: int | None) -> bool:
+        if number is None or (self.above is not None and number <= self.above):
+            return False
+        return self.below is None or number < self.below
+
+
+def _rules(requirements: Sequence[Requirement]) -> Match:
+    """Compile requirements into a match that looks at each label once, however many requirements there are."""
+    denied: dict[str, set[str]] = {}
+    rules: dict[str, _Rule] = {}
+    for key, operator, values in requirements:
+        rule = rules.setdefault(key, _Rule())
+        if operator in ("!=", "notin"):
+            denied.setdefault(key, set()).update(values)
+        else:
+            rule.add(operator, values)
+    for key, values_ in denied.items():
+        rules[key].add("!=", tuple(values_))
+    required = sum(rule.is_required for rule in rules.values())
+
+    def matches(labels: Labels) -> bool:
+        met = 0
+        for key, value in labels.items():
+            found = rules.get(key)
+            if found is None:
+                continue
+            if not found.allows(value):
+                return False
+            met += found.is_required
+        return met == required
+
+    return matches
 
 
 def _integer(text: str) -> int | None:
@@ -121,6 +173,8 @@ def _parse(tokens: Tokens) -> list[Requirement]:
             return requirements
         if token.kind not in ("identifier", "!"):
             raise BadRequest(f"found '{token.text}', expected: !, identifier, or 'end of string'")
+        if len(requirements) == MOST_REQUIREMENTS:
+            raise BadRequest(f"the selector has more than {MOST_REQUIREMENTS} requirements")
         requirements.append(_requirement(tokens))
         token = tokens.take()
         if token.kind == "end":

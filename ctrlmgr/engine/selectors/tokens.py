@@ -8,8 +8,9 @@ from typing import Final, NamedTuple
 from ctrlmgr.errors import BadRequest
 
 LONGEST: Final = 32 * 1024
-"""Characters of a selector. It is read twice for each request, and before it is known who sends it. Kubernetes sets no
-bound, but no client writes more than some hundred."""
+MOST_REQUIREMENTS: Final = 1000
+"""Characters and requirements of a selector. The server reads it twice for each request, and before it knows the user.
+Kubernetes sets no bound, but clients write some hundred characters."""
 
 _SYMBOLS = ("==", "!=", "=", "!", "(", ")", ",", ">", "<")
 _KEYWORDS = ("in", "notin")
