@@ -49,6 +49,15 @@ def domain_path(value: str, path: Path) -> list[FieldError]:
     return each_problem(names.dns1123_subdomain, host, path) + each_problem(names.http_path, rest, path)
 
 
+def domain_prefixed_key(key: str, path: Path) -> list[FieldError]:
+    """Check `example.com/key` (`IsDomainPrefixedKey`)."""
+    if not key:
+        return [required(path)]
+    if problems := each_problem(names.qualified_name, key, path):
+        return problems
+    return [] if "/" in key else [invalid(path, key, 'must be a domain-prefixed key (such as "acme.io/foo")')]
+
+
 def immutable(new: Any, old: Any, path: Path) -> list[FieldError]:
     """Check that a field has not changed."""
     return [] if new == old else [invalid(path, new, IMMUTABLE)]

@@ -149,6 +149,10 @@ _NIL_DIFFERS = frozenset({("HPAScalingRules", "policies")})
 """Lists without which an object gets the defaults, and which refuse it when they are empty; by type and field."""
 
 
+_NOT_ROUNDED = frozenset({("Overhead", "podFixed")})
+"""ResourceLists of kinds that Kubernetes does not default (RuntimeClass), by type and field."""
+
+
 class Structs:
     """The Structs of some definitions, made when first asked for."""
 
@@ -191,7 +195,7 @@ class Structs:
         struct = msgspec.defstruct(
             name,
             [
-                (f"_{index}", *self._field(field, within, keeps_empty=(name, json_name) in _NIL_DIFFERS))
+                (f"_{index}", *self._named_field(name, json_name, field, within))
                 for index, (json_name, field) in enumerate(properties)
             ],
             rename={f"_{index}": json_name for index, (json_name, _) in enumerate(properties)},
@@ -202,11 +206,16 @@ class Structs:
         setattr(struct, name, struct)  # where a definition holds itself, it does so by this name
         return struct
 
-    def _field(self, schema: Schema, within: tuple[str, ...], *, keeps_empty: bool) -> tuple[Any, Any]:
+    def _named_field(self, struct: str, name: str, schema: Schema, within: tuple[str, ...]) -> tuple[Any, Any]:
         """Return a field's type and its default, which say when it is written."""
+        if (struct, name) in _NOT_ROUNDED:
+            return _collection(schema, dict[str, Quantity])
+        if (struct, name) in _NIL_DIFFERS:
+            return self._type(schema, within) | None, None
+        return self._field(schema, within)
+
+    def _field(self, schema: Schema, within: tuple[str, ...]) -> tuple[Any, Any]:
         type_ = self._type(schema, within)
-        if keeps_empty:
-            return type_ | None, None
         if schema.go_type.startswith("*") or schema.format in _TIMES:
             return type_ | None, None if schema.omitted else msgspec.field(default_factory=_null)
         if schema.is_struct:

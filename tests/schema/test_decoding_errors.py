@@ -176,3 +176,9 @@ def test_an_error_names_a_number_as_it_is_spelled() -> None:
     codec = Definitions.builtin().codec("ControllerRevision", "apps/v1", "io.k8s.api.apps.v1.ControllerRevision")
     with pytest.raises(BadRequest, match=r"cannot unmarshal number 1\.50e0 into Go struct field"):
         codec.decode(b'{"revision":1.50e0}', JSON)
+
+
+def test_overheads_of_runtime_classes_are_not_rounded() -> None:
+    body = {"handler": "h", "overhead": {"podFixed": {"cpu": "100.5m"}}}
+    found = _decode("RuntimeClass", body, "node.k8s.io/v1", "io.k8s.api.node.v1.")
+    assert found["overhead"] == {"podFixed": {"cpu": "100500u"}}

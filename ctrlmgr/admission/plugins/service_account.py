@@ -23,7 +23,7 @@ from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Await, Operation
-from ctrlmgr.kinds.core.pod.volume_defaults import TOKEN_VOLUME, token_source
+from ctrlmgr.kinds.core.pod.volumes.defaults import TOKEN_VOLUME, token_source
 
 SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"

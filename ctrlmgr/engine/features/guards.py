@@ -56,6 +56,16 @@ _RESTART: Final = tuple(
 )
 _INIT_RESTART: Final = ("initContainers[].restartPolicy", "initContainers[].restartPolicyRules")
 _ALL_RESTART: Final = ("containers[].restartPolicy", "initContainers[].restartPolicyRules")
+_REQUESTS: Final = ("devices.requests[].exactly", "devices.requests[].firstAvailable[]")
+_SHARES: Final = (
+    "allocation.devices.results[].shareID",
+    "allocation.devices.results[].consumedCapacity",
+    "devices[].shareID",
+)
+_GATES_OF_BINDING_CONDITIONS: Final = ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")
+_BINDING_CONDITIONS: Final = tuple(
+    f"devices[].{each}" for each in ("bindingConditions", "bindingFailureConditions", "bindsToNode")
+)
 
 
 def _of_each(containers: tuple[str, ...], field: str) -> Iterator[str]:
@@ -79,7 +89,7 @@ GUARDS: Final[Mapping[str, tuple[Guard, ...]]] = {
         _guard("InPlacePodLevelResourcesVerticalScaling", "resources", "allocatedResources"),
         _guard("DRAExtendedResource", "extendedResourceClaimStatus"),
         _guard("DRANodeAllocatableResources", "nodeAllocatableResourceClaimStatuses"),
-        _guard("ResourceHealthStatus", *_of_each(_STATUSES, "allocatedResourcesStatus"), used=()),
+        _guard("ResourceHealthStatus", *_of_each(_STATUSES, "allocatedResourcesStatus")),
         _guard("ResourceHealthStatusMessage", *_of_each(_STATUSES, "allocatedResourcesStatus[].resources[].message")),
         _guard("ImageVolumeWithDigest", *_of_each(_STATUSES, "volumeMounts[].volumeStatus")),
     ),
@@ -107,7 +117,33 @@ GUARDS: Final[Mapping[str, tuple[Guard, ...]]] = {
             *(f"devices[].attributes[].{each}" for each in ("ints", "bools", "strings", "versions")),
         ),
         _guard("DRANodeAllocatableResources", "devices[].nodeAllocatableResourceMappings"),
+        _guard("DRADeviceTaints", "devices[].taints"),
+        _guard(
+            "DRAPartitionableDevices",
+            *("sharedCounters", "perDeviceNodeSelection", "devices[].consumesCounters"),
+            *("devices[].nodeName", "devices[].nodeSelector", "devices[].allNodes"),
+        ),
+        *(_guard(gate, *_BINDING_CONDITIONS) for gate in _GATES_OF_BINDING_CONDITIONS),
+        _guard("DRAConsumableCapacity", "devices[].allowMultipleAllocations", "devices[].capacity[].requestPolicy"),
     ),
+    "ResourceClaimSpec": (
+        _guard("DRADeviceTaints", *_of_each(_REQUESTS, "tolerations")),
+        _guard(
+            "DRAConsumableCapacity",
+            "devices.constraints[].distinctAttribute",
+            *_of_each(_REQUESTS, "capacity"),
+        ),
+    ),
+    "ResourceClaimStatus": (
+        _guard("DRAResourceClaimDeviceStatus", "devices"),
+        _guard("DRAConsumableCapacity", *_SHARES),
+        _guard(
+            "DRADeviceBindingConditions",
+            "allocation.devices.results[].bindingConditions",
+            "allocation.devices.results[].bindingFailureConditions",
+        ),
+    ),
+    "DeviceClassSpec": (_guard("DRAExtendedResource", "extendedResourceName"),),
     "CustomResourceDefinitionStatus": (
         _guard("CRDObservedGenerationTracking", "observedGeneration", "conditions[].observedGeneration"),
     ),
@@ -131,6 +167,12 @@ PLACES: Final[Mapping[tuple[str, str], tuple[tuple[Steps, str], ...]]] = {
     ("autoscaling", "HorizontalPodAutoscaler"): ((("spec",), "HorizontalPodAutoscalerSpec"),),
     ("storage.k8s.io", "CSIDriver"): ((("spec",), "CSIDriverSpec"),),
     ("resource.k8s.io", "ResourceSlice"): ((("spec",), "ResourceSliceSpec"),),
+    ("resource.k8s.io", "ResourceClaim"): (
+        (("spec",), "ResourceClaimSpec"),
+        (("status",), "ResourceClaimStatus"),
+    ),
+    ("resource.k8s.io", "ResourceClaimTemplate"): ((("spec", "spec"), "ResourceClaimSpec"),),
+    ("resource.k8s.io", "DeviceClass"): ((("spec",), "DeviceClassSpec"),),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): ((("status",), "CustomResourceDefinitionStatus"),),
 }
 """Where a kind, by group and name, has structs with guarded fields."""

@@ -257,8 +257,8 @@ def in_range(value: int, low: int, high: int) -> list[str]:
 
 
 def user_id(value: int) -> list[str]:
-    """Check a Unix uid or gid: 32 bits, unsigned."""
-    return in_range(value, 0, 0xFFFFFFFF)
+    """Check a Unix uid or gid: 31 bits (`IsValidUserID`, `IsValidGroupID`)."""
+    return in_range(value, 0, 0x7FFFFFFF)
 
 
 @_remembering

@@ -32,7 +32,7 @@ from ctrlmgr.kinds.apps.templates import (
 from ctrlmgr.kinds.core.claim_spec import validate_claim_spec
 from ctrlmgr.kinds.core.pod.annotations import validate_pod_annotations
 from ctrlmgr.kinds.core.pod.validation import validate_template
-from ctrlmgr.kinds.core.pod.volume_defaults import default_claim_spec
+from ctrlmgr.kinds.core.pod.volumes.defaults import default_claim_spec
 from ctrlmgr.kinds.rules import (
     amount,
     at_most_all,

@@ -12,13 +12,14 @@ from typing import Any
 
 import msgspec
 
-from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required, too_long
+from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.certificate_requests import problem
 from ctrlmgr.kinds.certificates.certificate_signing_status import keep_decisions, stamp, validate_status
+from ctrlmgr.kinds.signers import validate_signer_name
 
 LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
 """What requests were for before they said for what; v1 does not take it."""
@@ -104,7 +105,7 @@ class CertificateSigningRequestStrategy(Strategy):
         words = problem(b64decode(request or ""))
         errors = [invalid(_SPEC.child("request"), request, words)] if words else []
         errors += _validate_usages(spec.get("usages") or (), _SPEC.child("usages"))
-        errors += _validate_signer(spec.get("signerName", ""), _SPEC.child("signerName"))
+        errors += validate_signer_name(spec.get("signerName", ""), _SPEC.child("signerName"))
         if spec.get("signerName") == LEGACY_SIGNER:
             words = "the legacy signerName is not allowed via this API version"
             errors.append(invalid(_SPEC.child("signerName"), LEGACY_SIGNER, words))
@@ -137,32 +138,3 @@ def _validate_usages(usages: Sequence[str], path: Path) -> list[FieldError]:
             errors.append(duplicate(path.at(at), each))
         seen.add(each)
     return errors
-
-
-_LONGEST_SIGNER = 253 + 1 + 253 + 1 + 63
-"""Bytes: a domain, a slash, and a resource's name with its namespace."""
-
-
-def _validate_signer(signer: str, path: Path) -> list[FieldError]:
-    """Check `example.com/name` (`ValidateSignerName`)."""
-    if not signer:
-        return [required(path)]
-    domain, slash, name = signer.partition("/")
-    if not slash or "/" in name:
-        words = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
-        return [invalid(path, signer, words)]
-    labels = domain.split(".")
-    errors = _first_problem(labels, domain, names.dns1123_label, path)
-    if len(labels) < 2:
-        errors.append(invalid(path, domain, "should be a domain with at least two segments separated by dots"))
-    errors += _first_problem(name.split("."), name, names.dns1123_subdomain, path)
-    if len(signer.encode()) > _LONGEST_SIGNER:
-        errors.append(too_long(path, _LONGEST_SIGNER))
-    return errors
-
-
-def _first_problem(parts: list[str], whole: str, check: names.Check, path: Path) -> list[FieldError]:
-    for part in parts:
-        if problems := check(part):
-            return [invalid(path, whole, f'validating label "{part}": {each}') for each in problems]
-    return []

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required, tentatively
-from ctrlmgr.api.quantity import parse
+from ctrlmgr.api.quantity import WHOLE, parse
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_label_selector
 from ctrlmgr.kinds.rules import each_problem
@@ -44,6 +44,17 @@ def validate_claim_spec(
             errors += _validate_data_source(source, path.child(field), any_group=any_group)
     errors += _validate_sources_agree(spec, path)
     return errors + _validate_class(spec, "volumeAttributesClassName", path)
+
+
+def claim_warnings(spec: Mapping[str, Any], path: Path) -> list[str]:
+    """Return the warnings for a PersistentVolumeClaimSpec: fractions of bytes."""
+    found: list[str] = []
+    for field in ("requests", "limits"):
+        size = ((spec.get("resources") or {}).get(field) or {}).get("storage") or "0"
+        if parse(size) % WHOLE:
+            below = path.child("resources", field).key("storage")
+            found.append(f'{below}: fractional byte value "{size}" is invalid, must be an integer')
+    return found
 
 
 def _validate_class(spec: Mapping[str, Any], field: str, path: Path) -> list[FieldError]:

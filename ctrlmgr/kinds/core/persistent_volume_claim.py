@@ -17,9 +17,9 @@ from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.quantities import is_native
 from ctrlmgr.kinds.apps.status import STATUS
 from ctrlmgr.kinds.apps.templates import SPEC, fill
-from ctrlmgr.kinds.core.claim_spec import validate_claim_spec
+from ctrlmgr.kinds.core.claim_spec import claim_warnings, validate_claim_spec
 from ctrlmgr.kinds.core.persistent_volume import CLASS_WARNING, STORAGE_CLASS
-from ctrlmgr.kinds.core.pod.volume_defaults import default_claim_spec
+from ctrlmgr.kinds.core.pod.volumes.defaults import default_claim_spec
 from ctrlmgr.kinds.rules import each_problem, immutable
 from ctrlmgr.kinds.spec_difference import difference
 
@@ -69,19 +69,11 @@ class PersistentVolumeClaimStrategy(Strategy):
         if ctx.subresource:
             return []
         found = [CLASS_WARNING] if STORAGE_CLASS in (metadata_of(obj).get("annotations") or {}) else []
-        resources = (obj.get("spec") or {}).get("resources") or {}
-        for field in ("requests", "limits"):
-            size = (resources.get(field) or {}).get("storage") or "0"
-            if parse(size) % WHOLE:
-                path = SPEC.child("resources", field).key("storage")
-                found.append(f'{path}: fractional byte value "{size}" is invalid, must be an integer')
-        return found
+        return found + claim_warnings(obj.get("spec") or {}, SPEC)
 
 
 def _prepare_sources(spec: dict[str, Any], before: Mapping[str, Any]) -> None:
     """Drop what was never allowed as dataSource, and copy one of the two fields to the other."""
-    if (spec.get("dataSourceRef") or {}).get("namespace") and before.get("dataSourceRef") is None:
-        del spec["dataSourceRef"]  # another namespace's data is a feature that is off by default
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     is_new = before.get("dataSource") is None and before.get("dataSourceRef") is None
     if is_new and reference is None and source is not None and not _is_claim_or_snapshot(source):

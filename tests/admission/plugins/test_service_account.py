@@ -13,8 +13,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.operations import Await
 from ctrlmgr.errors import Forbidden
-from ctrlmgr.kinds.core.pod.volume_defaults import token_source
-from ctrlmgr.kinds.core.pod.volumes import _validate_projected, validate_volumes
+from ctrlmgr.kinds.core.pod.volumes.defaults import token_source
+from ctrlmgr.kinds.core.pod.volumes.validation import _validate_projected, validate_volumes
 from ctrlmgr.testing import FakeClock
 from tests.admission.stage import Write
 

@@ -7,15 +7,23 @@ Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidateP
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from ctrlmgr.api.field import ROOT, FieldError, Path, forbidden, invalid, tentatively
+from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.kinds.core.pod.defaults import containers_of
+from ctrlmgr.kinds.core.pod.scheduling import validate_tolerations
 from ctrlmgr.kinds.core.pod.security import validate_apparmor
 from ctrlmgr.kinds.core.volume_sources import descending_path
+from ctrlmgr.schema import strict_json
+from ctrlmgr.schema.definitions import Definitions
+from ctrlmgr.schema.prune import json_kind, prune
+from ctrlmgr.schema.schema import Schema
 
 MIRROR = "kubernetes.io/config.mirror"
+TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
 SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
@@ -26,24 +34,57 @@ _LOCALHOST = "localhost/"
 _MUST_MATCH = "{} {} in annotation and field must match"
 
 
-def validate_pod_annotations(annotations: Mapping[str, str], spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check the annotations of a pod or a template."""
+def validate_pod_annotations(
+    annotations: Mapping[str, str], spec: Mapping[str, Any], path: Path, *, any_cost: bool = False
+) -> list[FieldError]:
+    """Check the annotations of a pod or a template; `any_cost` allows a deletion cost that is no number."""
     errors: list[FieldError] = []
     if MIRROR in annotations and not spec.get("nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"
         errors.append(invalid(path.key(MIRROR), annotations[MIRROR], detail))
-    cost = annotations.get(DELETION_COST)
-    if cost is not None and not (_INT32.fullmatch(cost) and len(cost) < 12 and -(2**31) <= int(cost) < 2**31):
+    if tolerations := annotations.get(TOLERATIONS):
+        errors += _validate_tolerations(tolerations, path)
+    if not any_cost and not is_cost(cost := annotations.get(DELETION_COST)):
         errors.append(invalid(path.key(DELETION_COST), cost, "must be a 32bit integer"))
-    containers: frozenset[str] | None = None
-    for key, value in annotations.items():
+    for key in sorted(annotations, key=lambda each: (each != SECCOMP_POD, each)):
         if key == SECCOMP_POD or key.startswith(SECCOMP_CONTAINER):
-            errors += _validate_seccomp(value, path.child(key))
-        elif key.startswith(APPARMOR):
-            if containers is None:
-                containers = frozenset(each.get("name") or "" for _, _, each in containers_of(dict(spec)))
-            errors += _validate_apparmor(key, value, containers, path.key(key))
+            errors += _validate_seccomp(annotations[key], path.child(key))
+    apparmor = sorted(key for key in annotations if key.startswith(APPARMOR))
+    if apparmor:
+        containers = frozenset(each.get("name") or "" for _, _, each in containers_of(dict(spec)))
+        for key in apparmor:
+            errors += _validate_apparmor(key, annotations[key], containers, path.key(key))
     return errors
+
+
+def is_cost(cost: str | None) -> bool:
+    """Return whether an annotation of a deletion cost is absent or a number (`GetDeletionCostFromPodAnnotations`)."""
+    return cost is None or bool(_INT32.fullmatch(cost) and len(cost) < 12 and -(2**31) <= int(cost) < 2**31)
+
+
+def _validate_tolerations(text: str, path: Path) -> list[FieldError]:
+    try:
+        tolerations = [prune(_toleration(), each)[0] for each in _decode_list(text)]
+    except ValueError as error:
+        return [invalid(path, TOLERATIONS, str(error))]
+    return validate_tolerations(tolerations, path.child(TOLERATIONS))
+
+
+def _decode_list(text: str) -> list[dict[str, Any]]:
+    found = strict_json.decode(text.encode())
+    if found is None:
+        return []
+    if not isinstance(found, list):
+        raise ValueError(f"json: cannot unmarshal {json_kind(found)} into Go value of type []v1.Toleration")
+    for each in found:
+        if not isinstance(each, dict):
+            raise ValueError(f"json: cannot unmarshal {json_kind(each)} into Go value of type v1.Toleration")
+    return found
+
+
+@cache
+def _toleration() -> Schema:
+    return Definitions.builtin().schema("io.k8s.api.core.v1.Toleration")
 
 
 def _validate_seccomp(profile: str, path: Path) -> list[FieldError]:
@@ -70,10 +111,13 @@ def validate_annotations_agree(annotations: Mapping[str, str], spec: Mapping[str
         return []
     of_pod = spec.get("securityContext") or {}
     errors = _disagreement("seccomp", of_pod, annotations.get(SECCOMP_POD), path)
-    for kind, index, container in containers_of(dict(spec)):
-        name, context = container.get("name") or "", container.get("securityContext") or {}
-        below = path.child(kind).at(index)
+    containers = [
+        (each.get("name") or "", each.get("securityContext") or {}, path.child(kind).at(index))
+        for kind, index, each in containers_of(dict(spec))
+    ]
+    for name, context, below in containers:
         errors += _disagreement("seccomp", context, annotations.get(SECCOMP_CONTAINER + name), below)
+    for name, context, below in containers if (spec.get("os") or {}).get("name") != "windows" else ():
         either = context if context.get("appArmorProfile") is not None else of_pod
         errors += _disagreement("apparmor", either, annotations.get(APPARMOR + name), below)
     return errors
@@ -92,27 +136,32 @@ def _disagreement(what: str, context: Mapping[str, Any], annotation: str | None,
         if annotation.removeprefix(_LOCALHOST) != profile.get("localhostProfile"):
             return [forbidden(below.child("localhostProfile"), _MUST_MATCH.format(what, "profile"))]
         return []
-    expected = {"Unconfined": ("unconfined",), "RuntimeDefault": ("runtime/default", "docker/default")}
+    default = ("runtime/default", "docker/default") if what == "seccomp" else ("runtime/default",)
+    expected = {"Unconfined": ("unconfined",), "RuntimeDefault": default}
     if kind not in expected or annotation in expected[kind]:
         return []
     return [forbidden(below.child("type"), _MUST_MATCH.format(what, "type"))]
 
 
-def validate_annotation_update(new: Mapping[str, str], old: Mapping[str, str], path: Path) -> list[FieldError]:
-    """Check that annotations which a kubelet acted upon stay as they are."""
+def validate_annotation_update(new: Unstructured, old: Unstructured, path: Path) -> list[FieldError]:
+    """Check the annotations of a changed pod, and that those which a kubelet acted upon stay as they are."""
+    after, before = ((each.get("metadata") or {}).get("annotations") or {} for each in (new, old))
+    if not after and not before:
+        return []
     errors: list[FieldError] = []
-    for key in old:
-        if new.get(key) != old[key]:
+    for key in sorted(before):
+        if after.get(key) != before[key]:
             if key.startswith(APPARMOR):
                 errors.append(forbidden(path.key(key), "may not remove or update AppArmor annotations"))
             if key == MIRROR:
                 errors.append(forbidden(path.key(key), "may not remove or update mirror pod annotation"))
-    for key in new.keys() - old.keys():
+    for key in sorted(after.keys() - before.keys()):
         if key.startswith(APPARMOR):
             errors.append(forbidden(path.key(key), "may not add AppArmor annotations"))
         if key == MIRROR:
             errors.append(forbidden(path.key(key), "may not add mirror pod annotation"))
-    return errors
+    any_cost = not is_cost(before.get(DELETION_COST))
+    return errors + validate_pod_annotations(after, new.get("spec") or {}, path, any_cost=any_cost)
 
 
 def apply_apparmor_annotations(pod: dict[str, Any]) -> list[str]:
@@ -128,7 +177,9 @@ def apply_apparmor_annotations(pod: dict[str, Any]) -> list[str]:
         context = container.get("securityContext") or {}
         if key not in annotations or context.get("appArmorProfile") is not None:
             continue
-        profile = _apparmor_field(annotations[key])
+        profile = apparmor_field(annotations[key])
+        if profile is not None and tentatively(_check(profile)):
+            profile = None
         if profile is not None and profile == of_pod:
             continue
         if profile is not None:
@@ -138,11 +189,15 @@ def apply_apparmor_annotations(pod: dict[str, Any]) -> list[str]:
     return warnings
 
 
-def _apparmor_field(annotation: str) -> dict[str, str] | None:
+def apparmor_field(annotation: str) -> dict[str, str] | None:
+    """Return the profile that an annotation stands for, None if it is empty or unknown."""
     if annotation == "unconfined":
         return {"type": "Unconfined"}
     if annotation == "runtime/default":
         return {"type": "RuntimeDefault"}
-    profile = {"type": "Localhost", "localhostProfile": annotation.removeprefix(_LOCALHOST)}
-    is_valid = annotation.startswith(_LOCALHOST) and not tentatively(lambda: validate_apparmor(profile, ROOT))
-    return profile if is_valid else None
+    local = annotation.removeprefix(_LOCALHOST) if annotation.startswith(_LOCALHOST) else ""
+    return {"type": "Localhost", "localhostProfile": local} if local else None
+
+
+def _check(profile: dict[str, str]) -> Callable[[], list[FieldError]]:
+    return lambda: validate_apparmor(profile, ROOT)

@@ -10,14 +10,25 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_found, not_supported, required
+from ctrlmgr.api.field import (
+    FieldError,
+    Path,
+    duplicate,
+    forbidden,
+    invalid,
+    not_found,
+    not_supported,
+    required,
+    too_many,
+)
+from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.validation import names
 from ctrlmgr.kinds.core.pod.environment import validate_environment, validate_environment_sources
-from ctrlmgr.kinds.core.pod.mounts import validate_mounts
 from ctrlmgr.kinds.core.pod.probes import PROBES, validate_probes
 from ctrlmgr.kinds.core.pod.resources import validate_container_resources
 from ctrlmgr.kinds.core.pod.security import validate_security_context
-from ctrlmgr.kinds.core.pod.volumes import PULL_POLICIES, validate_pull_policy
+from ctrlmgr.kinds.core.pod.volumes.mounts import validate_mounts
+from ctrlmgr.kinds.core.pod.volumes.validation import PULL_POLICIES, validate_pull_policy
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
@@ -26,28 +37,16 @@ _RESIZABLE = ("cpu", "memory")
 _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 _NOT_RESTARTABLE = "may not be set for init containers without restartPolicy=Always"
 _EPHEMERAL = "cannot be set for an Ephemeral Container"
-_PADDED = "must not have leading or trailing whitespace"
-_EPHEMERAL_FIELDS = frozenset(
-    (
-        "name",
-        "image",
-        "command",
-        "args",
-        "workingDir",
-        "envFrom",
-        "env",
-        "volumeMounts",
-        "volumeDevices",
-        "terminationMessagePath",
-        "terminationMessagePolicy",
-        "imagePullPolicy",
-        "securityContext",
-        "stdin",
-        "stdinOnce",
-        "tty",
-        "targetContainerName",
-    )
+PADDED = "must not have leading or trailing whitespace"
+_NOT_EPHEMERAL = (
+    *("ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", "livenessProbe", "readinessProbe"),
+    *("startupProbe", "lifecycle"),
 )
+_UNSET: tuple[Any, ...] = (None, [], {})
+_NO_POLICY = "must specify restartPolicy when restart rules are used"
+_ACTIONS = ("Restart",)
+_ACTIONS_ON_ALL = ("Restart", "RestartAllContainers")
+_MOST_RULES, _MOST_CODES = 20, 255
 
 
 class Surroundings(NamedTuple):
@@ -58,8 +57,8 @@ class Surroundings(NamedTuple):
     grace_period: int | None
     restart_policy: str
     host_users: bool
-    is_pod: bool
-    """Whether it is in a pod rather than in a template."""
+    system: str | None
+    """`spec.os.name`; None if the pod does not name an operating system."""
 
 
 def validate_containers(spec: Mapping[str, Any], pod: Surroundings, path: Path) -> list[FieldError]:
@@ -87,7 +86,8 @@ def _validate_regular(containers: Sequence[Mapping[str, Any]], pod: Surroundings
         if name in seen:
             errors.append(duplicate(at.child("name"), name))
         seen.add(name)
-        errors += validate_probes(container, pod.grace_period, at)
+        errors += validate_probes(container, pod.grace_period, pod.system, at)
+        errors += _validate_restart_policy(container, at)
     return errors + _host_port_conflicts(containers, path)
 
 
@@ -102,6 +102,7 @@ def _validate_init(
     for index, container in enumerate(initial):
         at = path.at(index)
         errors += _validate_container(container, pod, at)
+        errors += _validate_init_restart_policy(container, at)
         name = container.get("name") or ""
         if name in seen:
             errors.append(duplicate(at.child("name"), name))
@@ -109,10 +110,11 @@ def _validate_init(
             seen.add(name)
         errors += _host_port_conflicts((container,), path)
         if container.get("restartPolicy") == "Always":
-            errors += validate_probes(container, pod.grace_period, at)
+            errors += validate_probes(container, pod.grace_period, pod.system, at)
         else:
             given = [field for field in ("lifecycle", *PROBES) if container.get(field) is not None]
             errors += [forbidden(at.child(field), _NOT_RESTARTABLE) for field in given]
+            errors += _restarts_on_resize(container, at.child("resizePolicy"))
     return errors
 
 
@@ -123,14 +125,14 @@ def _validate_ephemeral(
     seen = set(known)
     for index, container in enumerate(ephemeral):
         at = path.at(index)
-        errors += _validate_container(container, pod, at)
+        errors += _validate_container(container, pod, at) + validate_padding(container, at)
         name, target = container.get("name") or "", container.get("targetContainerName") or ""
         if name in seen:
             errors.append(duplicate(at.child("name"), name))
         seen.add(name)
         if target and target not in known:
             errors.append(not_found(at.child("targetContainerName"), target))
-        given = [field for field, value in container.items() if value and field not in _EPHEMERAL_FIELDS]
+        given = [field for field in _NOT_EPHEMERAL if container.get(field) not in _UNSET]
         errors += [forbidden(at.child(field), _EPHEMERAL) for field in given]
         for number, mount in enumerate(container.get("volumeMounts") or ()):
             below = at.child("volumeMounts").at(number)
@@ -140,33 +142,31 @@ def _validate_ephemeral(
 
 
 def _validate_container(container: Mapping[str, Any], pod: Surroundings, path: Path) -> list[FieldError]:
-    errors = _validate_name_and_image(container, pod.is_pod, path)
+    errors = _validate_name_and_image(container, path)
     policy = container.get("terminationMessagePolicy") or ""
     if policy not in _MESSAGE_POLICIES:
         below = path.child("terminationMessagePolicy")
         errors.append(not_supported(below, policy, _MESSAGE_POLICIES) if policy else required(below))
-    if (pull := container.get("imagePullPolicy") or "") not in PULL_POLICIES:
-        errors += validate_pull_policy(pull, path.child("imagePullPolicy"))
     if ports := container.get("ports"):
         errors += _validate_ports(ports, path.child("ports"))
     if variables := container.get("env"):
-        errors += validate_environment(variables, pod.volumes, path.child("env"))
+        errors += validate_environment(variables, path.child("env"))
     if sources := container.get("envFrom"):
         errors += validate_environment_sources(sources, path.child("envFrom"))
     if container.get("volumeMounts") or container.get("volumeDevices"):
         errors += validate_mounts(container, pod.volumes, path)
+    if (pull := container.get("imagePullPolicy") or "") not in PULL_POLICIES:
+        errors += validate_pull_policy(pull, path.child("imagePullPolicy"))
     if resources := container.get("resources"):
         errors += validate_container_resources(resources, pod.claims, path.child("resources"))
     if policies := container.get("resizePolicy"):
         errors += _validate_resize_policies(policies, pod.restart_policy, path.child("resizePolicy"))
     if security := container.get("securityContext"):
         errors += validate_security_context(security, pod.host_users, path.child("securityContext"))
-    if container.get("restartPolicy") is not None or container.get("restartPolicyRules"):
-        errors += _validate_restart_policy(container, path)
     return errors
 
 
-def _validate_name_and_image(container: Mapping[str, Any], is_pod: bool, path: Path) -> list[FieldError]:
+def _validate_name_and_image(container: Mapping[str, Any], path: Path) -> list[FieldError]:
     name, image = container.get("name") or "", container.get("image") or ""
     errors: list[FieldError] = []
     if not name:
@@ -175,9 +175,13 @@ def _validate_name_and_image(container: Mapping[str, Any], is_pod: bool, path: P
         errors += [invalid(path.child("name"), name, each) for each in problems]
     if not image:
         errors.append(required(path.child("image")))
-    elif is_pod and image != image.strip():
-        errors.append(invalid(path.child("image"), image, _PADDED))
     return errors
+
+
+def validate_padding(container: Mapping[str, Any], path: Path) -> list[FieldError]:
+    """Check what templates of pods may have and pods may not (`validateContainerOnlyForPod`)."""
+    image = container.get("image") or ""
+    return [invalid(path.child("image"), image, PADDED)] if image != image.strip() else []
 
 
 def _validate_ports(ports: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
@@ -237,20 +241,51 @@ def _validate_resize_policies(
     return errors
 
 
+def _restarts_on_resize(container: Mapping[str, Any], path: Path) -> list[FieldError]:
+    detail = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+    return [
+        invalid(path.at(index).child("restartPolicy"), "RestartContainer", detail)
+        for index, policy in enumerate(container.get("resizePolicy") or ())
+        if policy.get("restartPolicy") == "RestartContainer"
+    ]
+
+
+def _validate_init_restart_policy(container: Mapping[str, Any], path: Path) -> list[FieldError]:
+    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules")
+    if policy is None and rules:
+        return [required(path.child("restartPolicy"), _NO_POLICY)]
+    if policy == "Always" and rules and not is_on("RestartAllContainersOnContainerExits"):
+        detail = "restartPolicyRules are not allowed for init containers with restart policy Always"
+        return [forbidden(path.child("restartPolicyRules"), detail)]
+    return _validate_restart_policy(container, path)
+
+
 def _validate_restart_policy(container: Mapping[str, Any], path: Path) -> list[FieldError]:
     """Check a container's own restart policy and its exceptions (KEP-5307)."""
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
-    if policy is None:
-        return [required(path.child("restartPolicy"), "must specify restartPolicy when restart rules are used")]
     errors: list[FieldError] = []
-    if policy not in _RESTART_POLICIES:
+    if policy is None and rules:
+        errors.append(required(path.child("restartPolicy"), _NO_POLICY))
+    elif policy is not None and policy not in _RESTART_POLICIES:
         errors.append(not_supported(path.child("restartPolicy"), policy, _RESTART_POLICIES))
+    below = path.child("restartPolicyRules")
+    if len(rules) > _MOST_RULES:
+        errors.append(too_many(below, len(rules), _MOST_RULES))
     for index, rule in enumerate(rules):
-        at = path.child("restartPolicyRules").at(index)
-        codes = rule.get("exitCodes")
-        if codes is None:
-            errors.append(required(at.child("exitCodes"), "must be specified"))
-        elif codes.get("operator") not in ("In", "NotIn"):
-            operator = codes.get("operator") or ""
-            errors.append(not_supported(at.child("exitCodes", "operator"), operator, ("In", "NotIn")))
+        errors += _validate_restart_rule(rule, below.at(index))
+    return errors
+
+
+def _validate_restart_rule(rule: Mapping[str, Any], path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    actions = _ACTIONS_ON_ALL if is_on("RestartAllContainersOnContainerExits") else _ACTIONS
+    if (action := rule.get("action") or "") not in actions:
+        errors.append(not_supported(path.child("action"), action, actions))
+    codes, below = rule.get("exitCodes"), path.child("exitCodes")
+    if codes is None:
+        return [*errors, required(below, "must be specified")]
+    if (operator := codes.get("operator") or "") not in ("In", "NotIn"):
+        errors.append(not_supported(below.child("operator"), operator, ("In", "NotIn")))
+    if len(values := codes.get("values") or ()) > _MOST_CODES:
+        errors.append(too_many(below.child("values"), len(values), _MOST_CODES))
     return errors

@@ -15,7 +15,7 @@ from typing import Any
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.kinds.core.pod.image_name import pull_policy
 from ctrlmgr.kinds.core.pod.resources import default_pod_resources
-from ctrlmgr.kinds.core.pod.volume_defaults import default_volume
+from ctrlmgr.kinds.core.pod.volumes.defaults import default_volume
 
 _STALE_ANNOTATIONS = tuple(
     f"pod.{stage}.kubernetes.io/init-container{what}" for stage in ("alpha", "beta") for what in ("s", "-statuses")

@@ -16,6 +16,8 @@ _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 _DIGEST = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}"
 _IMAGE = re.compile(rf"(?:{_DOMAIN}/)?{_COMPONENT}(?:/{_COMPONENT})*(?::(?P<tag>{_TAG}))?(?P<digest>@{_DIGEST})?")
 _LONGEST = 600  # a name of 255, a tag of 128 and a digest; what is longer is no image's name
+_LONGEST_PATH = 255
+_DIGEST_LIKE = re.compile("[a-f0-9]{64}")
 
 
 @remembered(entries=4096, longest=_LONGEST)  # most pods run the same few images
@@ -25,7 +27,16 @@ def pull_policy(image: str) -> str:
     So is what cannot be read: validation does not mind what an image is called.
     """
     match = _IMAGE.fullmatch(image) if len(image) <= _LONGEST else None
-    if match is None:
+    if match is None or _DIGEST_LIKE.fullmatch(image) or len(_path(image, match)) > _LONGEST_PATH:
         return "IfNotPresent"
     tag, digest = match["tag"], match["digest"]
     return "Always" if tag == "latest" or not (tag or digest) else "IfNotPresent"
+
+
+def _path(image: str, match: re.Match[str]) -> str:
+    """Return the repository's path, as `splitDockerDomain` tells it from the registry's domain."""
+    name = image[: match.start("tag") - 1 if match["tag"] else len(image) - len(match["digest"] or "")]
+    domain, slash, rest = name.partition("/")
+    if slash and (any(each in domain for each in ".:") or domain == "localhost" or domain.lower() != domain):
+        return rest
+    return name if slash else f"library/{name}"

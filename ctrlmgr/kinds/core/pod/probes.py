@@ -15,20 +15,49 @@ from ctrlmgr.kinds.rules import each_problem, nonnegative_fields
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+_STOP_SIGNALS = {
+    "windows": frozenset(("SIGKILL", "SIGTERM")),
+    "linux": frozenset(
+        (
+            *("SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCLD", "SIGCONT", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT"),
+            *("SIGIO", "SIGIOT", "SIGKILL", "SIGPIPE", "SIGPOLL", "SIGPROF", "SIGPWR", "SIGQUIT", "SIGSEGV"),
+            *("SIGSTKFLT", "SIGSTOP", "SIGSYS", "SIGTERM", "SIGTRAP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG"),
+            *("SIGUSR1", "SIGUSR2", "SIGVTALRM", "SIGWINCH", "SIGXCPU", "SIGXFSZ", "SIGRTMIN", "SIGRTMAX"),
+            *(f"SIGRTMIN+{each}" for each in range(1, 16)),
+            *(f"SIGRTMAX-{each}" for each in range(1, 15)),
+        )
+    ),
+}
+"""The signals that each operating system knows, by `spec.os.name`."""
 _SCHEMES = ("HTTP", "HTTPS")
 
 
-def validate_probes(container: Mapping[str, Any], grace_period: int | None, path: Path) -> list[FieldError]:
-    """Check a container's hooks, then its probes; `grace_period` is the pod's, in seconds."""
+def validate_probes(
+    container: Mapping[str, Any], grace_period: int | None, system: str | None, path: Path
+) -> list[FieldError]:
+    """Check a container's hooks, then its probes.
+
+    `grace_period` is the pod's, in seconds, `system` its operating system, None if it does not name one.
+    """
     errors: list[FieldError] = []
     if lifecycle := container.get("lifecycle"):
         for hook in ("postStart", "preStop"):
             if (handler := lifecycle.get(hook)) is not None:
                 errors += _validate_handler(handler, grace_period, path.child("lifecycle", hook))
+        if (signal := lifecycle.get("stopSignal")) is not None:
+            errors += _validate_stop_signal(signal, system, path.child("lifecycle", "stopSignal"))
     for name in PROBES:
         if (probe := container.get(name)) is not None:
             errors += _validate_probe(name, probe, grace_period, path.child(name))
     return errors
+
+
+def _validate_stop_signal(signal: str, system: str | None, path: Path) -> list[FieldError]:
+    """Check the signal that stops a container (KEP-4960)."""
+    if system is None:
+        return [forbidden(path, "may not be set for containers with empty `spec.os.name`")]
+    known = _STOP_SIGNALS.get(system)
+    return [] if known is None or signal in known else [not_supported(path, signal, sorted(known))]
 
 
 def _validate_probe(name: str, probe: Mapping[str, Any], grace_period: int | None, path: Path) -> list[FieldError]:

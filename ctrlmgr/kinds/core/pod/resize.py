@@ -15,7 +15,7 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.kinds.core.pod.annotations import MIRROR
 from ctrlmgr.kinds.core.pod.resources import quality_of_service
 from ctrlmgr.kinds.core.pod.update import keep_all_but_spec
-from ctrlmgr.kinds.core.pod.validation import SPEC
+from ctrlmgr.kinds.core.pod.validation import SPEC, validate_pod
 
 _COMPUTE = ("cpu", "memory")
 _LISTS = ("containers", "initContainers")
@@ -59,7 +59,7 @@ def validate_resize(new: Unstructured, old: Unstructured) -> list[FieldError]:
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     if reason := _impossible(before, old):
         return [forbidden("[]", reason)]
-    errors: list[FieldError] = []
+    errors = validate_pod(new)
     status = old.get("status") or {}
     if quality_of_service(before) != quality_of_service(spec):
         detail = "Pod QOS Class may not change as a result of resizing"
@@ -67,6 +67,8 @@ def validate_resize(new: Unstructured, old: Unstructured) -> list[FieldError]:
     if not _node_can_resize(status):
         errors.append(forbidden(SPEC, "Pod running on node without support for resize"))
     errors += _validate_pod_level(spec.get("resources"), before.get("resources"))
+    if status.get("nodeAllocatableResourceClaimStatuses"):
+        errors.append(forbidden(SPEC, "pods with node allocatable resource claims cannot be resized"))
     if misplaced := [error for field in _LISTS for error in _misplaced(field, spec, before)]:
         return errors + misplaced
     for field in reversed(_LISTS):
@@ -151,5 +153,5 @@ def _without_compute(container: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_claims(container: Mapping[str, Any]) -> dict[str, Any]:
-    others = {field: value for field, value in container.items() if field not in ("resources", "resizePolicy")}
+    others = {field: value for field, value in container.items() if field != "resources"}
     return {**others, **_rest(container)}

@@ -124,26 +124,36 @@ def default_pod_resources(spec: dict[str, Any]) -> None:
 
 
 def validate_pod_resources(spec: Mapping[str, Any], claims: Iterable[str], path: Path) -> list[FieldError]:
-    """Check a pod's own resources, and that its containers' fit in."""
-    resources = spec.get("resources")
-    if resources is None:
-        return []
+    """Check a pod's own resources, and that its containers' fit in (`validatePodResources`)."""
+    resources = spec["resources"]
+    if (spec.get("os") or {}).get("name") == "windows":
+        return [forbidden(path, "may not be set for a windows pod")]
     errors: list[FieldError] = []
     if resources.get("claims"):
         errors.append(forbidden(path.child("claims"), "claims may not be set for Resources at pod-level"))
     errors += _validate(resources, _pod_resource_name, claims, path)
-    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
-    for name, amount in sorted(aggregate(spec, "requests").items()):
-        given = requests.get(name, "0")
-        if parse(amount) > parse(given):
-            detail = f"must be greater than or equal to aggregate container requests of {amount}"
-            errors.append(invalid(path.child("requests").key(name), given, detail))
+    errors += _validate_sums(spec, "requests", path.child("requests"))
+    errors += _validate_sums(spec, "limits", path.child("limits"))
+    limits = resources.get("limits") or {}
     for index, container in enumerate(spec.get("containers") or ()):
         for name, amount in sorted(_amounts(container, "limits").items()):
             if name in limits and parse(amount) > parse(limits[name]):
                 detail = f"must be less than or equal to pod limits of {limits[name]}"
                 below = path.child("containers").at(index).key(name).child("limits")
                 errors.append(invalid(below, amount, detail))
+    return errors
+
+
+def _validate_sums(spec: Mapping[str, Any], field: str, path: Path) -> list[FieldError]:
+    """Check what a pod asks for against the sum of its containers; of limits, only huge pages must be covered."""
+    given = _amounts(spec, field)
+    errors: list[FieldError] = []
+    for name, amount in sorted(aggregate(spec, field).items()) if given else ():
+        if name not in given or (field == "limits" and not is_huge_pages(name)):
+            continue
+        if parse(amount) > parse(given[name]):
+            detail = f"must be greater than or equal to aggregate container {field} of {amount}"
+            errors.append(invalid(path.key(name), given[name], detail))
     return errors
 
 

@@ -5,11 +5,14 @@ Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
+from ctrlmgr.api.go_numbers import parse_int
+from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_label_name, validate_label_selector
 from ctrlmgr.kinds.rules import each_problem
@@ -24,6 +27,8 @@ DEFAULT_TOLERATIONS = tuple(
 NOT_POSITIVE = "must be greater than zero"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_OPERATORS = ("Equal", "Exists")
+_COMPARISONS = ("Lt", "Gt")
+_is_decimal = re.compile("0|-?[1-9][0-9]*").fullmatch
 _SPREAD_ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 _INCLUSION_POLICIES = ("Honor", "Ignore")
 _IN_BOTH = "exists in both matchLabelKeys and labelSelector"
@@ -57,10 +62,26 @@ def _validate_toleration(toleration: Mapping[str, Any], at: Path) -> list[FieldE
         if value:
             detail = "value must be empty when `operator` is 'Exists'"
             errors.append(invalid(at.child("operator"), value, detail))
+    elif operator in _COMPARISONS:
+        errors += _validate_comparison(operator, value, at)
     else:
         errors.append(not_supported(at.child("operator"), operator, _TOLERATION_OPERATORS))
     if effect and effect not in _EFFECTS:
         errors.append(not_supported(at.child("effect"), effect, _EFFECTS))
+    return errors
+
+
+def _validate_comparison(operator: str, value: str, at: Path) -> list[FieldError]:
+    """Check a toleration of taints with numbers (KEP-5471)."""
+    if not is_on("TaintTolerationComparisonOperators"):
+        return [not_supported(at.child("operator"), operator, (*_TOLERATION_OPERATORS, *_COMPARISONS))]
+    errors: list[FieldError] = []
+    if not _is_decimal(value):
+        errors.append(invalid(at.child("value"), value, "must be a valid decimal integer in canonical form"))
+    try:
+        parse_int(value)
+    except ValueError as error:
+        errors.append(invalid(at.child("value"), value, str(error)))
     return errors
 
 
@@ -183,7 +204,7 @@ def _validate_label_keys(term: Mapping[str, Any], path: Path) -> list[FieldError
             for index, key in enumerate(keys):
                 errors += validate_label_name(key, path.child(field).at(index))
     selected = set((selector or {}).get("matchLabels") or ())
-    places = {key: index for index, key in reversed(list(enumerate(matched)))}
+    places = {key: index for index, key in enumerate(matched)}
     for expression in (selector or {}).get("matchExpressions") or ():
         key = expression.get("key") or ""
         if key in places and key in selected:
@@ -197,11 +218,8 @@ def _validate_label_keys(term: Mapping[str, Any], path: Path) -> list[FieldError
     return errors
 
 
-def validate_spreading(constraints: Sequence[Mapping[str, Any]], path: Path, *, merged: bool) -> list[FieldError]:
-    """Check how a pod spreads with its like.
-
-    `merged` says that the keys of `matchLabelKeys` have been added to the selectors, as they are for pods.
-    """
+def validate_spreading(constraints: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
+    """Check how a pod spreads with its like."""
     errors: list[FieldError] = []
     left = Counter(map(_spread_pair, constraints))
     for index, constraint in enumerate(constraints):
@@ -219,7 +237,7 @@ def validate_spreading(constraints: Sequence[Mapping[str, Any]], path: Path, *, 
             below = at.child("{topologyKey, whenUnsatisfiable}")
             errors.append(duplicate(below, f"{{{pair[0]}, {pair[1]}}}"))
         errors += _validate_domains(constraint, action, at)
-        errors += _validate_spread_keys(constraint, at.child("matchLabelKeys"), merged)
+        errors += _validate_label_keys({**constraint, "mismatchLabelKeys": None}, at)
         errors += validate_label_selector(constraint.get("labelSelector"), at.child("labelSelector"))
     return errors
 
@@ -240,23 +258,6 @@ def _validate_domains(constraint: Mapping[str, Any], action: str, path: Path) ->
         policy = constraint.get(field)
         if policy is not None and policy not in _INCLUSION_POLICIES:
             errors.append(not_supported(path.child(field), policy, _INCLUSION_POLICIES))
-    return errors
-
-
-def _validate_spread_keys(constraint: Mapping[str, Any], path: Path, merged: bool) -> list[FieldError]:
-    keys = constraint.get("matchLabelKeys") or ()
-    if not keys:
-        return []
-    selector = constraint.get("labelSelector")
-    if selector is None:
-        return [forbidden(path, _NO_SELECTOR)]
-    expressions = [each.get("key") or "" for each in selector.get("matchExpressions") or ()]
-    selected = Counter([*(selector.get("matchLabels") or ()), *expressions])
-    errors: list[FieldError] = []
-    for index, key in enumerate(keys):
-        errors += validate_label_name(key, path.at(index))
-        if selected[key] > merged:
-            errors.append(invalid(path.at(index), key, _IN_BOTH))
     return errors
 
 

@@ -11,10 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
+from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.validation import names
 from ctrlmgr.kinds.capabilities import CAPABILITIES
+from ctrlmgr.kinds.core.pod.defaults import containers_of
 from ctrlmgr.kinds.core.pod.windows import validate_windows_options
 from ctrlmgr.kinds.core.volume_sources import descending_path
+from ctrlmgr.kinds.spec_difference import shown
 
 Context = Mapping[str, Any]
 
@@ -23,45 +26,51 @@ _PROC_MOUNTS = ("Default", "Unmasked")
 _PATH_MAX = 4095
 _SYSCTL_LENGTH = 253
 _SYSCTL = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
-_is_sysctl = re.compile(_SYSCTL).match
-_IPC_SYSCTLS = ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")
-_CHOICES = {
-    "fsGroupChangePolicy": ("Always", "OnRootMismatch"),
-    "supplementalGroupsPolicy": ("Merge", "Strict"),
-    "seLinuxChangePolicy": ("MountOption", "Recursive"),
-}
+_is_sysctl = re.compile(_SYSCTL.strip("^$")).fullmatch
+_IPC_SYSCTLS = frozenset(
+    f"kernel.{each}"
+    for each in ("sem", "shmall", "shmmax", "shmmni", "shm_rmid_forced", "shm", "msgmax", "msgmnb", "msgmni", "msg")
+)
+_SWAPPED = str.maketrans("./", "/.")
 
 
 def validate_pod_security(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
     """Check a pod's own security context; `path` is the spec's."""
-    context = spec.get("securityContext")
-    if not context:
-        return []
+    context = spec.get("securityContext") or {}
     below = path.child("securityContext")
     errors: list[FieldError] = []
     for field in ("fsGroup", "runAsUser", "runAsGroup"):
         errors += _validate_id(context.get(field), below.child(field))
     for index, group in enumerate(context.get("supplementalGroups") or ()):
         errors += _validate_id(group, below.child("supplementalGroups").at(index))
-    errors += _validate_sysctls(spec, context.get("sysctls") or (), below.child("sysctls"))
-    for field, allowed in _CHOICES.items():
-        value = context.get(field)
-        if value is not None and value not in allowed:
-            errors.append(not_supported(below.child(field), value, allowed))
-    return errors + _validate_profiles(context, below)
-
-
-def validate_namespaces(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check which of its node's namespaces a pod shares."""
-    errors: list[FieldError] = []
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
-        errors.append(invalid(path.child("securityContext", "shareProcessNamespace"), True, detail))
-    if spec.get("hostUsers") is False:
-        detail = "when `hostUsers` is false"
-        shared = (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC"))
-        errors += [forbidden(path.child(shown), detail) for field, shown in shared if spec.get(field)]
-    return errors
+        errors.append(invalid(below.child("shareProcessNamespace"), True, detail))
+    errors += _validate_sysctls(spec, context.get("sysctls") or (), below.child("sysctls"))
+    errors += _one_of(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), below)
+    errors += _validate_profiles(context, below)
+    errors += _one_of(context, "supplementalGroupsPolicy", ("Merge", "Strict"), below)
+    policies = ("MountOption", "Recursive") if is_on("SELinuxMount") else ("Recursive",)
+    return errors + _one_of(context, "seLinuxChangePolicy", policies, below)
+
+
+def _one_of(context: Context, field: str, allowed: tuple[str, ...], path: Path) -> list[FieldError]:
+    value = context.get(field)
+    return [] if value is None or value in allowed else [not_supported(path.child(field), value, allowed)]
+
+
+def validate_host_users(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
+    """Check what a pod in a user namespace of its own may not have."""
+    if spec.get("hostUsers") is not False:
+        return []
+    shared = [("hostPID", "HostPID"), ("hostIPC", "HostIPC")]
+    if not is_on("UserNamespacesHostNetworkSupport"):
+        shared.insert(0, ("hostNetwork", "hostNetwork"))
+    found = [path.child(shown) for field, shown in shared if spec.get(field)]
+    for kind, index, container in containers_of(dict(spec)):
+        if container.get("volumeDevices"):
+            found.append(path.child(kind).at(index).child("volumeDevices"))
+    return [forbidden(each, "when `hostUsers` is false") for each in found]
 
 
 def validate_security_context(context: Context, host_users: bool, path: Path) -> list[FieldError]:
@@ -77,14 +86,18 @@ def validate_security_context(context: Context, host_users: bool, path: Path) ->
         if host_users and mount == "Unmasked":
             detail = "`hostUsers` must be false to use `Unmasked`"
             errors.append(invalid(path.child("procMount"), mount, detail))
+    errors += _validate_seccomp(context.get("seccompProfile"), path.child("seccompProfile"))
     if context.get("allowPrivilegeEscalation") is False:
-        cannot = "cannot set `allowPrivilegeEscalation` to false and"
-        if context.get("privileged"):
-            errors.append(invalid(path, dict(context), f"{cannot} `privileged` to true"))
-        added = (context.get("capabilities") or {}).get("add") or ()
-        wrong = [each for each in added if each == "CAP_SYS_ADMIN"]
-        errors += [invalid(path, dict(context), f"{cannot} `capabilities.Add` CAP_SYS_ADMIN") for _ in wrong]
-    return errors + _validate_profiles(context, path)
+        errors += _validate_escalation(context, path)
+    return errors + _validate_platforms(context, path)
+
+
+def _validate_escalation(context: Context, path: Path) -> list[FieldError]:
+    cannot = "cannot set `allowPrivilegeEscalation` to false and"
+    wrong = [f"{cannot} `privileged` to true"] if context.get("privileged") else []
+    added = (context.get("capabilities") or {}).get("add") or ()
+    wrong += [f"{cannot} `capabilities.Add` CAP_SYS_ADMIN" for each in added if each == "CAP_SYS_ADMIN"]
+    return [invalid(path, shown("SecurityContext", context), each) for each in wrong]
 
 
 def _validate_id(value: int | None, path: Path) -> list[FieldError]:
@@ -92,9 +105,12 @@ def _validate_id(value: int | None, path: Path) -> list[FieldError]:
 
 
 def _validate_profiles(context: Context, path: Path) -> list[FieldError]:
+    errors = _validate_seccomp(context.get("seccompProfile"), path.child("seccompProfile"))
+    return errors + _validate_platforms(context, path)
+
+
+def _validate_platforms(context: Context, path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
-    if (profile := context.get("seccompProfile")) is not None:
-        errors += _validate_seccomp(profile, path.child("seccompProfile"))
     if options := context.get("windowsOptions"):
         errors += validate_windows_options(options, path.child("windowsOptions"))
     if (profile := context.get("appArmorProfile")) is not None:
@@ -102,7 +118,9 @@ def _validate_profiles(context: Context, path: Path) -> list[FieldError]:
     return errors
 
 
-def _validate_seccomp(profile: Context, path: Path) -> list[FieldError]:
+def _validate_seccomp(profile: Context | None, path: Path) -> list[FieldError]:
+    if profile is None:
+        return []
     kind, local = profile.get("type") or "", profile.get("localhostProfile")
     below = path.child("localhostProfile")
     errors: list[FieldError] = []
@@ -112,8 +130,8 @@ def _validate_seccomp(profile: Context, path: Path) -> list[FieldError]:
         errors.append(not_supported(path.child("type"), kind, _PROFILES))
     if kind != "Localhost":
         if local is not None:
-            shown = {"Type": kind, "LocalhostProfile": local}
-            errors.append(invalid(below, shown, "can only be set when seccomp type is Localhost"))
+            detail = "can only be set when seccomp type is Localhost"
+            errors.append(invalid(below, shown("SeccompProfile", profile), detail))
     elif local is None:
         errors.append(required(below, "must be set when seccomp type is Localhost"))
     else:
@@ -156,9 +174,18 @@ def _validate_sysctls(spec: Mapping[str, Any], sysctls: Any, path: Path) -> list
         elif name in seen:
             errors.append(duplicate(at, name))
         seen.add(name)
-        dotted = name if "." in name.partition("/")[0] else name.replace("/", ".")
-        if spec.get("hostNetwork") and dotted.startswith("net."):
+        namespace = _namespace(name)
+        if spec.get("hostNetwork") and namespace == "Net":
             errors.append(invalid(at, name, "may not be specified when 'hostNetwork' is true"))
-        elif spec.get("hostIPC") and dotted.startswith(_IPC_SYSCTLS):
+        elif spec.get("hostIPC") and namespace == "IPC":
             errors.append(invalid(at, name, "may not be specified when 'hostIPC' is true"))
     return errors
+
+
+def _namespace(sysctl: str) -> str:
+    """Return the kernel namespace of a sysctl, empty for none (component-helpers `GetNamespace`)."""
+    separator = next((character for character in sysctl if character in "./"), ".")
+    dotted = (sysctl if separator == "." else sysctl.translate(_SWAPPED)).partition("*")[0]
+    if dotted.startswith("net."):
+        return "Net"
+    return "IPC" if dotted in _IPC_SYSCTLS or dotted.startswith("fs.mqueue.") else ""

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ctrlmgr.kinds.core.pod.volume_defaults import TOKEN_VOLUME
+from ctrlmgr.kinds.core.pod.volumes.defaults import TOKEN_VOLUME
 
 _ENTRIES: Final = 128
 _LONGEST: Final = 8 * 1024

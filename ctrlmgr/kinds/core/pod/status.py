@@ -9,24 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported
-from ctrlmgr.api.unstructured import Unstructured, metadata_of, repeated
+from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, required, too_long
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.addresses import is_ipv6, validate_legacy_ip
-from ctrlmgr.kinds.core.pod.annotations import validate_annotation_update, validate_pod_annotations
+from ctrlmgr.kinds.core.pod.annotations import validate_annotation_update
+from ctrlmgr.kinds.core.pod.devices import validate_allocated, validate_extended_resources, validate_node_allocatable
 from ctrlmgr.kinds.core.pod.validation import ANNOTATIONS
-from ctrlmgr.kinds.rules import each_problem, immutable, nonnegative
+from ctrlmgr.kinds.rules import each_problem, immutable
 
 STATUS = Path("status")
 _GENERATION = STATUS.child("observedGeneration")
 _NOMINATED = STATUS.child("nominatedNodeName")
 _QUALITY = STATUS.child("qosClass")
-_POD_ADDRESSES = STATUS.child("podIPs")
-_HOST_ADDRESSES = STATUS.child("hostIPs")
-_CONDITIONS = Path("metadata.conditions")  # where Kubernetes says they are
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
-_HEALTH = ("Healthy", "Unhealthy", "Unknown")
+_LONGEST_IMAGE = 256
 _ONE_PER_FAMILY = "may specify no more than one IP for each IP family"
+NEGATIVE_GENERATION = "must be a non-negative integer"
 _NOT_AGAIN = "may not be transitioned to non-terminated state"
 _LISTS = {
     "containerStatuses": "containers",
@@ -63,28 +63,67 @@ def _keep_owners(new: dict[str, Any], old: Mapping[str, Any]) -> None:
 def validate_status_update(new: Unstructured, old: Unstructured) -> list[FieldError]:
     """Check a change of a pod's status."""
     spec, status, before = new.get("spec") or {}, new.get("status") or {}, old.get("status") or {}
-    errors = _validate_annotations(new, old)
-    errors += nonnegative(status.get("observedGeneration"), _GENERATION)
+    errors = validate_annotation_update(new, old, ANNOTATIONS)
     errors += _validate_conditions(status.get("conditions") or ())
-    nominated = status.get("nominatedNodeName") or ""
-    if nominated and nominated != before.get("nominatedNodeName"):
-        errors += each_problem(names.dns1123_subdomain, nominated, _NOMINATED)
+    errors += _validate_nomination(status, before, old.get("spec") or {})
+    if (generation := status.get("observedGeneration") or 0) < 0:
+        errors.append(invalid(_GENERATION, generation, NEGATIVE_GENERATION))
     errors += immutable(status.get("qosClass", ""), before.get("qosClass", ""), _QUALITY)
     if not before.keys().isdisjoint(_LISTS):
-        errors += _validate_transitions(spec, status, before)
+        errors += _validate_transitions(old.get("spec") or {}, status, before)
     if claims := status.get("resourceClaimStatuses"):
         errors += _validate_claims(claims, spec)
-    errors += _validate_addresses(status.get("podIPs") or (), _POD_ADDRESSES)
-    errors += _validate_host_addresses(status)
+    if allocatable := status.get("nodeAllocatableResourceClaimStatuses"):
+        errors += validate_node_allocatable(allocatable, status, spec, STATUS)
+    if (extended := status.get("extendedResourceClaimStatus")) is not None:
+        errors += validate_extended_resources(extended, spec, STATUS.child("extendedResourceClaimStatus"))
+    errors += _validate_addresses(status, before, "podIPs") + _validate_host_addresses(status, before)
     if status.keys().isdisjoint(_LISTS):
         return errors
-    for field, containers in _LISTS.items():
-        for index, container in enumerate(status.get(field) or ()):
-            at = STATUS.child(field).at(index)
-            errors += _validate_user(container.get("user"), spec, at.child("linux"))
-            if allocated := container.get("allocatedResourcesStatus"):
-                owner = _named(container.get("name"), spec.get(containers) or ())
-                errors += _validate_allocated(allocated, field, owner, at.child("allocatedResourcesStatus"))
+    return errors + _validate_containers(status, spec)
+
+
+def _validate_containers(status: Mapping[str, Any], spec: Mapping[str, Any]) -> list[FieldError]:
+    """Check which users containers run as, and the health of what they were given."""
+    places = [
+        (field, STATUS.child(field).at(index), container)
+        for field in _LISTS
+        for index, container in enumerate(status.get(field) or ())
+    ]
+    errors: list[FieldError] = []
+    for _, at, container in places:
+        errors += _validate_user(container.get("user"), spec, at.child("user", "linux"))
+    for field, at, container in places:
+        if allocated := container.get("allocatedResourcesStatus"):
+            owner = _named(container.get("name"), spec.get(_LISTS[field]) or ())
+            errors += validate_allocated(allocated, field, owner, at.child("allocatedResourcesStatus"))
+    if is_on("ImageVolumeWithDigest"):
+        for _, at, container in places:
+            for index, mount in enumerate(container.get("volumeMounts") or ()):
+                below = at.child("volumeMounts").at(index).child("volumeStatus", "imageVolumeStatus")
+                errors += _validate_image((mount.get("volumeStatus") or {}).get("image"), below)
+    return errors
+
+
+def _validate_image(image: Mapping[str, Any] | None, path: Path) -> list[FieldError]:
+    if image is None:
+        return []
+    reference, below = image.get("imageRef") or "", path.child("imageRef")
+    errors = [] if reference else [required(below, "imageRef must not be empty")]
+    if names.length(reference) > _LONGEST_IMAGE:
+        errors.append(too_long(below, _LONGEST_IMAGE))
+    return errors
+
+
+def _validate_nomination(
+    status: Mapping[str, Any], before: Mapping[str, Any], spec: Mapping[str, Any]
+) -> list[FieldError]:
+    nominated = status.get("nominatedNodeName") or ""
+    if not nominated or nominated == before.get("nominatedNodeName"):
+        return []
+    errors = each_problem(names.dns1123_subdomain, nominated, _NOMINATED)
+    if spec.get("nodeName"):
+        errors.append(forbidden(_NOMINATED, "may not be set on pods that are already bound to a node"))
     return errors
 
 
@@ -92,23 +131,14 @@ def _named(name: str | None, containers: Sequence[Mapping[str, Any]]) -> Mapping
     return next((each for each in containers if each.get("name") == name), None)
 
 
-def _validate_annotations(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    after = (new.get("metadata") or {}).get("annotations") or {}
-    before = (old.get("metadata") or {}).get("annotations") or {}
-    if not after and not before:
-        return []
-    errors = validate_annotation_update(after, before, ANNOTATIONS)
-    return errors + validate_pod_annotations(after, new.get("spec") or {}, ANNOTATIONS)
-
-
 def _validate_conditions(conditions: Sequence[Mapping[str, Any]]) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, condition in enumerate(conditions):
-        type_ = condition.get("type") or ""
+        at, type_ = STATUS.child("conditions").at(index), condition.get("type") or ""
+        if (generation := condition.get("observedGeneration") or 0) < 0:
+            errors.append(invalid(at.child("observedGeneration"), generation, NEGATIVE_GENERATION))
         if type_ not in _SYSTEM_CONDITIONS:
-            errors += each_problem(names.qualified_name, type_, _CONDITIONS.at(index).child("Type"))
-        if generation := condition.get("observedGeneration"):
-            errors += nonnegative(generation, _CONDITIONS.at(index).child("observedGeneration"))
+            errors += each_problem(names.qualified_name, type_, at.child("Type"))
     return errors
 
 
@@ -116,36 +146,43 @@ def _validate_transitions(
     spec: Mapping[str, Any], status: Mapping[str, Any], before: Mapping[str, Any]
 ) -> list[FieldError]:
     """Check that no container runs again whose pod, or whose nature, does not let it."""
-    policy = spec.get("restartPolicy") or ""
-    policies = {each.get("name"): each.get("restartPolicy") or policy for each in spec.get("containers") or ()}
-    initial = {each.get("name"): each.get("restartPolicy") or policy for each in spec.get("initContainers") or ()}
+    lists = ["ephemeralContainerStatuses"] if _may_all_restart(spec) else [*_LISTS]
     errors: list[FieldError] = []
-    for field, known, otherwise in (
-        ("containerStatuses", policies, policy),
-        ("initContainerStatuses", initial, policy),
-        ("ephemeralContainerStatuses", {}, "Never"),
-    ):
-        after = status.get(field) or ()
+    for field in lists:
+        after = {each.get("name"): each for each in reversed(status.get(field) or ())}
         for index, old in enumerate(before.get(field) or ()):
-            ended = (old.get("state") or {}).get("terminated")
-            rule = known.get(old.get("name"), otherwise)
-            if ended is None or "Always" in (rule, otherwise) or _may_retry(old, spec, field):
+            ended, new = (old.get("state") or {}).get("terminated"), after.get(old.get("name"))
+            if ended is None or new is None or (new.get("state") or {}).get("terminated") is not None:
                 continue
-            if (ended.get("exitCode") or 0) != 0 and rule == "OnFailure":
-                continue
-            running = [
-                new
-                for new in after
-                if new.get("name") == old.get("name") and (new.get("state") or {}).get("terminated") is None
-            ]
-            errors += [forbidden(STATUS.child(field).at(index).child("state"), _NOT_AGAIN) for _ in running]
+            if not _may_restart(spec, field, old.get("name"), ended.get("exitCode") or 0):
+                errors.append(forbidden(STATUS.child(field).at(index).child("state"), _NOT_AGAIN))
     return errors
 
 
-def _may_retry(status: Mapping[str, Any], spec: Mapping[str, Any], field: str) -> bool:
-    """Say whether a container has restart rules of its own (KEP-5307), which its kubelet judges."""
-    container = _named(status.get("name"), spec.get(_LISTS[field]) or ())
-    return container is not None and bool(container.get("restartPolicyRules"))
+def _may_all_restart(spec: Mapping[str, Any]) -> bool:
+    """Return whether a container's exit may restart the whole pod (KEP-5532)."""
+    if not is_on("RestartAllContainersOnContainerExits"):
+        return False
+    containers = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
+    rules = (rule for container in containers for rule in container.get("restartPolicyRules") or ())
+    return any(rule.get("action") == "RestartAllContainers" for rule in rules)
+
+
+def _may_restart(spec: Mapping[str, Any], field: str, name: str | None, exit_code: int) -> bool:
+    """Return whether a container that ended may run again (`ContainerShouldRestart`); ephemeral ones never do."""
+    container = None if field == "ephemeralContainerStatuses" else _named(name, spec.get(_LISTS[field]) or ())
+    if container is None:
+        return False
+    policy = container.get("restartPolicy")
+    if policy is not None and any(_matches(rule, exit_code) for rule in container.get("restartPolicyRules") or ()):
+        return True
+    policy = policy or spec.get("restartPolicy")
+    return exit_code != 0 if policy == "OnFailure" else policy != "Never"
+
+
+def _matches(rule: Mapping[str, Any], exit_code: int) -> bool:
+    codes = rule.get("exitCodes") or {}
+    return (exit_code in (codes.get("values") or ())) == (codes.get("operator") == "In") if codes else False
 
 
 def _validate_claims(statuses: Sequence[Mapping[str, Any]], spec: Mapping[str, Any]) -> list[FieldError]:
@@ -153,38 +190,40 @@ def _validate_claims(statuses: Sequence[Mapping[str, Any]], spec: Mapping[str, A
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, status in enumerate(statuses):
-        at, name = STATUS.child("resourceClaimStatuses").at(index).child("name"), status.get("name") or ""
+        element, name = STATUS.child("resourceClaimStatuses").at(index), status.get("name") or ""
+        at = element.child("name")
         if name not in known:
             errors.append(invalid(at, name, "must match the name of an entry in `spec.resourceClaims`"))
         if name in seen:
             errors.append(duplicate(at, name))
         seen.add(name)
         if (claim := status.get("resourceClaimName")) is not None:
-            errors += each_problem(names.dns1123_subdomain, claim, at)
+            errors += each_problem(names.dns1123_subdomain, claim, element.child("resourceClaimName"))
     return errors
 
 
-def _validate_addresses(addresses: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
+def _validate_addresses(status: Mapping[str, Any], before: Mapping[str, Any], field: str) -> list[FieldError]:
+    """Check addresses; malformed ones that were there before may stay."""
+    path, texts = STATUS.child(field), [each.get("ip") or "" for each in status.get(field) or ()]
+    known = {each.get("ip") or "" for each in before.get(field) or ()}
     errors: list[FieldError] = []
-    texts = [each.get("ip") or "" for each in addresses]
     for index, text in enumerate(texts):
-        errors += validate_legacy_ip(path.at(index), text)
-    if len(texts) > 1:
-        if len(texts) > 2 or is_ipv6(texts[0]) == is_ipv6(texts[1]):
-            errors.append(invalid(path, [{"IP": text} for text in texts], _ONE_PER_FAMILY))
-        errors += [duplicate(path.at(index), {"IP": texts[index]}) for index in sorted(repeated(texts))]
+        if text not in known:
+            errors += validate_legacy_ip(path.at(index), text)
+    if len(texts) > 1 and (len(texts) > 2 or is_ipv6(texts[0]) == is_ipv6(texts[1])):
+        errors.append(invalid(path, [{"IP": text} for text in texts], _ONE_PER_FAMILY))
     return errors
 
 
-def _validate_host_addresses(status: Mapping[str, Any]) -> list[FieldError]:
+def _validate_host_addresses(status: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
     addresses = status.get("hostIPs") or ()
     if not addresses:
         return []
     errors: list[FieldError] = []
     first = addresses[0].get("ip") or ""
     if (status.get("hostIP") or "") != first:
-        errors.append(invalid(_HOST_ADDRESSES.at(0).child("ip"), first, "must be equal to `hostIP`"))
-    return errors + _validate_addresses(addresses, _HOST_ADDRESSES)
+        errors.append(invalid(STATUS.child("hostIPs").at(0).child("ip"), first, "must be equal to `hostIP`"))
+    return errors + _validate_addresses(status, before, "hostIPs")
 
 
 def _validate_user(user: Mapping[str, Any] | None, spec: Mapping[str, Any], path: Path) -> list[FieldError]:
@@ -197,40 +236,3 @@ def _validate_user(user: Mapping[str, Any] | None, spec: Mapping[str, Any], path
     groups = path.child("supplementalGroups")
     ids += [(groups.at(index), group) for index, group in enumerate(linux.get("supplementalGroups") or ())]
     return [invalid(at, value, problem) for at, value in ids for problem in names.user_id(value)]
-
-
-def _validate_allocated(
-    allocated: Sequence[Mapping[str, Any]], field: str, container: Mapping[str, Any] | None, path: Path
-) -> list[FieldError]:
-    """Check the health of what a container was given; ephemeral ones are given nothing."""
-    if field == "ephemeralContainerStatuses":
-        return [forbidden(path, "must not be specified in container status")]
-    errors: list[FieldError] = []
-    for index, resource in enumerate(allocated):
-        at = path.at(index)
-        if container is not None:
-            errors += _validate_allocated_name(resource.get("name") or "", container.get("resources") or {}, at)
-        seen: set[str] = set()
-        for number, each in enumerate(resource.get("resources") or ()):
-            below = at.child("resources").at(number)
-            health, id_ = each.get("health") or "", each.get("resourceID") or ""
-            if health not in _HEALTH:
-                errors.append(not_supported(below.child("health"), health, frozenset(_HEALTH)))
-            if id_ in seen:
-                errors.append(duplicate(below.child("resourceID"), id_))
-            seen.add(id_)
-    return errors
-
-
-def _validate_allocated_name(name: str, resources: Mapping[str, Any], path: Path) -> list[FieldError]:
-    if name.startswith("claim:"):
-        claims = [(each.get("name") or "", each.get("request") or "") for each in resources.get("claims") or ()]
-        known = [f"claim:{claim}/{request}" if request else f"claim:{claim}" for claim, request in claims]
-        detail = (
-            "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or "
-            "'claim:<claimName>' if request is empty"
-        )
-    else:
-        known = list(resources.get("requests") or ())
-        detail = "must match one of the container's resource requests"
-    return [] if name in known else [invalid(path.child("name"), name, detail)]

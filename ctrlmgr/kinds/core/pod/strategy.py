@@ -129,17 +129,14 @@ class PodStrategy(Strategy):
             prepare(new, old)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check spec and annotations, unless only the status is written."""
-        if ctx.subresource == "status":
+        """Check the spec and annotations of a new pod; `validate_update` checks those of a changed one."""
+        if ctx.old is not None:
             return []
         seen = ctx.spec if isinstance(ctx.spec, Seen) else None
         if seen is not None and seen.sight.is_sound:
             ctx.is_quiet = True
             return []
-        errors = validate_pod(obj)
-        if ctx.old is not None:
-            return errors
-        errors += validate_new_pod(obj)
+        errors = validate_pod(obj) + validate_new_pod(obj)
         if not errors:
             ctx.is_quiet = not pod_warnings(obj, ROOT)
             if seen is not None:

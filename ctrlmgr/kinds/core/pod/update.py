@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required
+from ctrlmgr.api.quantity import parse
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.validation import names
 from ctrlmgr.kinds.core.pod.annotations import MIRROR, validate_annotation_update
 from ctrlmgr.kinds.core.pod.scheduling import REQUIRED, validate_tolerations
-from ctrlmgr.kinds.core.pod.validation import ANNOTATIONS, LONGEST, SPEC
-from ctrlmgr.kinds.spec_difference import difference
+from ctrlmgr.kinds.core.pod.validation import ANNOTATIONS, LONGEST, SPEC, validate_pod
+from ctrlmgr.kinds.spec_difference import difference, shown
 
 _UPDATABLE = ",".join(
     (
@@ -30,10 +31,13 @@ _UPDATABLE = ",".join(
 )
 
 
+_TERM = "NodeSelectorTerm"
+
+
 def validate_pod_update(new: Unstructured, old: Unstructured) -> list[FieldError]:
     """Check a change of the pod itself, its status aside."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
-    errors = validate_pod_annotation_update(new, old)
+    errors = validate_pod(new) + validate_annotation_update(new, old, ANNOTATIONS)
     for field in ("containers", "initContainers"):
         containers = spec.get(field) or ()
         if len(containers) != len(before.get(field) or ()):
@@ -45,21 +49,42 @@ def validate_pod_update(new: Unstructured, old: Unstructured) -> list[FieldError
         return errors
     errors += _validate_tolerations(spec, before)
     errors += _validate_gates(spec, before)
-    if spec == before:
+    if is_same(spec, before):
         return errors
     reverted, found = _reverted(spec, before)
     errors += found
-    if reverted != before:
-        shown = difference("PodSpec", before, reverted)
-        errors.append(forbidden(SPEC, f"pod updates may not change fields other than {_UPDATABLE}\n{shown}"))
+    if not is_same(reverted, before):
+        differs = difference("PodSpec", before, reverted)
+        errors.append(forbidden(SPEC, f"pod updates may not change fields other than {_UPDATABLE}\n{differs}"))
     return errors
 
 
-def validate_pod_annotation_update(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Check the annotations that a pod has for good."""
-    after = (new.get("metadata") or {}).get("annotations") or {}
-    before = (old.get("metadata") or {}).get("annotations") or {}
-    return [] if after == before else validate_annotation_update(after, before, ANNOTATIONS)
+def is_same(spec: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    """Return whether two specs mean the same (`Semantic.DeepEqual`): amounts may be written in other notations."""
+    return spec == before or _read(spec) == _read(before)
+
+
+def _read(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a spec with its amounts as numbers."""
+    read: dict[str, Any] = _with_amounts(dict(spec))
+    if overhead := spec.get("overhead"):
+        read["overhead"] = {name: parse(amount) for name, amount in overhead.items()}
+    for field in ("containers", "initContainers", "ephemeralContainers"):
+        if field in spec:
+            read[field] = [_with_amounts(each) for each in spec[field]]
+    return read
+
+
+def _with_amounts(owner: dict[str, Any]) -> dict[str, Any]:
+    resources = owner.get("resources")
+    if not resources:
+        return owner
+    amounts = {
+        field: {name: parse(amount) for name, amount in resources[field].items()}
+        for field in ("limits", "requests")
+        if resources.get(field)
+    }
+    return {**owner, "resources": {**resources, **amounts}}
 
 
 def _validate_images(containers: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
@@ -91,8 +116,6 @@ def _validate_deadline(spec: Mapping[str, Any], before: Mapping[str, Any]) -> tu
 def _validate_tolerations(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
     path = SPEC.child("tolerations")
     new, old = spec.get("tolerations") or (), before.get("tolerations") or ()
-    if new == old:
-        return []
     kept = [_without_seconds(each) for each in new]
     if not all(_without_seconds(each) in kept for each in old):
         return [forbidden(path, "existing toleration can not be modified except its tolerationSeconds")]
@@ -105,14 +128,15 @@ def _without_seconds(toleration: Mapping[str, Any]) -> dict[str, Any]:
 
 def _validate_gates(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
     known = {each.get("name") for each in before.get("schedulingGates") or ()}
+    added = {each.get("name"): index for index, each in enumerate(spec.get("schedulingGates") or ())}
     path = SPEC.child("schedulingGates")
     return [
         forbidden(
             path.at(index).child("name"),
-            f"only deletion is allowed, but found new scheduling gate '{gate.get('name') or ''}'",
+            f"only deletion is allowed, but found new scheduling gate '{name or ''}'",
         )
-        for index, gate in enumerate(spec.get("schedulingGates") or ())
-        if gate.get("name") not in known
+        for name, index in added.items()
+        if name not in known
     ]
 
 
@@ -124,9 +148,11 @@ def _reverted(spec: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[dict[
         fields.append("terminationGracePeriodSeconds")
     errors: list[FieldError] = []
     if before.get("schedulingGates"):
-        errors += _validate_node_selector(spec, before) + _validate_node_affinity(spec, before)
+        errors += _validate_node_selector(spec, before)
         fields.append("nodeSelector")
-        _set(reverted, "affinity", _with_node_affinity(spec.get("affinity"), before.get("affinity")))
+        if _node_affinity(spec) != _node_affinity(before):
+            errors += _validate_node_affinity(spec, before)
+            _set(reverted, "affinity", _with_node_affinity(spec.get("affinity"), before.get("affinity")))
     for field in fields:
         _set(reverted, field, before.get(field))
     for field in ("containers", "initContainers"):
@@ -156,21 +182,26 @@ def _validate_node_selector(spec: Mapping[str, Any], before: Mapping[str, Any]) 
     return [invalid(SPEC.child("nodeSelector"), new or None, detail)]
 
 
+def _node_affinity(spec: Mapping[str, Any]) -> dict[str, Any] | None:
+    affinity: dict[str, Any] | None = (spec.get("affinity") or {}).get("nodeAffinity")
+    return affinity
+
+
 def _validate_node_affinity(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
     new, old = _node_terms(spec), _node_terms(before)
     path = SPEC.child("affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
     if old and len(old) != len(new):
         detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        return [invalid(path, new or None, detail)]
+        return [invalid(path, [shown(_TERM, each) for each in new] or None, detail)]
     return [
-        invalid(path.at(index), new[index], "only additions are allowed (no mutations or deletions)")
+        invalid(path.at(index), shown(_TERM, new[index]), "only additions are allowed (no mutations or deletions)")
         for index, term in enumerate(old)
         if not _only_adds(new[index], term)
     ]
 
 
 def _node_terms(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    affinity = _node_affinity(spec) or {}
     terms: list[dict[str, Any]] = (affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or []
     return terms
 
@@ -183,19 +214,21 @@ def _only_adds(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
 
 
 def _with_node_affinity(new: dict[str, Any] | None, old: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the new affinity with the old affinity to nodes, None if that leaves what was not there."""
+    """Return the new affinity with the old affinity to nodes; None if that leaves nothing and nothing was there."""
     node = (old or {}).get("nodeAffinity")
-    others = {field: value for field, value in (new or {}).items() if field != "nodeAffinity"}
+    if new is None:
+        return None if node is None else {"nodeAffinity": node}
+    others = {field: value for field, value in new.items() if field != "nodeAffinity"}
     if node is not None:
         return {"nodeAffinity": node, **others}
-    return others if others or old is not None else None
+    return None if old is None and not others else others
 
 
 def validate_ephemeral_update(new: Unstructured, old: Unstructured) -> list[FieldError]:
     """Check a write to `/ephemeralcontainers`, which only adds."""
     if MIRROR in ((old.get("metadata") or {}).get("annotations") or {}):
-        return [forbidden("", "static pods do not support ephemeral containers")]
-    errors = validate_pod_annotation_update(new, old)
+        return [forbidden("[]", "static pods do not support ephemeral containers")]
+    errors = validate_pod(new) + validate_annotation_update(new, old, ANNOTATIONS)
     path = SPEC.child("ephemeralContainers")
     after = {each.get("name"): each for each in (new.get("spec") or {}).get("ephemeralContainers") or ()}
     for container in (old.get("spec") or {}).get("ephemeralContainers") or ():
@@ -203,8 +236,8 @@ def validate_ephemeral_update(new: Unstructured, old: Unstructured) -> list[Fiel
         if name not in after:
             errors.append(forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n'))
         elif after[name] != container:
-            shown = difference("EphemeralContainer", container, after[name])
-            errors.append(forbidden(path, f'existing ephemeral containers "{name}" may not be changed\n{shown}'))
+            differs = difference("EphemeralContainer", container, after[name])
+            errors.append(forbidden(path, f'existing ephemeral containers "{name}" may not be changed\n{differs}'))
     return errors
 
 

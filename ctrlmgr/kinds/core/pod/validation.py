@@ -3,9 +3,6 @@
 Guarantees: the typical pod (one container, nothing special) is checked with a few dozen lookups; whatever is absent
 costs one.
 
-Left out, because no request of a client without these fields can tell: the formats of pod claims' statuses, signer
-names and cluster trust bundle names, and fields of features that are off by default.
-
 Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidatePodSpec`.
 """
 
@@ -14,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
+from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
+from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.addresses import validate_legacy_ip
 from ctrlmgr.engine.validation.labels import validate_labels
 from ctrlmgr.engine.validation.metadata import validate_annotations
-from ctrlmgr.kinds.core.pod.annotations import validate_annotations_agree, validate_pod_annotations
-from ctrlmgr.kinds.core.pod.containers import Surroundings, validate_containers
+from ctrlmgr.kinds.core.pod.annotations import MIRROR, validate_annotations_agree, validate_pod_annotations
+from ctrlmgr.kinds.core.pod.containers import Surroundings, validate_containers, validate_padding
+from ctrlmgr.kinds.core.pod.environment import validate_file_volumes
 from ctrlmgr.kinds.core.pod.resources import validate_container_resources, validate_pod_resources
 from ctrlmgr.kinds.core.pod.scheduling import (
     validate_affinity,
@@ -28,10 +27,11 @@ from ctrlmgr.kinds.core.pod.scheduling import (
     validate_spreading,
     validate_tolerations,
 )
-from ctrlmgr.kinds.core.pod.security import validate_namespaces, validate_pod_security
-from ctrlmgr.kinds.core.pod.volumes import validate_volumes
+from ctrlmgr.kinds.core.pod.security import validate_host_users, validate_pod_security
+from ctrlmgr.kinds.core.pod.volumes.validation import validate_volumes
 from ctrlmgr.kinds.core.pod.windows import validate_host_process, validate_system
 from ctrlmgr.kinds.rules import each_problem
+from ctrlmgr.kinds.spec_difference import shown
 
 SPEC = Path("spec")
 ANNOTATIONS = Path("metadata.annotations")
@@ -41,18 +41,26 @@ LONGEST = 2**31 - 1
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
+_ABSENT: tuple[Any, ...] = (None, "", [])
+_LONGEST_HOSTNAME = 64
+_TWO_CLAIMS = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+_NO_CLAIMS = forbidden("[]", "static pods do not support resource claims")
 _NAMESERVERS, _SEARCHES, _SEARCH_LENGTH = 3, 32, 2048
 
 
 def validate_pod(pod: Mapping[str, Any]) -> list[FieldError]:
     """Check a pod's spec and special annotations (`validatePodMetadataAndSpec`, without the metadata)."""
     metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
+    annotations = metadata.get("annotations") or {}
     errors: list[FieldError] = []
-    if annotations := metadata.get("annotations"):
+    if annotations:
         errors += validate_pod_annotations(annotations, spec, ANNOTATIONS)
-    errors += validate_pod_spec(spec, SPEC, pod_name=metadata.get("name") or "", is_pod=True)
+    errors += validate_pod_spec(spec, SPEC, pod_name=metadata.get("name") or "", is_mirror=MIRROR in annotations)
     if not spec.get("serviceAccountName"):
         errors += _tokens_without_account(spec)
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(field) or ()):
+            errors += validate_padding(container, SPEC.child(field).at(index))
     return errors
 
 
@@ -80,76 +88,107 @@ def validate_template(template: Mapping[str, Any], path: Path) -> list[FieldErro
         errors += validate_annotations(annotations, path.child("annotations"))
         errors += validate_pod_annotations(annotations, spec, path.child("annotations"))
         errors += validate_annotations_agree(annotations, spec, path.child("spec"))
-    errors += validate_pod_spec(spec, path.child("spec"), pod_name="", is_pod=False)
+    errors += validate_pod_spec(spec, path.child("spec"))
     if spec.get("ephemeralContainers"):
         detail = "ephemeral containers not allowed in pod template"
         errors.append(forbidden(path.child("spec", "ephemeralContainers"), detail))
     return errors
 
 
-def validate_pod_spec(spec: Mapping[str, Any], path: Path, *, pod_name: str, is_pod: bool) -> list[FieldError]:
-    """Check a PodSpec; `pod_name` is what ephemeral volumes' claims are called after."""
+def validate_pod_spec(
+    spec: Mapping[str, Any], path: Path, *, pod_name: str | None = None, is_mirror: bool = False
+) -> list[FieldError]:
+    """Check a PodSpec: of a pod, if `pod_name` is given, else of a template.
+
+    `pod_name` is what ephemeral volumes' claims are called after; `is_mirror` says that the pod mirrors a static one.
+    """
+    is_pod = pod_name is not None
     grace_period, policy = spec.get("terminationGracePeriodSeconds"), spec.get("restartPolicy") or ""
     errors = [] if grace_period is not None else [required(path.child("terminationGracePeriodSeconds"))]
     volumes: dict[str, Mapping[str, Any]] = {}
     if given := spec.get("volumes"):
-        volumes, found = validate_volumes(given, pod_name, path.child("volumes"), is_pod=is_pod)
+        volumes, found = validate_volumes(given, pod_name or "", path.child("volumes"), is_pod=is_pod)
         errors += found
     claims = spec.get("resourceClaims") or ()
     claim_names = {each.get("name") for each in claims if each.get("name")}
-    errors += _validate_claims(claims, path.child("resourceClaims"))
-    pod = Surroundings(volumes, claim_names, grace_period, policy, spec.get("hostUsers") is not False, is_pod)
+    errors += [_NO_CLAIMS for _ in claims] if is_mirror else _validate_claims(claims, path.child("resourceClaims"))
+    system = spec.get("os")
+    pod = Surroundings(
+        volumes,
+        claim_names,
+        grace_period,
+        policy,
+        spec.get("hostUsers") is not False,
+        None if system is None else system.get("name") or "",
+    )
     errors += validate_containers(spec, pod, path)
-    if spec.get("resources") is not None:
+    if spec.get("resources") is not None and is_on("PodLevelResources"):
         errors += validate_pod_resources(spec, claim_names, path.child("resources"))
     if spec.get("hostNetwork"):
         errors += _validate_host_ports(spec, path.child("containers"), is_pod)
-    errors += _validate_choices(spec, policy, path)
-    for field, check in _CHECKS.items():
-        if value := spec.get(field):
-            errors += check(value, path.child(field))
-    if constraints := spec.get("topologySpreadConstraints"):
-        errors += validate_spreading(constraints, path.child("topologySpreadConstraints"), merged=is_pod)
-    errors += _validate_deadline(spec, path)
-    errors += validate_pod_security(spec, path) + validate_namespaces(spec, path)
-    if _mentions_windows(spec):
-        errors += validate_system(spec, path) + validate_host_process(spec, path)
-    return errors
+    for check in _WHOLE:
+        errors += check(spec, path)
+    for field, check_field in _CHECKS.items():
+        if (value := spec.get(field)) not in _ABSENT:
+            errors += check_field(value, path.child(field))
+    return errors + _validate_rest(spec, path)
 
 
-def _mentions_windows(spec: Mapping[str, Any]) -> bool:
-    if spec.get("os") is not None or (spec.get("securityContext") or {}).get("windowsOptions"):
-        return True
-    lists = (spec.get("containers") or (), spec.get("initContainers") or (), spec.get("ephemeralContainers") or ())
-    return any((each.get("securityContext") or {}).get("windowsOptions") for containers in lists for each in containers)
-
-
-def _validate_choices(spec: Mapping[str, Any], restart_policy: str, path: Path) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if restart_policy not in _RESTART_POLICIES:
-        errors += _not_one_of(restart_policy, _RESTART_POLICIES, path.child("restartPolicy"))
-    if (dns := spec.get("dnsPolicy") or "") not in _DNS_POLICIES:
-        errors += _not_one_of(dns, _DNS_POLICIES, path.child("dnsPolicy"))
+def _validate_placement(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
+    policy, dns = spec.get("restartPolicy") or "", spec.get("dnsPolicy") or ""
+    errors = _not_one_of(policy, _RESTART_POLICIES, path.child("restartPolicy"))
+    errors += _not_one_of(dns, _DNS_POLICIES, path.child("dnsPolicy"))
+    if labels := spec.get("nodeSelector"):
+        errors += validate_labels(labels, path.child("nodeSelector"))
+    errors += validate_pod_security(spec, path)
+    if affinity := spec.get("affinity"):
+        errors += validate_affinity(affinity, path.child("affinity"))
     if dns == "None" or spec.get("dnsConfig") is not None:
         errors += _validate_dns(spec.get("dnsConfig"), dns, path.child("dnsConfig"))
-    preemption = spec.get("preemptionPolicy")
-    if preemption is not None and preemption not in _PREEMPTION_POLICIES:
-        errors += _not_one_of(preemption, _PREEMPTION_POLICIES, path.child("preemptionPolicy"))
     return errors
+
+
+def _validate_rest(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if (runtime := spec.get("runtimeClassName")) is not None:
+        errors += each_problem(names.dns1123_subdomain, runtime, path.child("runtimeClassName"))
+    if (preemption := spec.get("preemptionPolicy")) is not None:
+        errors += _not_one_of(preemption, _PREEMPTION_POLICIES, path.child("preemptionPolicy"))
+    if overhead := spec.get("overhead"):
+        errors += validate_container_resources({"limits": overhead}, (), path.child("overhead"))
+    if spec.get("os") is not None:
+        errors += validate_system(spec, path)
+    if (group := spec.get("schedulingGroup")) is not None:
+        errors += _validate_group(group.get("podGroupName"), path.child("schedulingGroup", "podGroupName"))
+    return errors + validate_file_volumes(spec, path)
+
+
+def _validate_group(name: str | None, path: Path) -> list[FieldError]:
+    if name is None:
+        return [invalid(path, None, "must specify one of: `podGroupName`")]
+    return each_problem(names.dns1123_subdomain, name, path)
 
 
 def _not_one_of(value: str, allowed: Sequence[str], path: Path) -> list[FieldError]:
+    if value in allowed:
+        return []
     return [not_supported(path, value, allowed) if value else required(path)]
 
 
-def _validate_deadline(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if (deadline := spec.get("activeDeadlineSeconds")) is not None and not 1 <= deadline <= LONGEST:
-        below = path.child("activeDeadlineSeconds")
-        errors.append(invalid(below, deadline, names.out_of_range(1, LONGEST)))
-    if (runtime := spec.get("runtimeClassName")) is not None:
-        errors += each_problem(names.dns1123_subdomain, runtime, path.child("runtimeClassName"))
-    return errors
+def _validate_hostname_override(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
+    """Check the name that a pod has instead of its own (KEP-4762)."""
+    name, below = spec.get("hostnameOverride"), path.child("hostnameOverride")
+    if name is None:
+        return []
+    opposed = [field for field in ("setHostnameAsFQDN", "hostNetwork") if spec.get(field)]
+    errors = [forbidden(below, f"may not be specified when {field} is true") for field in opposed]
+    if names.length(name) > _LONGEST_HOSTNAME:
+        errors.append(too_long(below, _LONGEST_HOSTNAME))
+    return errors + each_problem(names.dns1123_subdomain, name, below)
+
+
+def _validate_deadline(seconds: int, path: Path) -> list[FieldError]:
+    return [] if 1 <= seconds <= LONGEST else [invalid(path, seconds, names.out_of_range(1, LONGEST))]
 
 
 def _validate_claims(claims: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
@@ -167,17 +206,9 @@ def _validate_claims(claims: Sequence[Mapping[str, Any]], path: Path) -> list[Fi
             errors += each_problem(names.dns1123_label, name, at.child("name"))
         seen.add(name)
         given = [field for field in fields if claim.get(field) is not None]
-        shown = {
-            "Name": name,
-            "ResourceClaimName": claim.get(fields[0]),
-            "ResourceClaimTemplateName": claim.get(fields[1]),
-        }
-        if len(given) == 2:
-            detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            errors.append(invalid(at, shown, detail))
-        elif not given:
-            detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            errors.append(invalid(at, shown, detail))
+        if len(given) != 1:
+            detail = _TWO_CLAIMS if given else "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            errors.append(invalid(at, shown("PodResourceClaim", claim), detail))
         for field in given:
             errors += each_problem(names.dns1123_subdomain, claim[field], at.child(field))
     return errors
@@ -252,23 +283,26 @@ def _name(check: Callable[[str], list[str]]) -> Callable[[str, Path], list[Field
     return lambda value, path: each_problem(check, value, path)
 
 
-def _overhead(amounts: Mapping[str, str], path: Path) -> list[FieldError]:
-    return validate_container_resources({"limits": amounts}, (), path)
-
-
+_WHOLE: tuple[Callable[[Mapping[str, Any], Path], list[FieldError]], ...] = (
+    _validate_placement,
+    lambda spec, path: _validate_readiness_gates(spec.get("readinessGates") or (), path.child("readinessGates")),
+    lambda spec, path: validate_gates(spec.get("schedulingGates") or (), path.child("schedulingGates")),
+    lambda spec, path: validate_spreading(
+        spec.get("topologySpreadConstraints") or (), path.child("topologySpreadConstraints")
+    ),
+    validate_host_process,
+    validate_host_users,
+    _validate_hostname_override,
+)
+"""Checks that look at more than one field."""
 _CHECKS: dict[str, Callable[[Any, Path], list[FieldError]]] = {
-    "nodeSelector": validate_labels,
-    "affinity": validate_affinity,
-    "readinessGates": _validate_readiness_gates,
-    "schedulingGates": validate_gates,
     "serviceAccountName": _name(names.dns1123_subdomain),
     "nodeName": _name(names.dns1123_subdomain),
+    "activeDeadlineSeconds": _validate_deadline,
     "hostname": _name(names.dns1123_label),
-    "hostnameOverride": _name(names.dns1123_subdomain),
     "subdomain": _name(names.dns1123_label),
     "tolerations": validate_tolerations,
     "hostAliases": _validate_host_aliases,
     "priorityClassName": _name(names.dns1123_subdomain),
-    "overhead": _overhead,
 }
-"""Fields that are checked on their own when they are there."""
+"""Fields that are checked on their own when they are there, in Kubernetes' order."""

@@ -14,9 +14,12 @@ from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.quantity import WHOLE, parse
 from ctrlmgr.api.unstructured import repeated
 from ctrlmgr.api.warned import told
-from ctrlmgr.kinds.core.pod.annotations import APPARMOR, SECCOMP_CONTAINER, SECCOMP_POD
+from ctrlmgr.engine.validation.addresses import ip_warnings
+from ctrlmgr.kinds.core.claim_spec import claim_warnings
+from ctrlmgr.kinds.core.pod.annotations import APPARMOR, SECCOMP_CONTAINER, SECCOMP_POD, apparmor_field
 from ctrlmgr.kinds.core.pod.defaults import containers_of
 from ctrlmgr.kinds.core.pod.scheduling import PREFERRED, REQUIRED
+from ctrlmgr.kinds.core.pod.volumes.overlaps import overlapping_paths
 
 _NO_MATCH = "a null labelSelector results in matching no pod"
 _USE_FIELD = 'non-functional in v1.27+; use the "seccompProfile" field instead'
@@ -66,9 +69,28 @@ def _found(owner: Mapping[str, Any], path: Path) -> Iterator[str]:
         if container.get("resources") or container.get("env"):
             yield from _container(container, below.child(kind).at(index))
     yield from _ports(spec, below)
+    yield from _port_names(spec, below)
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         where = below.child("terminationGracePeriodSeconds")
         yield f"{where}: must be >= 0; negative values are invalid and will be treated as 1"
+    yield from _addresses(spec, below)
+
+
+def _port_names(spec: Mapping[str, Any], path: Path) -> Iterator[str]:
+    first: dict[str, Path] = {}
+    for kind, number, container in containers_of(dict(spec)):
+        for index, port in enumerate(container.get("ports") or ()):
+            at, name = path.child(kind).at(number).child("ports").at(index), port.get("name") or ""
+            if name and (other := first.setdefault(name, at)) is not at:
+                use = f"services and probes that select ports by name will use {other}"
+                yield f"{at}: duplicate port name {quote(name)} with {other}, {use}"
+
+
+def _addresses(spec: Mapping[str, Any], path: Path) -> Iterator[str]:
+    for index, address in enumerate((spec.get("dnsConfig") or {}).get("nameservers") or ()):
+        yield from ip_warnings(path.child("dnsConfig", "nameservers").at(index), address)
+    for index, alias in enumerate(spec.get("hostAliases") or ()):
+        yield from ip_warnings(path.child("hostAliases").at(index).child("ip"), alias.get("ip") or "")
 
 
 def _placement(spec: Mapping[str, Any], path: Path) -> Iterator[str]:
@@ -124,16 +146,26 @@ def _annotations(annotations: Mapping[str, str], spec: Mapping[str, Any], path: 
         name, own = container.get("name") or "", container.get("securityContext") or {}
         if (key := SECCOMP_CONTAINER + name) in annotations and own.get("seccompProfile") is None:
             yield f"{below.key(key)}: {_USE_FIELD}"
-        profile = own.get("appArmorProfile") or context.get("appArmorProfile")
-        if path and profile is None and (key := APPARMOR + name) in annotations:
+        if not path or own.get("appArmorProfile") is not None or (key := APPARMOR + name) not in annotations:
+            continue
+        profile = context.get("appArmorProfile")
+        if profile is None or profile != apparmor_field(annotations[key]):
             yield f'{below.key(key)}: deprecated since v1.30; use the "appArmorProfile" field instead'
 
 
 def _volumes(spec: Mapping[str, Any], path: Path) -> Iterator[str]:
-    for index, volume in enumerate(spec.get("volumes") or ()):
+    volumes = spec.get("volumes") or ()
+    for index, volume in enumerate(volumes):
+        at = path.child("volumes").at(index)
         for field, (shown, message) in VOLUMES.items():
             if volume.get(field) is not None:
-                yield f"{path.child('volumes').at(index).child(shown)}: {message}"
+                yield f"{at.child(shown)}: {message}"
+        template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+        if template is not None:
+            below = at.child("ephemeral", "volumeClaimTemplate", "spec")
+            yield from claim_warnings(template.get("spec") or {}, below)
+    for volume in volumes:
+        yield from overlapping_paths(volume)
 
 
 def _repetitions(spec: Mapping[str, Any], path: Path) -> Iterator[str]:

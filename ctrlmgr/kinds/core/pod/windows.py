@@ -12,6 +12,7 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
 from ctrlmgr.engine.validation import names
+from ctrlmgr.kinds.capabilities import CAPABILITIES
 from ctrlmgr.kinds.core.pod.defaults import containers_of
 from ctrlmgr.kinds.rules import each_problem
 
@@ -23,14 +24,19 @@ _DOMAIN_LENGTH = 256
 _USER_LENGTH = 104
 _DNS_LABEL = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
 _is_domain = re.compile(rf'(?:[^\\/:*?"<>|.][^\\/:*?"<>|]{{0,14}}|{_DNS_LABEL}(?:\.{_DNS_LABEL})*)').fullmatch
-_POD_FIELDS = ("hostUsers", "hostPID", "hostIPC", "shareProcessNamespace")
+_POD_FIELDS = frozenset(("hostUsers", "hostPID", "hostIPC", "shareProcessNamespace"))
+"""What the published spec of a pod has itself, and the internal type's security context."""
 _POD_CONTEXT = (
     "appArmorProfile",
     "seLinuxOptions",
+    "hostUsers",
+    "hostPID",
+    "hostIPC",
     "seccompProfile",
     "fsGroup",
     "fsGroupChangePolicy",
     "sysctls",
+    "shareProcessNamespace",
     "runAsUser",
     "runAsGroup",
     "supplementalGroups",
@@ -59,18 +65,21 @@ def validate_system(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
         return []
     name = system.get("name") or ""
     if not name:
-        return [required(path.child("os", "name"), "cannot be empty")]
+        return [required(path.child("os", "name"))]
     if name not in _SYSTEMS:
         return [not_supported(path.child("os"), name, _SYSTEMS)]
     if name == "linux":
-        return [forbidden(each, _NOT_FOR_LINUX) for each in _given(spec, (), ("windowsOptions",), path)]
-    return [forbidden(each, _NOT_FOR_WINDOWS) for each in _given(spec, _POD_FIELDS, _POD_CONTEXT, path)]
+        return [forbidden(each, _NOT_FOR_LINUX) for each in _given(spec, ("windowsOptions",), path)]
+    return [forbidden(each, _NOT_FOR_WINDOWS) for each in _given(spec, _POD_CONTEXT, path)]
 
 
-def _given(spec: Mapping[str, Any], fields: tuple[str, ...], context: tuple[str, ...], path: Path) -> list[Path]:
-    found = [path.child(field) for field in fields if _is_set(spec, field)]
+def _given(spec: Mapping[str, Any], context: tuple[str, ...], path: Path) -> list[Path]:
     security = spec.get("securityContext") or {}
-    found += [path.child("securityContext", field) for field in context if _is_set(security, field)]
+    found = [
+        path.child(field) if field in _POD_FIELDS else path.child("securityContext", field)
+        for field in context
+        if _is_set(spec if field in _POD_FIELDS else security, field)
+    ]
     of_containers = context if len(context) == 1 else _CONTAINER_CONTEXT
     for kind, index, container in containers_of(dict(spec)):
         security = container.get("securityContext") or {}
@@ -103,6 +112,8 @@ def validate_host_process(spec: Mapping[str, Any], path: Path) -> list[FieldErro
         if not spec.get("hostNetwork"):
             detail = "hostNetwork must be true if pod contains any hostProcess containers"
             errors.append(invalid(path.child("hostNetwork"), False, detail))
+        if not CAPABILITIES.allow_privileged:
+            errors.append(forbidden(path, "hostProcess containers are disallowed by cluster policy"))
     return errors
 
 

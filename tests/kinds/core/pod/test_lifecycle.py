@@ -123,7 +123,7 @@ def test_what_a_pod_can_be_found_by() -> None:
     pod = create(stage, {"nodeName": "n", "hostNetwork": True, "serviceAccountName": "s", "restartPolicy": "Never"})
     status = {"phase": "Running", "podIP": "10.0.0.1", "nominatedNodeName": "m"}
     strategy = PodStrategy()
-    found = strategy.selectable(Object.from_dict(stage.update(pod, {"status": status}, "status")))
+    found = strategy.selectable(Object.from_dict({**pod, "status": status}))
     assert found == {
         "spec.nodeName": "n",
         "spec.host": "n",

@@ -90,9 +90,9 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     checked: list[str] = []
     check = validation.validate_pod_spec
 
-    def counted(spec: Any, path: Any, *, pod_name: str, is_pod: bool) -> Any:
+    def counted(spec: Any, path: Any, *, pod_name: str, is_mirror: bool) -> Any:
         checked.append(pod_name)
-        return check(spec, path, pod_name=pod_name, is_pod=is_pod)
+        return check(spec, path, pod_name=pod_name, is_mirror=is_mirror)
 
     monkeypatch.setattr(validation, "validate_pod_spec", counted)
     return checked

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
+from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_label_selector, validate_labels
-from ctrlmgr.engine.validation.metadata import validate_annotations
+from ctrlmgr.engine.validation.metadata import ANNOTATIONS_SIZE, validate_annotations
 from ctrlmgr.kinds.core.claim_spec import validate_claim_spec
 from ctrlmgr.kinds.core.pod.downward_api import (
     VOLUME_FIELDS,
     validate_field_reference,
     validate_resource_reference,
 )
-from ctrlmgr.kinds.core.pod.volume_defaults import TOKEN_SOURCE
+from ctrlmgr.kinds.core.pod.volumes.defaults import TOKEN_SOURCE
 from ctrlmgr.kinds.core.volume_sources import (
     ONLY_ONE,
     SOURCES,
@@ -27,7 +27,9 @@ from ctrlmgr.kinds.core.volume_sources import (
     validate_items,
     validate_mode,
 )
-from ctrlmgr.kinds.rules import each_problem
+from ctrlmgr.kinds.rules import domain_prefixed_key, each_problem
+from ctrlmgr.kinds.signers import is_kubernetes_signer, validate_signer_name, validate_trust_bundle_name
+from ctrlmgr.kinds.spec_difference import shown
 
 _CONFLICT = "conflicting duplicate paths"
 _SHORTEST_TOKEN, _LONGEST_TOKEN = 600, 1 << 32
@@ -65,37 +67,41 @@ def validate_volumes(
 def _validate_source(volume: Source, name: str, pod_name: str, path: Path, is_pod: bool) -> list[FieldError]:
     if len(volume) == 2 and volume.get("projected") == TOKEN_SOURCE:
         return []
-    errors: list[FieldError] = []
-    given = [field for field in (*SOURCES, *_POD_SOURCES) if volume.get(field) is not None]
+    given = [field for field in _ORDER if volume.get(field) is not None]
+    if not given:
+        return [required(path, "must specify a volume type")]
+    errors = _validate_first(given[0], volume, name, pod_name, path, is_pod)
+    errors += _validate_iscsi_name(volume.get("iscsi"), name, path)
     for field in given[1:]:
         label = SOURCES[field][0] if field in SOURCES else _POD_SOURCES[field]
         errors.append(forbidden(path.child(label), ONLY_ONE))
-    if not given:
-        return [required(path, "must specify a volume type")]
-    first = given[0]
-    source = volume[first]
-    if first in SOURCES:
-        _, label, check = SOURCES[first]
-        errors += check(source, path.child(label))
-    elif first == "downwardAPI":
-        errors += validate_mode(source, "defaultMode", path.child(first))
-        errors += _validate_files(source, path.child(first))
-    elif first == "projected":
-        errors += _validate_projected(source, path.child(first))
-    elif first == "ephemeral":
-        errors += _validate_ephemeral(source, name, pod_name, path)
-    else:
-        errors += _validate_image(source, path.child(first), is_pod)
-    portal = (volume.get("iscsi") or {}).get("targetPortal") or ""
-    if volume.get("iscsi") and volume["iscsi"].get("initiatorName") is not None and len(f"{name}:{portal}") > 64:
-        detail = (
-            "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters "
-            "if iscsi.initiatorName is specified."
-        )
-        errors.append(invalid(path.child("name"), name, detail))
     return errors
 
 
+def _validate_first(field: str, volume: Source, name: str, pod_name: str, path: Path, is_pod: bool) -> list[FieldError]:
+    source = volume[field]
+    if field in SOURCES:
+        _, label, check = SOURCES[field]
+        return check(source, path.child(label))
+    if field == "downwardAPI":
+        return validate_mode(source, "defaultMode", path.child(field)) + _validate_files(source, path.child(field))
+    if field == "projected":
+        return _validate_projected(source, path.child(field))
+    if field == "ephemeral":
+        return _validate_ephemeral(source, name, pod_name, path)
+    return _validate_image(source, path.child(field), is_pod)
+
+
+def _validate_iscsi_name(source: Source | None, name: str, path: Path) -> list[FieldError]:
+    if source is None or source.get("initiatorName") is None:
+        return []
+    if names.length(f"{name}:{source.get('targetPortal') or ''}") <= _LONGEST_ISCSI_NAME:
+        return []
+    limit = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters"
+    return [invalid(path.child("name"), name, f"{limit} if iscsi.initiatorName is specified.")]
+
+
+_LONGEST_ISCSI_NAME = 64
 _POD_SOURCES = {
     "downwardAPI": "downwarAPI",
     "projected": "projected",
@@ -103,6 +109,13 @@ _POD_SOURCES = {
     "image": "image",
 }
 """Sources that only pods have, by the name that "more than one" errors give them (one of them misspelt)."""
+_ORDER = (
+    *("emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret", "nfs", "iscsi"),
+    *("glusterfs", "flocker", "persistentVolumeClaim", "rbd", "cinder", "cephfs", "quobyte", "downwardAPI", "fc"),
+    *("flexVolume", "configMap", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume"),
+    *("azureDisk", "storageos", "projected", "scaleIO", "csi", "ephemeral", "image"),
+)
+"""All sources in the order of Kubernetes' checks: of several the first is checked."""
 
 
 def _validate_files(source: Source, path: Path) -> list[FieldError]:
@@ -160,12 +173,14 @@ def _conflicts(field: str, source: Source, taken: set[str], path: Path) -> list[
     errors: list[FieldError] = []
     if field == "clusterTrustBundle":
         targets = [source.get("path") or ""]
+    elif field == "podCertificate":
+        targets = [source[each] for each in _CERTIFICATE_PATHS if source.get(each)]
     else:
         targets = [each["path"] for each in source.get("items") or () if each.get("path")]
     for target in targets:
         if target in taken:
-            shown = source.get("name") or "" if field in ("secret", "configMap") else target
-            errors.append(invalid(path, shown, _CONFLICT))
+            named = source.get("name") or "" if field in ("secret", "configMap") else target
+            errors.append(invalid(path, named, _CONFLICT))
         taken.add(target)
     return errors
 
@@ -187,20 +202,23 @@ def _validate_token(source: Source, path: Path, volume_path: Path) -> list[Field
 
 
 def _validate_trust_bundle(source: Source, path: Path) -> list[FieldError]:
-    name, signer = source.get("name"), source.get("signerName")
+    name, signer, selector = source.get("name"), source.get("signerName"), source.get("labelSelector")
     errors: list[FieldError] = []
     if name is not None and signer is not None:
-        errors.append(invalid(path, dict(source), "only one of name and signerName may be used"))
+        value = shown("ClusterTrustBundleProjection", source)
+        errors.append(invalid(path, value, "only one of name and signerName may be used"))
     elif name is not None:
         if not name:
             errors.append(required(path.child("name"), "must be a valid object name"))
-        if source.get("labelSelector") is not None:
+        errors += validate_trust_bundle_name(name, path.child("name"))
+        if selector is not None:
             detail = "labelSelector must be unset if name is specified"
-            errors.append(invalid(path.child("labelSelector"), source["labelSelector"], detail))
+            errors.append(invalid(path.child("labelSelector"), selector, detail))
     elif signer is not None:
         if not signer:
             errors.append(required(path.child("signerName"), "must be a valid signer name"))
-        errors += validate_label_selector(source.get("labelSelector"), path.child("labelSelector"))
+        errors += validate_signer_name(signer, path.child("signerName"))
+        errors += validate_label_selector(selector, path.child("labelSelector"))
     else:
         errors.append(required(path, "either name or signerName must be specified"))
     target = source.get("path") or ""
@@ -208,15 +226,44 @@ def _validate_trust_bundle(source: Source, path: Path) -> list[FieldError]:
     return errors + unreserved_path(target, path.child("path"))
 
 
+_CERTIFICATE_PATHS = ("credentialBundlePath", "keyPath", "certificateChainPath")
+_SHORTEST_CERTIFICATE = 3600
+_LONGEST_CERTIFICATE = 91 * 86400
+_LONGEST_OF_KUBERNETES = 86400
+"""Seconds that a certificate of one of Kubernetes' own signers may live at most."""
+
+
 def _validate_certificate(source: Source, path: Path) -> list[FieldError]:
-    errors: list[FieldError] = []
+    signer = source.get("signerName") or ""
+    errors = validate_signer_name(signer, path.child("signerName"))
     if (key_type := source.get("keyType") or "") not in _KEY_TYPES:
         errors.append(not_supported(path.child("keyType"), key_type, _KEY_TYPES))
-    if not source.get("signerName"):
-        errors.append(required(path.child("signerName")))
-    for field in ("credentialBundlePath", "keyPath", "certificateChainPath"):
-        if target := source.get(field):
-            errors += unreserved_path(target, path.child(field))
+    if (seconds := source.get("maxExpirationSeconds")) is not None:
+        errors += _validate_lifetime(seconds, signer, path.child("maxExpirationSeconds"))
+    errors += _validate_user_annotations(source.get("userAnnotations") or {}, path.child("userAnnotations"))
+    targets = [field for field in _CERTIFICATE_PATHS if source.get(field)]
+    for field in targets:
+        errors += unreserved_path(source[field], path.child(field))
+    if not targets:
+        detail = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
+        errors.append(required(path, detail))
+    return errors
+
+
+def _validate_user_annotations(annotations: Mapping[str, str], path: Path) -> list[FieldError]:
+    errors = [error for key in sorted(annotations) for error in domain_prefixed_key(key.lower(), path)]
+    size = sum(names.length(key) + names.length(value) for key, value in annotations.items())
+    return [*errors, too_long(path, ANNOTATIONS_SIZE)] if size > ANNOTATIONS_SIZE else errors
+
+
+def _validate_lifetime(seconds: int, signer: str, path: Path) -> list[FieldError]:
+    most = _LONGEST_OF_KUBERNETES if is_kubernetes_signer(signer) else _LONGEST_CERTIFICATE
+    errors: list[FieldError] = []
+    if seconds < _SHORTEST_CERTIFICATE:
+        detail = f"if provided, maxExpirationSeconds must be >= {_SHORTEST_CERTIFICATE}"
+        errors.append(invalid(path, seconds, detail))
+    if seconds > most:
+        errors.append(invalid(path, seconds, f"if provided, maxExpirationSeconds must be <= {most}"))
     return errors
 
 
