@@ -36,7 +36,6 @@ _UNREADABLE = (
     "the body of the request was in an unknown format - accepted media types include: "
     f"{JSON}, {YAML}, {protobuf.MEDIA_TYPE}"
 )
-_SCHEME = "pkg/api/legacyscheme/scheme.go:30"  # part of Kubernetes' message: where its scheme is made
 _TYPE_META = "struct { APIVersion string; Kind string }"
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _NESTS = (dict, list)
@@ -277,8 +276,7 @@ class Codec:
         if definition is None and is_former(kind, api_version) and kind == self.kind:
             raise self._other_version(api_version)
         if definition is None:
-            reason = f'no kind {quote(kind)} is registered for version {quote(api_version)} in scheme "{_SCHEME}"'
-            raise self.refuse(reason, kind, api_version)
+            raise self.refuse(protobuf.not_registered(kind, api_version, self.api_version), kind, api_version)
         if kind != self.kind:
             theirs = f"{_version(api_version)}.{kind}"
             reason = f"converting ({theirs}) to ({_internal_package(self.api_version)}.{self.kind}): unknown conversion"

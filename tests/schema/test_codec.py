@@ -17,6 +17,9 @@ from tests.robustness.attack.growth import WORST, growth
 DEFINITIONS = Definitions.builtin()
 SERVICES = DEFINITIONS.codec("Service", "v1", "io.k8s.api.core.v1.Service")
 CONFIG_MAPS = DEFINITIONS.codec("ConfigMap", "v1", "io.k8s.api.core.v1.ConfigMap")
+API_SERVICES = DEFINITIONS.codec(
+    "APIService", "apiregistration.k8s.io/v1", "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService"
+)
 LEASES = DEFINITIONS.codec("Lease", "coordination.k8s.io/v1", "io.k8s.api.coordination.v1.Lease")
 REVISIONS = DEFINITIONS.codec("ControllerRevision", "apps/v1", "io.k8s.api.apps.v1.ControllerRevision")
 PODS = DEFINITIONS.codec("Pod", "v1", "io.k8s.api.core.v1.Pod")
@@ -177,6 +180,13 @@ def test_kind_and_version_default_to_what_is_expected(body: bytes) -> None:
             "coordination.k8s.io/v1",
             'Wrong in version "v1" cannot be handled as a Lease: no kind "Wrong" is registered for version'
             ' "coordination.k8s.io/v1" in scheme "pkg/api/legacyscheme/scheme.go:30"',
+        ),
+        (
+            API_SERVICES,
+            "APIService",
+            "A/b",
+            'APIService in version "b" cannot be handled as a APIService: no kind "APIService" is registered for'
+            ' version "A/b" in scheme "pkg/apiserver/scheme/scheme.go:28"',
         ),
         (
             SERVICES,

@@ -31,6 +31,7 @@ class BindingStrategy(Strategy):
     allow_unconditional_update = False
     has_generation = True
     any_finalizer = True
+    compares_metadata = False
 
     def __init__(self, *, mutates: bool) -> None:
         """Say which of the two it is."""
@@ -71,8 +72,9 @@ def _param_errors(reference: Raw | None) -> Iterator[FieldError]:
         yield invalid(path.child("name"), name, problem)
     if name and selector is not None:
         yield forbidden(path.child("name"), "name and selector are mutually exclusive")
-        yield forbidden(path.child("selector"), "name and selector are mutually exclusive")
     yield from validate_label_selector(selector, path.child("selector"))
+    if name and selector is not None:
+        yield forbidden(path.child("selector"), "name and selector are mutually exclusive")
     if not name and selector is None:
         yield required(path, "one of name or selector must be specified")
     action = reference.get("parameterNotFoundAction")

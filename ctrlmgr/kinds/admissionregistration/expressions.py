@@ -225,9 +225,11 @@ def compiled_condition(source: str) -> Expression:
     return _kept_condition(source)
 
 
-def expression_errors(scope: Scope, source: str, wanted: Iterable[Type], path: Path) -> Iterator[FieldError]:
-    """Yield what is wrong with an expression."""
+def expression_errors(
+    scope: Scope, source: str, wanted: Iterable[Type], path: Path, *, shown_as: str | None = None
+) -> Iterator[FieldError]:
+    """Yield what is wrong with an expression, which is shown as it is unless `shown_as` says otherwise."""
     try:
         scope.compile(source, wanted)
     except ExpressionRefused as error:
-        yield invalid(path, source, str(error))
+        yield invalid(path, source if shown_as is None else shown_as, str(error))

@@ -16,20 +16,23 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields.reset_fields import METADATA
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation.conditions import validate_conditions
 from ctrlmgr.expressions.types import BOOL, NULL, STRING, Type, list_of
+from ctrlmgr.extensions.paths.json_path import JSONPath, JSONPathError
 from ctrlmgr.kinds.admissionregistration.expressions import JSON_PATCH, OBJECT, Scope, Scopes, expression_errors
 from ctrlmgr.kinds.admissionregistration.rules import (
     FAILURE_POLICIES,
+    REINVOCATIONS,
     Raw,
     choice_errors,
     condition_errors,
     default_match,
     match_errors,
 )
+from ctrlmgr.kinds.spec_difference import shown
 
 _SPEC = Path("spec")
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
-_REINVOCATIONS: Final = ("IfNeeded", "Never")
 _MUTATING_OPERATIONS: Final = ("*", "CONNECT", "CREATE", "UPDATE")
 _MOST_ANNOTATIONS: Final = 20
 _LONGEST_VALUE_EXPRESSION: Final = 5 * 1024
@@ -51,6 +54,7 @@ class PolicyStrategy(Strategy):
     allow_unconditional_update = False
     has_generation = True
     any_finalizer = True
+    compares_metadata = False
 
     def default(self, obj: Unstructured) -> None:
         """Fill in the failure policy, and whom the policy matches."""
@@ -65,7 +69,23 @@ class PolicyStrategy(Strategy):
             return []
         spec: Raw = obj.get("spec") or {}
         scopes = Scopes.of(spec)
-        return [*_common_errors(spec, scopes), *self.own_errors(obj, spec, scopes)]
+        errors = [*_head_errors(spec), *self.match_errors(spec)]
+        if ctx.old is None or _is_matched_anew(spec, ctx.old.get("spec") or {}):
+            conditions = spec.get("matchConditions") or ()
+            errors += condition_errors(conditions, _SPEC.child("matchConditions"), scopes.conditions)
+        for at, variable in enumerate(spec.get("variables") or ()):
+            errors += _variable_errors(variable, _SPEC.child("variables").at(at), scopes.variables[at])
+        return [*errors, *self.own_errors(obj, spec, scopes)]
+
+    def match_errors(self, spec: Raw) -> Iterator[FieldError]:
+        """Yield what is wrong with what the policy matches."""
+        match = spec.get("matchConstraints")
+        if match is None:
+            yield required(_SPEC.child("matchConstraints"))
+            return
+        yield from match_errors(match, _SPEC.child("matchConstraints"))
+        if not match.get("resourceRules"):
+            yield required(_SPEC.child("matchConstraints", "resourceRules"))
 
     def own_errors(self, obj: Unstructured, spec: Raw, scopes: Scopes) -> Iterator[FieldError]:
         """Yield what is wrong with what only this kind of policy has."""
@@ -87,13 +107,27 @@ class ValidatingPolicyStrategy(PolicyStrategy):
             yield from _validation_errors(validation, _SPEC.child("validations").at(at), scopes)
         yield from _annotation_errors(annotations, (obj.get("metadata") or {}).get("name") or "", scopes)
 
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check the status."""
+        if not ctx.subresource:
+            return []
+        status, path = new.get("status") or {}, Path("status")
+        warnings = (status.get("typeChecking") or {}).get("expressionWarnings") or ()
+        at = path.child("typeChecking", "expressionWarnings")
+        errors = [error for index, each in enumerate(warnings) for error in _warning_errors(each, at.at(index))]
+        return errors + validate_conditions(status.get("conditions") or (), path.child("conditions"))
+
 
 class MutatingPolicyStrategy(PolicyStrategy):
     """admissionregistration.k8s.io/v1 MutatingAdmissionPolicy."""
 
+    def match_errors(self, spec: Raw) -> Iterator[FieldError]:
+        """Yield that, and the operations at which nothing can be changed."""
+        yield from super().match_errors(spec)
+        yield from mutating_operation_errors(spec.get("matchConstraints") or {}, _SPEC.child("matchConstraints"))
+
     def own_errors(self, obj: Unstructured, spec: Raw, scopes: Scopes) -> Iterator[FieldError]:
         """Check mutations, and when they are made again."""
-        yield from mutating_operation_errors(spec.get("matchConstraints") or {}, _SPEC.child("matchConstraints"))
         mutations = spec.get("mutations") or ()
         if not mutations:
             yield required(_SPEC.child("mutations"), "mutations must contain at least one item")
@@ -102,7 +136,7 @@ class MutatingPolicyStrategy(PolicyStrategy):
         if not spec.get("reinvocationPolicy"):
             yield required(_SPEC.child("reinvocationPolicy"))
         else:
-            yield from choice_errors(spec, "reinvocationPolicy", _REINVOCATIONS, _SPEC)
+            yield from choice_errors(spec, "reinvocationPolicy", REINVOCATIONS, _SPEC)
 
 
 def mutating_operation_errors(match: Raw, path: Path) -> Iterator[FieldError]:
@@ -113,20 +147,28 @@ def mutating_operation_errors(match: Raw, path: Path) -> Iterator[FieldError]:
                 yield not_supported(path.child("resourceRules", "operations"), operation, _MUTATING_OPERATIONS)
 
 
-def _common_errors(spec: Raw, scopes: Scopes) -> Iterator[FieldError]:
+def _head_errors(spec: Raw) -> Iterator[FieldError]:
     yield from choice_errors(spec, "failurePolicy", FAILURE_POLICIES, _SPEC)
     if spec.get("paramKind") is not None:
         yield from _param_kind_errors(spec["paramKind"], _SPEC.child("paramKind"))
-    match = spec.get("matchConstraints")
-    if match is None:
-        yield required(_SPEC.child("matchConstraints"))
-    else:
-        yield from match_errors(match, _SPEC.child("matchConstraints"))
-        if not match.get("resourceRules"):
-            yield required(_SPEC.child("matchConstraints", "resourceRules"))
-    yield from condition_errors(spec.get("matchConditions") or (), _SPEC.child("matchConditions"), scopes.conditions)
-    for at, variable in enumerate(spec.get("variables") or ()):
-        yield from _variable_errors(variable, _SPEC.child("variables").at(at), scopes.variables[at])
+
+
+def _is_matched_anew(spec: Raw, before: Raw) -> bool:
+    """Whether match conditions that were right may not be so any more."""
+    return any(spec.get(field) != before.get(field) for field in ("paramKind", "matchConditions"))
+
+
+def _warning_errors(warning: Raw, path: Path) -> Iterator[FieldError]:
+    if not warning.get("warning"):
+        yield required(path.child("warning"))
+    text, at = (warning.get("fieldRef") or "").strip(), path.child("fieldRef")
+    if not text:
+        yield required(at)
+        return
+    try:
+        JSONPath(text)
+    except JSONPathError as error:
+        yield invalid(at, text, f"invalid JSONPath: {error}")
 
 
 def _param_kind_errors(kind: Raw, path: Path) -> Iterator[FieldError]:
@@ -187,11 +229,13 @@ def _annotation_errors(annotations: Sequence[Raw], policy: str, scopes: Scopes) 
     path = _SPEC.child("auditAnnotations")
     if len(annotations) > _MOST_ANNOTATIONS:
         words = f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations"
-        yield invalid(path, list(annotations), words)
+        yield invalid(path, [shown("AuditAnnotation", each) for each in annotations], words)
     seen: set[str] = set()
     for at, annotation in enumerate(annotations):
         key, there = annotation.get("key") or "", path.at(at)
-        for problem in names.qualified_name(f"{policy}/{key}"):
+        if not policy:
+            yield invalid(there.child("key"), key, "requires metadata.name be non-empty")
+        for problem in names.qualified_name(f"{policy}/{key}") if policy else ():
             yield invalid(there.child("key"), f"{policy}/{key}", problem)
         value = annotation.get("valueExpression") or ""
         yield from _value_expression_errors(value, there.child("valueExpression"), scopes.rules)
@@ -206,7 +250,7 @@ def _value_expression_errors(text: str, path: Path, scope: Scope) -> Iterator[Fi
     elif len(text.strip().encode()) > _LONGEST_VALUE_EXPRESSION:
         yield required(path, f"must not exceed {_LONGEST_VALUE_EXPRESSION} bytes in length")
     else:
-        yield from expression_errors(scope, text, (STRING, NULL), path)
+        yield from expression_errors(scope, text.strip(), (STRING, NULL), path, shown_as=text)
 
 
 def _mutation_errors(mutation: Raw, path: Path, scope: Scope) -> Iterator[FieldError]:
@@ -217,13 +261,16 @@ def _mutation_errors(mutation: Raw, path: Path, scope: Scope) -> Iterator[FieldE
     if patch_type not in _PATCHES:
         yield not_supported(path.child("patchType"), patch_type, sorted(_PATCHES))
         return
-    for name, field in _PATCHES.items():
+    for name, field in sorted(_PATCHES.items(), key=lambda each: each[0] != patch_type):
         patch: Any = mutation.get(field)
-        if name == patch_type and patch is None:
+        if name != patch_type:
+            if patch is not None:
+                yield invalid(
+                    path.child(field), f"{{{field}}}", f"must not be specified when patchType is {patch_type}"
+                )
+        elif patch is None:
             yield required(path.child(field), f"must be specified when patchType is {patch_type}")
-        elif name == patch_type and not (patch.get("expression") or "").strip():
+        elif expression := (patch.get("expression") or "").strip():
+            yield from expression_errors(scope, expression, (_RESULTS[name],), path.child(field, "expression"))
+        else:
             yield required(path.child(field, "expression"))
-        elif name == patch_type:
-            yield from expression_errors(scope, patch["expression"], (_RESULTS[name],), path.child(field, "expression"))
-        elif name != patch_type and patch is not None:
-            yield invalid(path.child(field), f"{{{field}}}", f"must not be specified when patchType is {patch_type}")

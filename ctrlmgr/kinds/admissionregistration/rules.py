@@ -19,6 +19,7 @@ Raw = Mapping[str, Any]
 
 FAILURE_POLICIES: Final = ("Fail", "Ignore")
 MATCH_POLICIES: Final = ("Equivalent", "Exact")
+REINVOCATIONS: Final = ("IfNeeded", "Never")
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES: Final = ("*", "Cluster", "Namespaced")
 _MOST_CONDITIONS: Final = 64
@@ -120,8 +121,8 @@ def condition_errors(conditions: Sequence[Raw], path: Path, scope: Scope) -> Ite
     seen: set[str] = set()
     for at, condition in enumerate(conditions):
         name, there = condition.get("name") or "", path.at(at)
-        expression = condition.get("expression") or ""
-        if not expression.strip():
+        expression = (condition.get("expression") or "").strip()
+        if not expression:
             yield required(there.child("expression"))
         else:
             yield from expression_errors(scope, expression, (BOOL,), there.child("expression"))

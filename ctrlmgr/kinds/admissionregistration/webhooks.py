@@ -1,31 +1,50 @@
-"""Webhook configurations: what is filled in, and what a configuration may say.
+"""Configurations of webhooks: which are called for what, and how.
 
-Guarantees: a configuration that is stored can be acted on: every hook has a name of its own, can be reached in one way,
-speaks a version of AdmissionReview that is spoken here, and has conditions that can be evaluated.
+Guarantees: a hook that is stored has a name of its own, can be called (by URL, or as a Service) in one and only one
+way, speaks a version of AdmissionReview that is spoken here, and has conditions that can be evaluated. What was wrong
+before an update may stay so.
 
-Rules come from Kubernetes' `pkg/apis/admissionregistration/{v1/defaults.go,validation/validation.go}` and apiserver's
-`pkg/util/webhook/validation.go`.
+Rules come from Kubernetes' `pkg/apis/admissionregistration/{v1/defaults.go,validation/validation.go}`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-from urllib.parse import urlsplit
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required
+from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, required, tentatively
 from ctrlmgr.api.unstructured import Unstructured, repeated
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_label_selector
+from ctrlmgr.engine.validation.webhooks import validate_service, validate_url
 from ctrlmgr.kinds.admissionregistration.expressions import CONDITIONS
-from ctrlmgr.kinds.admissionregistration.rules import condition_errors
+from ctrlmgr.kinds.admissionregistration.rules import (
+    FAILURE_POLICIES,
+    MATCH_POLICIES,
+    REINVOCATIONS,
+    Raw,
+    choice_errors,
+    condition_errors,
+    rule_errors,
+)
 
-_OPERATIONS = ("*", "CREATE", "UPDATE", "DELETE", "CONNECT")
-_SCOPES = ("*", "Cluster", "Namespaced")
-_VERSIONS = ("v1", "v1beta1")
-_SIDE_EFFECTS = ("None", "NoneOnDryRun")
-_FORMAT = "; desired format: https://host[/path]"
+_VERSIONS: Final = ("v1", "v1beta1")
+_HARMLESS: Final = ("None", "NoneOnDryRun")
+_SIDE_EFFECTS: Final = (*_HARMLESS, "Some", "Unknown")
+_SELECTORS: Final = ("namespaceSelector", "objectSelector")
+
+
+class _Required(NamedTuple):
+    """What is required of hooks; an update requires less of what was wrong before."""
+
+    conditions: bool = True
+    """Conditions that can be evaluated."""
+    no_side_effects: bool = True
+    known_version: bool = True
+    own_names: bool = True
+    valid_labels: bool = True
+    """Values in selectors that labels can have."""
 
 
 class WebhookConfigurationStrategy(Strategy):
@@ -34,6 +53,7 @@ class WebhookConfigurationStrategy(Strategy):
     allow_unconditional_update = False
     has_generation = True
     any_finalizer = True
+    compares_metadata = False
 
     def __init__(self, *, mutates: bool) -> None:
         """Say which of the two it is."""
@@ -46,15 +66,17 @@ class WebhookConfigurationStrategy(Strategy):
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Check every hook, and that no two have one name."""
+        hooks: Sequence[Raw] = obj.get("webhooks") or ()
+        before: Sequence[Raw] | None = None if ctx.old is None else ctx.old.get("webhooks") or ()
+        needed = _Required() if before is None else tentatively(lambda: _required(hooks, before))
         errors: list[FieldError] = []
-        seen: set[str] = set()
-        for index, hook in enumerate(obj.get("webhooks") or ()):
-            path = Path("webhooks").at(index)
-            errors += _validate_hook(hook, path, mutates=self._mutates)
-            name = hook.get("name") or ""
-            if name and name in seen:
+        again = repeated([hook.get("name") or "" for hook in hooks])
+        for index, hook in enumerate(hooks):
+            path, name = Path("webhooks").at(index), hook.get("name") or ""
+            errors += _hook_errors(hook, path, needed, mutates=self._mutates)
+            errors += _version_errors(hook.get("admissionReviewVersions") or [], path, needed)
+            if needed.own_names and name and index in again:
                 errors.append(duplicate(path.child("name"), name))
-            seen.add(name)
         return errors
 
 
@@ -77,161 +99,79 @@ def _defaulted(hook: Mapping[str, Any], *, mutates: bool) -> dict[str, Any]:
     return filled
 
 
-def _validate_hook(hook: Mapping[str, Any], path: Path, *, mutates: bool) -> list[FieldError]:
-    errors = _validate_name(hook.get("name") or "", path.child("name"))
-    errors += _validate_versions(hook.get("admissionReviewVersions") or [], path.child("admissionReviewVersions"))
+def _required(hooks: Sequence[Raw], before: Sequence[Raw]) -> _Required:
+    is_new = [hook.get("matchConditions") for hook in hooks] != [hook.get("matchConditions") for hook in before]
+    versions = (hook.get("admissionReviewVersions") for hook in before)
+    return _Required(
+        conditions=is_new,
+        no_side_effects=all(hook.get("sideEffects") in _HARMLESS for hook in before),
+        known_version=all(not each or _is_spoken(each) for each in versions),
+        own_names=not repeated([hook.get("name") or "" for hook in before]),
+        valid_labels=not any(
+            validate_label_selector(hook.get(field), Path(field)) for hook in before for field in _SELECTORS
+        ),
+    )
+
+
+def _is_spoken(versions: Sequence[str]) -> bool:
+    return any(version in _VERSIONS for version in versions)
+
+
+def _hook_errors(hook: Raw, path: Path, needed: _Required, *, mutates: bool) -> Iterator[FieldError]:
+    yield from _name_errors(hook.get("name") or "", path.child("name"))
     for index, rule in enumerate(hook.get("rules") or ()):
-        errors += _validate_rule(rule, path.child("rules").at(index))
-    errors += _choice(hook, "failurePolicy", ("Fail", "Ignore"), path)
-    errors += _choice(hook, "matchPolicy", ("Equivalent", "Exact"), path)
+        yield from rule_errors(rule, path.child("rules").at(index))
+    yield from choice_errors(hook, "failurePolicy", FAILURE_POLICIES, path)
+    yield from choice_errors(hook, "matchPolicy", MATCH_POLICIES, path)
+    effects = _HARMLESS if needed.no_side_effects else _SIDE_EFFECTS
     if hook.get("sideEffects") is None:
-        errors.append(required(path.child("sideEffects"), f"must specify one of {', '.join(_SIDE_EFFECTS)}"))
-    errors += _choice(hook, "sideEffects", _SIDE_EFFECTS, path)
-    if mutates:
-        errors += _choice(hook, "reinvocationPolicy", ("IfNeeded", "Never"), path)
+        yield required(path.child("sideEffects"), f"must specify one of {', '.join(effects)}")
+    yield from choice_errors(hook, "sideEffects", effects, path)
     timeout = hook.get("timeoutSeconds")
     if timeout is not None and not 1 <= timeout <= 30:
-        detail = "the timeout value must be between 1 and 30 seconds"
-        errors.append(invalid(path.child("timeoutSeconds"), timeout, detail))
-    for field in ("namespaceSelector", "objectSelector"):
-        errors += validate_label_selector(hook.get(field) or {}, path.child(field))
-    errors += _validate_client(hook.get("clientConfig") or {}, path.child("clientConfig"))
-    return [*errors, *condition_errors(hook.get("matchConditions") or (), path.child("matchConditions"), CONDITIONS)]
+        yield invalid(path.child("timeoutSeconds"), timeout, "the timeout value must be between 1 and 30 seconds")
+    for field in _SELECTORS:
+        lenient = not needed.valid_labels
+        yield from validate_label_selector(hook.get(field), path.child(field), invalid_values_allowed=lenient)
+    if mutates:
+        yield from choice_errors(hook, "reinvocationPolicy", REINVOCATIONS, path)
+    yield from _client_errors(hook.get("clientConfig") or {}, path.child("clientConfig"))
+    if needed.conditions:
+        yield from condition_errors(hook.get("matchConditions") or (), path.child("matchConditions"), CONDITIONS)
 
 
-def _choice(hook: Mapping[str, Any], field: str, values: Sequence[str], path: Path) -> list[FieldError]:
-    value = hook.get(field)
-    return [] if value is None or value in values else [not_supported(path.child(field), value, sorted(values))]
-
-
-def _validate_name(name: str, path: Path) -> list[FieldError]:
+def _name_errors(name: str, path: Path) -> Iterator[FieldError]:
+    """Check `a.b.c` (`IsFullyQualifiedName`)."""
     if not name:
-        return [required(path)]
-    if problems := names.dns1123_subdomain(name):
-        return [invalid(path, name, ",".join(problems))]
-    if name.count(".") < 2:
-        return [invalid(path, name, "should be a domain with at least three segments separated by dots")]
-    return []
+        yield required(path)
+    elif problems := names.dns1123_subdomain(name):
+        yield invalid(path, name, ",".join(problems))
+    elif name.count(".") < 2:
+        yield invalid(path, name, "should be a domain with at least three segments separated by dots")
 
 
-def _validate_versions(versions: Sequence[str], path: Path) -> list[FieldError]:
-    known = ", ".join(_VERSIONS)
+def _version_errors(versions: Sequence[str], hook: Path, needed: _Required) -> Iterator[FieldError]:
+    path, known = hook.child("admissionReviewVersions"), ", ".join(_VERSIONS)
     if not versions:
-        return [required(path, f"must specify one of {known}")]
-    errors: list[FieldError] = []
+        yield required(path, f"must specify one of {known}")
+        return
     again = repeated(versions)
     for index, version in enumerate(versions):
         if index in again:
-            errors.append(invalid(path.at(index), version, "duplicate version"))
+            yield invalid(path.at(index), version, "duplicate version")
             continue
-        errors += [invalid(path.at(index), version, problem) for problem in names.dns1035_label(version)]
-    if not any(version in _VERSIONS for version in versions):
-        errors.append(invalid(path, list(versions), f"must include at least one of {known}"))
-    return errors
+        for problem in names.dns1035_label(version):
+            yield invalid(path.at(index), version, problem)
+    if needed.known_version and not _is_spoken(versions):
+        yield invalid(path, list(versions), f"must include at least one of {known}")
 
 
-def _validate_rule(rule: Mapping[str, Any], path: Path) -> list[FieldError]:
-    operations = rule.get("operations") or []
-    errors = _validate_wildcard(operations, path.child("operations"), "operations")
-    errors += [
-        not_supported(path.child("operations").at(index), each, sorted(_OPERATIONS))
-        for index, each in enumerate(operations)
-        if each not in _OPERATIONS
-    ]
-    errors += _validate_wildcard(rule.get("apiGroups") or [], path.child("apiGroups"), "API groups")
-    versions = rule.get("apiVersions") or []
-    errors += _validate_wildcard(versions, path.child("apiVersions"), "API versions")
-    errors += [required(path.child("apiVersions").at(index)) for index, each in enumerate(versions) if not each]
-    errors += _validate_resources(rule.get("resources") or [], path.child("resources"))
-    return errors + _choice(rule, "scope", _SCOPES, path)
-
-
-def _validate_wildcard(values: Sequence[str], path: Path, what: str) -> list[FieldError]:
-    if not values:
-        return [required(path)]
-    if len(values) > 1 and "*" in values:
-        return [invalid(path, list(values), f"if '*' is present, must not specify other {what}")]
-    return []
-
-
-def _validate_resources(resources: Sequence[str], path: Path) -> list[FieldError]:
-    """Check that no resource is named twice, by itself and by a wildcard."""
-    if not resources:
-        return [required(path)]
-    errors: list[FieldError] = []
-    every_part: set[str] = set()
-    everywhere: set[str] = set()
-    for index, each in enumerate(resources):
-        resource, slash, part = each.partition("/")
-        if not each:
-            errors.append(required(path.at(index)))
-        if not slash:
-            continue
-        for wildcard, present in ((f"{resource}/*", resource in every_part), (f"*/{part}", part in everywhere)):
-            if present:
-                detail = f"if '{wildcard}' is present, must not specify {each}"
-                errors.append(invalid(path.at(index), each, detail))
-        if part == "*":
-            every_part.add(resource)
-        if resource == "*":
-            everywhere.add(part)
-    if len(resources) > 1 and "*/*" in resources:
-        errors.append(invalid(path, list(resources), "if '*/*' is present, must not specify other resources"))
-    if "*" in resources and any(each and "/" not in each and each != "*" for each in resources):
-        detail = "if '*' is present, must not specify other resources without subresources"
-        errors.append(invalid(path, list(resources), detail))
-    return errors
-
-
-def _validate_client(client: Mapping[str, Any], path: Path) -> list[FieldError]:
+def _client_errors(client: Raw, path: Path) -> Iterator[FieldError]:
     url, service = client.get("url"), client.get("service")
     if (url is None) == (service is None):
-        return [required(path, "exactly one of url or service is required")]
-    if url is not None:
-        return _validate_url(url, path.child("url"))
-    return _validate_service(service or {}, path.child("service"))
-
-
-def _validate_url(text: str, path: Path) -> list[FieldError]:
-    try:
-        url = urlsplit(text)
-    except ValueError as problem:
-        return [required(path, f"url must be a valid URL: {problem}{_FORMAT}")]
-    errors: list[FieldError] = []
-    if url.scheme != "https":
-        errors.append(invalid(path, url.scheme, f"'https' is the only allowed URL scheme{_FORMAT}"))
-    user, at, host = url.netloc.rpartition("@")
-    if not host:
-        errors.append(invalid(path, host, f"host must be specified{_FORMAT}"))
-    if at:
-        errors.append(invalid(path, user, "user information is not permitted in the URL"))
-    if url.fragment:
-        errors.append(invalid(path, url.fragment, "fragments are not permitted in the URL"))
-    if url.query:
-        errors.append(invalid(path, url.query, "query parameters are not permitted in the URL"))
-    return errors
-
-
-def _validate_service(service: Mapping[str, Any], path: Path) -> list[FieldError]:
-    confused = (("name", "namespace"), ("namespace", "name"))  # Kubernetes names the one where the other is missing
-    errors = [required(path.child(shown)) for shown, field in confused if not service.get(field)]
-    port = service.get("port")
-    if port is not None and not 1 <= port <= 65535:
-        detail = "port is not valid: must be between 1 and 65535, inclusive"
-        errors.append(invalid(path.child("port"), port, detail))
-    return errors + _validate_path(service.get("path"), path.child("path"))
-
-
-def _validate_path(text: str | None, path: Path) -> list[FieldError]:
-    if not text or text == "/":
-        return []
-    if text == "//":
-        return [invalid(path, text, "segment[0] may not be empty")]
-    errors = [] if text.startswith("/") else [invalid(path, text, "must start with a '/'")]
-    for index, segment in enumerate(text[1:].removesuffix("/").split("/")):
-        if not segment:
-            errors.append(invalid(path, text, f"segment[{index}] may not be empty"))
-            continue
-        problems = names.dns1123_subdomain(segment)
-        errors += [invalid(path, text, f"segment[{index}]: {problem}") for problem in problems]
-    return errors
+        yield required(path, "exactly one of url or service is required")
+    elif url is not None:
+        yield from validate_url(path.child("url"), url)
+    elif service is not None:  # Kubernetes names the one of the two where the other is missing
+        name, namespace = service.get("namespace") or "", service.get("name") or ""
+        yield from validate_service(path.child("service"), service, name=name, namespace=namespace)

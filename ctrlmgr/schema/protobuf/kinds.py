@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.schema.protobuf.message import Message, message, message_of
@@ -22,7 +23,11 @@ from ctrlmgr.schema.protobuf.message import Message, message, message_of
 MAGIC = b"k8s\x00"
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 
-_SCHEME = "pkg/api/legacyscheme/scheme.go:30"  # part of Kubernetes' message: where its scheme is made
+_SCHEMES = {
+    "apiextensions.k8s.io": "pkg/apiserver/apiserver.go:55",
+    "apiregistration.k8s.io": "pkg/apiserver/scheme/scheme.go:28",
+}
+_SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 
 _TYPE_META = Message("TypeMeta", [(1, "apiVersion", "string"), (2, "kind", "string")])
 _UNKNOWN = Message("Unknown", [(1, "typeMeta", _TYPE_META), (2, "raw", "extent")])
@@ -42,7 +47,7 @@ def decode(data: bytes, api_version: str = "", kind: str = "") -> Unstructured:
     type_meta = head.get("typeMeta", {})
     actual_kind, actual_version = type_meta.get("kind") or kind, type_meta.get("apiVersion") or api_version
     try:
-        fields = _definition(actual_version, actual_kind).read(data, start, stop, 0)
+        fields = _definition(actual_version, actual_kind, api_version).read(data, start, stop, 0)
     except BadRequest as error:
         version = actual_version.rpartition("/")[2]
         what = f'{actual_kind} in version "{version}" cannot be handled as a {kind or actual_kind}'
@@ -61,11 +66,20 @@ def _open(data: bytes) -> dict[str, Any]:
     return _UNKNOWN.read(data, len(MAGIC), len(data), 0)
 
 
-def _definition(api_version: str, kind: str) -> Message:
+def _definition(api_version: str, kind: str, wanted: str) -> Message:
     name = message_of(api_version, kind)
     if name is None:
-        raise BadRequest(f'no kind "{kind}" is registered for version "{api_version}" in scheme "{_SCHEME}"')
+        raise BadRequest(not_registered(kind, api_version, wanted))
     return message(name)
+
+
+def not_registered(kind: str, api_version: str, wanted: str) -> str:
+    """Return the words for a kind that nothing is known of; a scheme is called by the line of Go that makes it.
+
+    `wanted` is the apiVersion of the endpoint, whose server has a scheme of its own.
+    """
+    scheme = _SCHEMES.get(wanted.partition("/")[0], _SCHEME)
+    return f'no kind {quote(kind)} is registered for version {quote(api_version)} in scheme "{scheme}"'
 
 
 def _summary(data: bytes, limit: int = 30) -> str:

@@ -12,7 +12,7 @@ from ctrlmgr.engine.tables.ages import ages_at
 from ctrlmgr.kinds.admissionregistration.bindings import BindingStrategy
 from ctrlmgr.kinds.admissionregistration.policies import MutatingPolicyStrategy, ValidatingPolicyStrategy
 from ctrlmgr.kinds.admissionregistration.printers import ADMISSION_POLICY_BINDING
-from tests.kinds.write import Written, create
+from tests.kinds.write import Written, create, update
 
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
 MATCH = {"resourceRules": [RULE]}
@@ -298,3 +298,53 @@ def test_a_json_patch_takes_unknown_fields_of_no_type(patch: str, told: str) -> 
     mutation = {"patchType": "JSONPatch", "jsonPatch": {"expression": f"[{patch}]"}}
     messages = _create(MutatingPolicyStrategy(), {**MUTATING, "mutations": [mutation]}).messages
     assert [told in each for each in messages] == [True] * bool(told)
+
+
+def test_expressions_of_mutations_and_conditions_are_told_of_without_the_space_around_them() -> None:
+    patch = {"patchType": "JSONPatch", "jsonPatch": {"expression": " x"}, "applyConfiguration": {"expression": ""}}
+    conditions = [{"name": "c", "expression": "\ty "}]
+    found = _create(MutatingPolicyStrategy(), {**MUTATING, "mutations": [patch], "matchConditions": conditions})
+    assert [each.partition(": compilation failed")[0] for each in found.messages] == [
+        'spec.matchConditions[0].expression: Invalid value: "y"',
+        'spec.mutations[0].jsonPatch.expression: Invalid value: "x"',
+        'spec.mutations[0].applyConfiguration: Invalid value: "{applyConfiguration}": must not be specified when '
+        "patchType is JSONPatch",
+    ]
+
+
+def test_conditions_of_a_policy_are_looked_at_anew_only_if_they_or_their_parameters_change() -> None:
+    before = {**VALIDATING, "matchConditions": [{"name": "c", "expression": "params.x == 1"}]}
+    old = {"metadata": {"name": "x"}, "spec": before}
+    changed = {**before, "failurePolicy": "Ignore"}
+    assert update(ValidatingPolicyStrategy(), old, {"spec": changed}, namespaced=False).messages == []
+    kind = {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}}
+    assert update(ValidatingPolicyStrategy(), old, {"spec": {**changed, **kind}}, namespaced=False).messages == []
+    odd = [{"name": "c", "expression": "params.y"}]
+    assert (
+        len(
+            update(
+                ValidatingPolicyStrategy(), old, {"spec": {**changed, "matchConditions": odd}}, namespaced=False
+            ).messages
+        )
+        == 1
+    )
+
+
+def test_the_status_of_a_policy_is_checked() -> None:
+    warnings = [{"fieldRef": "", "warning": ""}, {"fieldRef": "spec[", "warning": "w"}]
+    status = {"typeChecking": {"expressionWarnings": warnings}, "conditions": [{"type": "a", "status": "True"}]}
+    old = {"metadata": {"name": "x"}, "spec": VALIDATING}
+    found = update(ValidatingPolicyStrategy(), old, {"status": status}, namespaced=False, subresource="status")
+    assert [error.field for error in found.errors] == [
+        "status.typeChecking.expressionWarnings[0].warning",
+        "status.typeChecking.expressionWarnings[0].fieldRef",
+        "status.typeChecking.expressionWarnings[1].fieldRef",
+        "status.conditions[0].lastTransitionTime",
+        "status.conditions[0].reason",
+    ]
+
+
+def test_annotations_are_shown_as_structs() -> None:
+    annotations = [{"key": f"k{at}", "valueExpression": "'v'"} for at in range(21)]
+    (error,) = _create(ValidatingPolicyStrategy(), {**VALIDATING, "auditAnnotations": annotations}).errors
+    assert error.body.startswith('Invalid value: [{"Key":"k0","ValueExpression":"\'v\'"},{"Key":"k1",')
