@@ -122,7 +122,8 @@ class _Checker:
 
     def _ident(self, node: Ident) -> Type:
         found = self._named(node.name)
-        return self._undeclared(node.at, node.name) if found is None else found
+        written = f".{node.name}" if node.is_absolute else node.name
+        return self._undeclared(node.at, written) if found is None else found
 
     def _select(self, node: Select) -> Type:
         name = qualified_name(node)

@@ -30,9 +30,10 @@ class Literal(_Placed):
 
 @dataclass(slots=True, eq=False)
 class Ident(_Placed):
-    """A name: of a variable, or of a type."""
+    """A name: of a variable, or of a type; `.a` where `is_absolute`."""
 
     name: str
+    is_absolute: bool = False
 
 
 @dataclass(slots=True, eq=False)

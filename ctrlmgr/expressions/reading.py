@@ -262,14 +262,13 @@ class _Reader:
             return Literal(begin, None)
 
     def _name(self) -> Node:
-        begin = self._next.at
-        self._accept(".")
+        is_absolute = self._accept(".") is not None
         token = self._take("name")
         if token.text in _RESERVED:
             self._note(token.at, f"reserved identifier: {token.text}")
         if bracket := self._accept("("):
             return self._call(bracket.at, token.text, None)
-        return Ident(begin, token.text)
+        return Ident(token.at, token.text, is_absolute)
 
     def _list(self, at: int) -> Node:
         elements: list[Node] = []

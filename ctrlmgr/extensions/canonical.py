@@ -9,6 +9,8 @@ Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/marshal.go`.
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
 from functools import cache
 from typing import Any, Final
 
@@ -22,6 +24,9 @@ from ctrlmgr.schema.structs import read_value
 
 _DEFINITION: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 _LISTS = ("allOf", "anyOf", "oneOf")
+_NUMBERS: Final = frozenset(("maximum", "minimum", "multipleOf"))
+_LARGEST_WHOLE: Final = 1e21
+"""Beyond it, Go writes numbers with an exponent."""
 _MAPS = ("properties", "patternProperties", "definitions")
 
 
@@ -52,6 +57,8 @@ def _decoded(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _below(schema: dict[str, Any]) -> None:
+    if not _NUMBERS.isdisjoint(schema):
+        schema |= {keyword: _number(schema[keyword]) for keyword in _NUMBERS & schema.keys()}
     if NESTING.isdisjoint(schema):
         return
     for keyword in _LISTS:
@@ -70,6 +77,14 @@ def _below(schema: dict[str, Any]) -> None:
     for name, each in (schema.get("dependencies") or {}).items():
         if isinstance(each, dict):
             schema["dependencies"][name] = _decoded(each)
+
+
+def _number(value: Any) -> Any:
+    """Return a number as Go writes the float64 that it has become."""
+    if type(value) not in (int, float) or not math.isfinite(value):
+        return value
+    number = float(value)
+    return int(Decimal(repr(number))) if number.is_integer() and abs(number) < _LARGEST_WHOLE else number
 
 
 def _items(schema: dict[str, Any]) -> None:

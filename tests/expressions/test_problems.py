@@ -19,6 +19,7 @@ PROBLEMS = {
     "has(object)": "1:5: invalid argument to has() macro",
     "l.all(n.x, true)": "1:8: argument must be a simple name",
     "foo": "1:1: undeclared reference to 'foo' (in container '')",
+    ".foo": "1:2: undeclared reference to '.foo' (in container '')",
     "foo(1)": "1:4: undeclared reference to 'foo' (in container '')",
     "object.foo(1)": "1:11: undeclared reference to 'foo' (in container '')",
     "n + 'a'": "1:3: found no matching overload for '_+_' applied to '(int, string)'",

@@ -36,3 +36,12 @@ def test_wrong_types_below_items_are_refused_in_go_s_words() -> None:
         ValueError, match=r"json: cannot unmarshal number into Go struct field JSONSchemaProps\.type of type"
     ):
         _canonical({"items": {"type": 5}})
+
+
+@pytest.mark.parametrize(
+    ("number", "written"),
+    [(5, 5), (5.0, 5), (0.5, 0.5), (2**63 - 1, 9223372036854776000), (-(2**60) - 1, -1152921504606847000)],
+)
+def test_limits_are_floats_written_as_go_does(number: float, written: float) -> None:
+    schema = _canonical({"items": {"minimum": number}, "maximum": number})
+    assert (repr(schema["maximum"]), repr(schema["items"]["minimum"])) == (repr(written), repr(written))

@@ -289,7 +289,23 @@ def test_exactly_one_version_is_stored_and_names_are_unique() -> None:
     assert [error.body.rpartition(": ")[2] for error in validate_definition(twice)] == [
         "must contain unique version names",
         "must have exactly one version marked as storage version",
+        "must have the storage version v1",
     ]
+
+
+def test_a_name_cannot_be_generated() -> None:
+    definition = _definition()
+    definition["metadata"]["generateName"] = "x-"
+    assert _told(validate_definition(definition)) == [
+        'metadata.generateName: Invalid value: "x-": must be spec.names.plural+"."+spec.group'
+    ]
+
+
+def test_items_of_a_map_are_shown_as_the_struct_that_they_are() -> None:
+    several = {"type": "array", LIST_TYPE: "map", MAP_KEYS: ["a"], "items": []}
+    assert f'{FOO}.items: Invalid value: {{"Schema":null,"JSONSchemas":[]}}: must only have a single schema' in str(
+        _told(validate_definition(_of(several)))
+    ).replace("\\", "")
 
 
 def test_a_status_subresource_limits_what_the_root_may_say() -> None:

@@ -101,6 +101,22 @@ def certificate_problem(certificates: bytes) -> str:
     return "" if count else "must contain at least one CERTIFICATE PEM block"
 
 
+def authorities_problem(certificates: bytes) -> str:
+    """Return why no authority can be read from certificates, empty if one can, or if there are none at all.
+
+    Source: Go's `x509.CertPool.AppendCertsFromPEM` and client-go `transport/transport.go`, `createErrorParsingCAData`.
+    """
+    if not certificates:
+        return ""
+    found = list(blocks(certificates))
+    problems = [_certificate_problem(each.der) for each in found if each.type == _CERTIFICATE and not each.has_headers]
+    if "" in problems:
+        return ""
+    if problems:
+        return f"failed to parse certificate: {problems[0]}"
+    return "no valid certificate authority data seen" if found else "unable to parse bytes as PEM block"
+
+
 def _certificate_problem(der: bytes) -> str:
     from cryptography.x509 import load_der_x509_certificate  # late, as below
 

@@ -6,21 +6,15 @@ Source: apiserver `pkg/util/webhook/validation.go`; client-go `transport` for wh
 from __future__ import annotations
 
 import base64
-import binascii
-import re
 from collections.abc import Mapping
 from typing import Any
-
-from cryptography import x509
 
 from ctrlmgr.api import go_url
 from ctrlmgr.api.field import FieldError, Path, invalid, required
 from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation.certificate_requests import authorities_problem
 
 _FORM = "; desired format: https://host[/path]"
-_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----\s+([A-Za-z0-9+/=\s]*?)-----END CERTIFICATE-----")
-_NO_CERTIFICATE = "unable to load root certificates: unable to parse bytes as PEM block"
-_BAD_CERTIFICATE = "unable to load root certificates: error parsing certificate: "
 DEFAULT_PORT = 443
 
 
@@ -74,22 +68,6 @@ def _validate_path(path: Path, url_path: str) -> list[FieldError]:
 
 
 def validate_ca_bundle(path: Path, bundle: str) -> list[FieldError]:
-    """Check certificates of authorities, PEM in base64 as JSON carries bytes."""
-    problem = _certificates_problem(bundle)
-    return [invalid(path, bundle, problem)] if problem else []
-
-
-def _certificates_problem(bundle: str) -> str:
-    try:
-        data = base64.b64decode(bundle)
-    except (binascii.Error, ValueError):
-        return _NO_CERTIFICATE
-    found = _CERTIFICATE.findall(data)
-    if not found:
-        return _NO_CERTIFICATE
-    for body in found:
-        try:
-            x509.load_der_x509_certificate(base64.b64decode(body))
-        except ValueError as error:
-            return f"{_BAD_CERTIFICATE}{error}"
-    return ""
+    """Check certificates of authorities, PEM in base64 as JSON carries bytes; none at all are right."""
+    problem = authorities_problem(base64.b64decode(bundle))
+    return [invalid(path, bundle, f"unable to load root certificates: {problem}")] if problem else []

@@ -56,12 +56,14 @@ def validate_status(new: Raw) -> list[FieldError]:
 
 
 def _name(definition: Raw) -> list[FieldError]:
-    spec = definition.get("spec") or {}
-    name = (definition.get("metadata") or {}).get("name") or ""
+    spec, metadata = definition.get("spec") or {}, definition.get("metadata") or {}
     expected = f"{(spec.get('names') or {}).get('plural') or ''}.{spec.get('group') or ''}"
-    if not name or name == expected:
-        return []
-    return [invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')]
+    given = {field: metadata.get(field) or "" for field in ("generateName", "name")}
+    return [
+        invalid(Path("metadata").child(field), name, 'must be spec.names.plural+"."+spec.group')
+        for field, name in given.items()
+        if name not in ("", expected)
+    ]
 
 
 def _spec(spec: InternalSpec, needed: Requirements) -> Iterator[FieldError]:
@@ -170,14 +172,13 @@ def _stored_versions(definition: Raw, spec: InternalSpec) -> Iterator[FieldError
     if not stored:
         yield invalid(path, stored, "must have at least one stored version")
         return
-    storage = [version.get("name") or "" for version in spec.versions if version.get("storage")]
-    for name in storage:
-        if name not in stored:
+    places = {name: at for at, name in enumerate(stored)}
+    for version in spec.versions:  # as Kubernetes does: of two versions of one name, the second is not found any more
+        name = version.get("name") or ""
+        if places.pop(name, None) is None and version.get("storage"):
             yield invalid(path, list(stored), f"must have the storage version {name}")
-    declared = {part.version for part in spec.own}
-    for at, name in enumerate(stored):
-        if name not in declared and name not in stored[at + 1 :]:
-            yield invalid(path.at(at), name, _still_stored(name))
+    for name, at in places.items():
+        yield invalid(path.at(at), name, _still_stored(name))
 
 
 def _still_stored(name: str) -> str:

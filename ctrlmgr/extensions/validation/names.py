@@ -6,7 +6,7 @@ Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ctrlmgr.api.field import FieldError, Path, invalid
 from ctrlmgr.engine.validation import names
@@ -22,13 +22,17 @@ def name_errors(raw: Raw, path: Path) -> Iterator[FieldError]:
         if name and (problems := names.dns1035_label(name.lower())):
             words = "may have mixed case, but should otherwise match: " + ",".join(problems)
             yield invalid(path.child(field), name, words)
-    for field in ("shortNames", "categories"):
-        for at, name in enumerate(raw.get(field) or ()):
-            if problems := names.dns1035_label(name):
-                yield invalid(path.child(field).at(at), name, ",".join(problems))
+    yield from _labels(raw.get("shortNames") or (), path.child("shortNames"))
     kind = raw.get("kind") or ""
     if kind and kind == raw.get("listKind"):
         yield invalid(path.child("listKind"), kind, "kind and listKind may not be the same")
+    yield from _labels(raw.get("categories") or (), path.child("categories"))
+
+
+def _labels(found: Sequence[str], path: Path) -> Iterator[FieldError]:
+    for at, name in enumerate(found):
+        if problems := names.dns1035_label(name):
+            yield invalid(path.at(at), name, ",".join(problems))
 
 
 def _label(name: str, path: Path) -> Iterator[FieldError]:

@@ -42,7 +42,8 @@ def _schemas(values: Any) -> Any:
     return [printed_schema(each) for each in values]
 
 
-def _items(value: Any) -> Any:
+def printed_items(value: Any) -> Any:
+    """Return the items of a list as they are printed: a schema, or several."""
     is_list = isinstance(value, list)
     return {"Schema": None if is_list else printed_schema(value), "JSONSchemas": _schemas(value) if is_list else None}
 
@@ -90,8 +91,9 @@ SCHEMA_FIELDS: Final[Sequence[_Field]] = (
     _Field("maxLength", "MaxLength"), _Field("minLength", "MinLength"), _Field("pattern", "Pattern", ""),
     _Field("maxItems", "MaxItems"), _Field("minItems", "MinItems"), _Field("uniqueItems", "UniqueItems", False),
     _Field("multipleOf", "MultipleOf"), _Field("enum", "Enum"), _Field("maxProperties", "MaxProperties"),
-    _Field("minProperties", "MinProperties"), _Field("required", "Required"), _Field("items", "Items", None, _items),
-    _Field("allOf", "AllOf", None, _schemas), _Field("oneOf", "OneOf", None, _schemas),
+    _Field("minProperties", "MinProperties"), _Field("required", "Required"),
+    _Field("items", "Items", None, printed_items), _Field("allOf", "AllOf", None, _schemas),
+    _Field("oneOf", "OneOf", None, _schemas),
     _Field("anyOf", "AnyOf", None, _schemas), _Field("not", "Not", None, printed_schema),
     _Field("properties", "Properties", None, _schemas),
     _Field("additionalProperties", "AdditionalProperties", None, _schema_or_bool),

@@ -28,6 +28,7 @@ from ctrlmgr.extensions.structural import (
     refuse_unsupported,
     single_items,
 )
+from ctrlmgr.extensions.validation.printed import printed_items
 
 TYPES: Final = frozenset(("string", "number", "integer", "boolean", "array", "object"))
 """The types that there are."""
@@ -210,7 +211,7 @@ def _list_map(raw: Raw, path: Path) -> Iterator[FieldError]:
     if items is None:
         yield required(there, f"must have a schema if {LIST_TYPE} is map")
     elif isinstance(items, list):
-        yield invalid(there, items, f"must only have a single schema if {LIST_TYPE} is map")
+        yield invalid(there, printed_items(items), f"must only have a single schema if {LIST_TYPE} is map")
     elif (type_ := items.get("type") or "") != "object":
         yield invalid(there.child("type"), type_, f"must be object if parent array's {LIST_TYPE} is map")
     else:
