@@ -128,8 +128,8 @@ class Kind:
     """Whether a hook turns its versions into one another: then `from_storage` and `to_storage` work within
     `engine.conversion` only."""
     translate: Callable[[Unstructured, str], tuple[Root, Unstructured]] | None = None
-    """Turns an object into another apiVersion and returns that version's shape with it; None where the fields of all
-    versions are the same, as field management sees them."""
+    """Turns an object into another apiVersion, not read by that version's schema, and returns the version's shape with
+    it; None where there is one version."""
     versions: frozenset[str] = frozenset()
     """The other apiVersions that there are of it, served or not; for a built-in kind those that are served."""
     scaling: Scaling | None = None

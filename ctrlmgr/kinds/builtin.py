@@ -44,6 +44,7 @@ from ctrlmgr.kinds.rbac import declared as rbac
 from ctrlmgr.kinds.resource import declared as resource
 from ctrlmgr.kinds.scheduling import declared as scheduling
 from ctrlmgr.kinds.storage import declared as storage
+from ctrlmgr.kinds.versions import connect
 from ctrlmgr.schema import structure
 from ctrlmgr.schema.definitions import Definitions
 
@@ -91,6 +92,7 @@ def builtin_kinds(ranges: Ranges | None = None, *, declarations: Iterable[Declar
     made = {(kind.gvk.api_version, kind.name): kind for kind in _discovered(definitions, known)}
     for name, kind in sorted(made.items(), key=lambda item: _is_stored_elsewhere(known.get(item[0]))):
         _complete(kind, known.get(name) or Declaration(*name), made)
+    connect(made.values())
     kinds = Kinds(definitions, made.values(), _groups())
     kinds.refresh = CustomKinds(kinds).refresh
     return kinds

@@ -8,27 +8,23 @@ Source: apimachinery `managedfields/internal/fieldmanager.go` and the chain of m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
-from ctrlmgr.api.field import MOST_ERRORS
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields import field_set, last_applied, managers
 from ctrlmgr.engine.managedfields.conflicts import Conflicts
 from ctrlmgr.engine.managedfields.field_set import FieldSet
 from ctrlmgr.engine.managedfields.managers import APPLY, UPDATE, Entry, Managed, Manager
+from ctrlmgr.engine.managedfields.problems import told
 from ctrlmgr.engine.managedfields.reset_fields import USUAL, Filter
 from ctrlmgr.engine.managedfields.shape import Difference, ShapeError
 from ctrlmgr.engine.managedfields.shape_of import UNOWNED, Root, shape_of
-from ctrlmgr.engine.managedfields.versions import Touched, Translate, Translation
+from ctrlmgr.engine.managedfields.versions import Misfit, Touched, Translate, Translation
 from ctrlmgr.errors import BadRequest, ConversionFailed, UnknownError
 from ctrlmgr.schema.schema import Schema
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 """The manager of what an object held when no manager was known and it was first applied to."""
-
-
-_LONGEST_TOLD = 64 * 1024
-"""Characters of what is wrong with an object that is applied."""
 
 
 class FieldManager:
@@ -82,7 +78,7 @@ class FieldManager:
                 entries = []
         except ShapeError:
             pass  # the live object's entries stand (UpdateNoErrors)
-        except ConversionFailed:
+        except (ConversionFailed, Misfit):
             entries = []  # what other versions' managers have cannot be told any more (UpdateNoErrors)
         return _with_entries(new, entries)
 
@@ -107,6 +103,7 @@ class FieldManager:
 
     def _update(self, live: Unstructured, new: Unstructured, managed: Managed, who: Manager, now: str) -> Managed:
         """Return who manages what after an update; `managed` itself if the update changed nothing of it."""
+        self._require(live, managed)
         difference = self._shape.compare(live, new)
         added, modified, removed = self._filtered(difference, who.subresource)
         changed = field_set.union(added or {}, modified or {})
@@ -123,6 +120,10 @@ class FieldManager:
             fields = field_set.union(kept, changed)
             entry = Entry(fields, self._api_version, now, is_sorted=before.is_sorted)
         return managers.cap_updaters({**result, who: entry})
+
+    def _require(self, live: Unstructured, managed: Managed) -> None:
+        if self._translation is not None and live:
+            self._translation.require(live, managed.values())
 
     def _filtered(self, difference: Difference, subresource: str) -> Difference:
         reset = self._resets.get(subresource)
@@ -183,7 +184,9 @@ class FieldManager:
         try:
             return self._laid_over(live, applied, manager, now, force=force, subresource=subresource)
         except ShapeError as reason:
-            raise self._untyped("live", live or {}, _first(self._shape.check(live, "")) or [str(reason)]) from reason
+            raise self._untyped("live", live or {}, told(self._shape.check(live, "")) or str(reason)) from reason
+        except Misfit as reason:
+            raise UnknownError(str(reason)) from reason
 
     def _laid_over(
         self,
@@ -227,20 +230,20 @@ class FieldManager:
         metadata = applied.get("metadata")
         if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
             raise BadRequest("metadata.managedFields must be nil")
-        if problems := _first(self._shape.check(applied, "")):
+        if problems := told(self._shape.check(applied, "")):
             raise self._untyped("patch", applied, problems)
 
-    def _untyped(self, what: str, fields: Unstructured, problems: list[str]) -> UnknownError:
+    def _untyped(self, what: str, fields: Unstructured, problems: str) -> UnknownError:
         metadata = fields.get("metadata")
         name = metadata if isinstance(metadata, dict) else {}
-        shown = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
         about = f"{name.get('namespace') or ''}/{name.get('name') or ''}; {self._gvk}"
-        return UnknownError(f"failed to create typed {what} object ({about}): {shown}")
+        return UnknownError(f"failed to create typed {what} object ({about}): {problems}")
 
     def _apply(
         self, live: Unstructured, applied: Unstructured, managed: Managed, who: Manager, *, force: bool
     ) -> tuple[Unstructured, Managed]:
         """Return the merged object (`live` itself if nothing changed) and who manages what; raises Conflicts."""
+        self._require(live, managed)
         reset = self._resets.get(who.subresource)
         said = self._shape.owned(applied) or {}
         said = reset(said) if reset else said
@@ -290,18 +293,6 @@ class FieldManager:
         gone = field_set.intersection(field_set.difference(everything, rest), last)
         pruned: Unstructured = shape.remove(merged, gone)
         return pruned
-
-
-def _first(problems: Iterator[str]) -> list[str]:
-    """Return the problems that an answer has room for; of more it says so."""
-    told: list[str] = []
-    room = _LONGEST_TOLD
-    for each in problems:
-        if told and (len(told) >= MOST_ERRORS or len(each) > room):
-            return [*told, "and more"]
-        told.append(each if len(each) <= room else f"{each[:room]}... and {len(each) - room} more")
-        room -= len(each)
-    return told
 
 
 def _changed(elsewhere: Mapping[str, Touched] | None, entry: Entry, changed: FieldSet) -> FieldSet:

@@ -9,18 +9,24 @@ Source: structured-merge-diff `merge/update.go` (`update`, `prune`, `addBackOwne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias
 
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields import field_set
 from ctrlmgr.engine.managedfields.field_set import FieldSet
 from ctrlmgr.engine.managedfields.managers import Entry
+from ctrlmgr.engine.managedfields.problems import told
 from ctrlmgr.engine.managedfields.shape import Difference
 from ctrlmgr.engine.managedfields.shape_of import Root
 
 Translate: TypeAlias = Callable[[Unstructured, str], tuple[Root, Unstructured]]
 """Returns an object in an apiVersion, and the shape of that."""
+
+
+class Misfit(ValueError):
+    """An object, turned into another version, is none by that version's schema."""
 
 
 class Touched(NamedTuple):
@@ -46,34 +52,60 @@ class Translation:
         self._api_version = api_version
         self._known = known
 
+    def require(self, live: Unstructured, entries: Iterable[Entry]) -> None:
+        """Turn a stored object into the version of each entry; raises `Misfit` (`reconcileManagedFields…`)."""
+        for version in {entry.api_version for entry in entries}.intersection(self._known):
+            self._seen(live, version)
+
     def differences(
         self, live: Unstructured, new: Unstructured, here: Difference, entries: Iterable[Entry]
     ) -> dict[str, Difference]:
-        """Return what differs between two objects in the version of each entry; `here` is what does in ours."""
+        """Return what differs between two objects in the version of each entry; `here` is what does in ours.
+
+        Raises `Misfit`.
+        """
         found = {self._api_version: here}
         for entry in entries:
             version = entry.api_version
             if version in self._known and version not in found:
-                shape, old = self._seen(live, version)
-                found[version] = shape.compare(old, self._seen(new, version)[1])
+                with _during("failed to convert old object"):
+                    shape, old = self._seen(live, version)
+                with _during("failed to convert new object"):
+                    there = self._seen(new, version)[1]
+                found[version] = shape.compare(old, there)
         return found
 
     def pruned(self, merged: Unstructured, last: Entry, now: FieldSet, others: Iterable[Entry]) -> Unstructured:
-        """Return what was merged without what was applied last time, is not now (`now`), and no other manager has."""
-        shape, whole = self._seen(merged, last.api_version)
-        named = shape.named(last.fields)
-        rest: Unstructured = shape.remove(whole, named) or {}
+        """Return what was merged without what was applied last time, is not now (`now`), and no other manager has.
+
+        Raises `Misfit`.
+        """
+        if last.api_version not in self._known:
+            return merged
+        with _during("failed to prune fields"):
+            with _during("failed to convert merged object to last applied version"):
+                shape, whole = self._seen(merged, last.api_version)
+            named = shape.named(last.fields)
+            rest = self._with_owned(whole, shape.remove(whole, named) or {}, last, now, others)
+            with _during("failed add back dangling items: failed to convert pruned object to last applied version"):
+                rest = self._moved(rest, last.api_version)[1]
+            missing = field_set.difference(shape.named(shape.owned(whole) or {}), shape.named(shape.owned(rest) or {}))
+            rest = shape.remove(whole, field_set.intersection(missing, named)) or {}
+            return self._moved(rest, self._api_version)[1]
+
+    def _with_owned(
+        self, whole: Unstructured, rest: Unstructured, last: Entry, now: FieldSet, others: Iterable[Entry]
+    ) -> Unstructured:
+        """Return what is left of an object together with what any manager has of the whole of it."""
         for version, fields in self._by_version(last.api_version, now, others):
-            shape, whole = self._moved(whole, version)
-            rest = self._moved(rest, version)[1]
+            with _during(f"failed add back owned items: failed to convert merged object at version {version}"):
+                shape, whole = self._moved(whole, version)
+            with _during(f"failed add back owned items: failed to convert pruned object at version {version}"):
+                rest = self._moved(rest, version)[1]
             there = shape.named(shape.owned(whole) or {})
             kept = field_set.union(shape.named(shape.owned(rest) or {}), shape.named(fields))
             rest = shape.remove(whole, field_set.difference(there, kept)) or {}
-        shape, whole = self._seen(merged, last.api_version)
-        rest = self._moved(rest, last.api_version)[1]
-        missing = field_set.difference(shape.named(shape.owned(whole) or {}), shape.named(shape.owned(rest) or {}))
-        rest = shape.remove(whole, field_set.intersection(missing, named)) or {}
-        return self._moved(rest, self._api_version)[1]
+        return rest
 
     def _by_version(self, first: str, now: FieldSet, others: Iterable[Entry]) -> Iterable[tuple[str, FieldSet]]:
         """Return what is managed in each version, first in that which was pruned."""
@@ -87,10 +119,27 @@ class Translation:
         """Return an object of our version in another."""
         if version == self._api_version:
             return self._shape, fields
-        return self._translate({**fields, "apiVersion": self._api_version}, version)
+        return self._turned({**fields, "apiVersion": self._api_version}, version)
 
     def _moved(self, fields: Unstructured, version: str) -> tuple[Root, Unstructured]:
         """Return an object of any version in another."""
         if version == self._api_version and fields.get("apiVersion") == version:
             return self._shape, fields
-        return self._translate(fields, version)
+        return self._turned(fields, version)
+
+    def _turned(self, fields: Unstructured, version: str) -> tuple[Root, Unstructured]:
+        if fields.get("apiVersion") == version:
+            return self._translate(fields, version)
+        shape, there = self._translate(fields, version)
+        if problems := told(shape.check(there, "")):
+            raise Misfit(problems)
+        return shape, there
+
+
+@contextmanager
+def _during(work: str) -> Iterator[None]:
+    """Say of a `Misfit` what was being done."""
+    try:
+        yield
+    except Misfit as problem:
+        raise Misfit(f"{work}: {problem}") from problem

@@ -153,7 +153,7 @@ def _kind(definition: Definition, version: Version, versions: Versions, definiti
         stored_version=definition.storage.name,
         converts_last=True,
         calls_out=versions.calls_out,
-        translate=partial(_translated, versions, definitions) if versions.calls_out else None,
+        translate=partial(_translated, versions, definitions) if len(definition.versions) > 1 else None,
         versions=frozenset(f"{group}/{name}" for name in definition.versions),
         scaling=CustomScaling(definition, version.scale) if version.scale is not None else None,
         patches=_PATCHES,
@@ -173,8 +173,7 @@ def _translated(
 ) -> tuple[Root, Unstructured]:
     """Return an object in another version, and that version's shape."""
     name = api_version.rpartition("/")[2]
-    converted = versions.converted(dict(fields), name)
-    return versions.shape(name, definitions), converted
+    return versions.shape(name, definitions), versions.moved(dict(fields), name)
 
 
 def _subresources(gvk: GroupVersionKind, version: Version) -> Iterator[Subresource]:

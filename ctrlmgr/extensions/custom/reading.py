@@ -130,15 +130,22 @@ class Versions:
 
         A hook that has to do it must have done so before: see `engine.conversion.asked`.
         """
+        if self._known(fields) == name:
+            return fields
+        fields = self.moved(fields, name)
+        error = self.codec(name).from_other(fields)
+        if error is not None:
+            raise UnknownError(error.message)
+        return fields
+
+    def moved(self, fields: Unstructured, name: str) -> Unstructured:
+        """Turn an object into a version without reading it by that version's schema; `fields` is used up."""
         known = self._known(fields)
         if known == name:
             return fields
         if self.calls_out:
             fields = asked(self._way(known, name), fields)
         fields["apiVersion"] = f"{self._outline.group}/{name}"
-        error = self.codec(name).from_other(fields)
-        if error is not None:
-            raise UnknownError(error.message)
         return fields
 
     @property

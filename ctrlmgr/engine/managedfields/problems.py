@@ -1,0 +1,29 @@
+"""What is wrong with an object by its schema, as an answer says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ctrlmgr.api.field import MOST_ERRORS
+
+_LONGEST_TOLD: Final = 64 * 1024
+"""Characters of what is wrong with one object."""
+
+
+def told(problems: Iterable[str]) -> str:
+    """Return the problems that an answer has room for as one text, empty for none (smd's `ValidationErrors.Error`)."""
+    found = _first(problems)
+    return found[0] if len(found) == 1 else "errors:\n  " + "\n  ".join(found) if found else ""
+
+
+def _first(problems: Iterable[str]) -> list[str]:
+    """Return the problems that there is room for; of more it says so."""
+    found: list[str] = []
+    room = _LONGEST_TOLD
+    for each in problems:
+        if found and (len(found) >= MOST_ERRORS or len(each) > room):
+            return [*found, "and more"]
+        found.append(each if len(each) <= room else f"{each[:room]}... and {len(each) - room} more")
+        room -= len(each)
+    return found

@@ -1,0 +1,36 @@
+"""Built-in kinds that are served in several versions, as field management compares them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.managedfields.shape_of import Root
+
+
+def connect(kinds: Iterable[Kind]) -> None:
+    """Have the versions of each kind turned into one another (`Kind.translate`): those that are stored as the same."""
+    stored: dict[Resource, dict[str, Kind]] = defaultdict(dict)
+    for kind in kinds:
+        stored[kind.storage][kind.gvk.api_version] = kind
+    for versions in stored.values():
+        if len(versions) > 1:
+            for kind in versions.values():
+                kind.translate = partial(_translated, versions)
+
+
+def _translated(versions: Mapping[str, Kind], fields: Unstructured, api_version: str) -> tuple[Root, Unstructured]:
+    """Return an object in another version, and that version's shape."""
+    source, target = versions[fields["apiVersion"]], versions[api_version]
+    if source is target:
+        return target.shape, fields
+    read = source.codec.read(fields).fields
+    stored = read if source.to_storage is None else source.to_storage(read)
+    codec = next(kind.codec for kind in versions.values() if kind.to_storage is None)
+    obj = Object(source.storage, codec.encode(stored))
+    return target.shape, (obj if target.from_storage is None else target.from_storage(obj)).to_dict()
