@@ -64,7 +64,7 @@ class FieldManager:
         """Return `new` with its metadata.managedFields.
 
         `live` is what is stored, None if nothing is; both have their defaults. `manager` is who writes, `now` is
-        RFC 3339. This never fails: what cannot be understood leaves things as they are stored.
+        RFC 3339. This never fails: an object that cannot be understood has no managedFields.
         """
         entries = _entries(live)
         try:
@@ -76,10 +76,8 @@ class FieldManager:
                     entries = managers.encode(updated)
             else:
                 entries = []
-        except ShapeError:
-            pass  # the live object's entries stand (UpdateNoErrors)
-        except (ConversionFailed, Misfit):
-            entries = []  # what other versions' managers have cannot be told any more (UpdateNoErrors)
+        except (ConversionFailed, Misfit, ShapeError):
+            entries = []  # who has what cannot be told any more (UpdateNoErrors)
         return _with_entries(new, entries)
 
     def _decode(self, live: list[Unstructured], new: Unstructured, subresource: str) -> Managed:

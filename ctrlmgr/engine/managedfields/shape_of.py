@@ -142,9 +142,19 @@ class _Shapes:
 
 
 def _default(items: Schema, key: str) -> Any:
+    """Return what a key is that an item leaves out: its default, or Go's zero value if Go always writes the field.
+
+    kube-openapi's generator makes that zero value a default (`mustEnforceDefault`). MISSING if there is none.
+    """
     field = items.properties.get(key)
-    default = MISSING if field is None else field.default
-    return _KEY_DEFAULTS.get((items.definition, key), MISSING) if default is MISSING else default
+    if field is None or field.default is not MISSING:
+        return MISSING if field is None else field.default
+    zero = _ZEROS.get(field.kind, MISSING) if _always_written(field) else MISSING
+    return _KEY_DEFAULTS.get((items.definition, key), zero)
+
+
+def _always_written(field: Schema) -> bool:
+    return bool(field.go_type) and not field.omitted and not field.go_type.startswith("*")
 
 
 def _zero(schema: Schema) -> Any:

@@ -308,11 +308,34 @@ def test_sets_hold_scalars(item: Any, message: str) -> None:
 
 def test_an_item_must_have_one_of_its_keys() -> None:
     with pytest.raises(UnknownError) as refused:
-        Stored(f"{CORE}.Pod").apply("alice", spec={"containers": [{"image": "x"}]})
+        Stored(f"{CORE}.ServiceAccount").apply("alice", secrets=[{"namespace": "x"}])
     assert str(refused.value).endswith(
-        ': .spec.containers: element 0: associative list with keys has an element that omits all key fields ["name"] '
+        ': .secrets: element 0: associative list with keys has an element that omits all key fields ["name"] '
         "(and doesn't have default values for any key fields)"
     )
+
+
+@pytest.mark.parametrize(
+    ("container", "key"),
+    [
+        ({"image": "x"}, 'k:{"name":""}'),
+        ({"name": "c", "ports": [{"hostPort": 1}]}, 'k:{"containerPort":0,"protocol":"TCP"}'),
+        ({"name": "c", "ports": [{"protocol": "UDP"}]}, 'k:{"containerPort":0,"protocol":"UDP"}'),
+        ({"name": "c", "env": [{"value": "x"}]}, 'k:{"name":""}'),
+        ({"name": "c", "volumeMounts": [{"name": "v"}]}, 'k:{"mountPath":""}'),
+    ],
+)
+def test_a_key_that_go_always_writes_is_its_zero_value_where_an_item_lacks_it(
+    container: dict[str, Any], key: str
+) -> None:
+    (managed,) = Stored(f"{CORE}.Pod").apply("alice", spec={"containers": [container]})
+    assert key in str(managed.fields["f:spec"]["f:containers"])
+
+
+def test_items_that_lack_the_same_key_are_duplicates() -> None:
+    with pytest.raises(UnknownError) as refused:
+        Stored(f"{CORE}.Pod").apply("alice", spec={"containers": [{"image": "x"}, {"image": "y"}]})
+    assert str(refused.value).endswith(': .spec.containers: duplicate entries for key [name=""]')
 
 
 def test_managed_fields_that_cannot_be_read_are_an_error() -> None:

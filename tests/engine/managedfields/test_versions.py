@@ -39,8 +39,8 @@ class Scalers:
         return f"/apis/autoscaling/{api_version}/namespaces/shop/horizontalpodautoscalers/x"
 
     def apply(self, api_version: str, manager: str, **spec: Any) -> Response:
-        body = {"apiVersion": f"autoscaling/{api_version}", "kind": "HorizontalPodAutoscaler"}
-        body = {**body, "metadata": {"name": "x"}, "spec": spec}
+        kind = {"apiVersion": f"autoscaling/{api_version}", "kind": "HorizontalPodAutoscaler"}
+        body = {**kind, "metadata": {"name": "x"}, "spec": spec}
         query = {"fieldManager": manager}
         return self.stage.send("PATCH", self.path(api_version), body, media_type=APPLY, query=query)
 
