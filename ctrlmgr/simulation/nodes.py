@@ -30,11 +30,12 @@ ADDRESSES: Final = ipaddress.IPv4Network("172.18.0.0/16")
 IMAGES: Final = (("registry.k8s.io/pause:3.10.1", 318731),)
 VERSION: Final = "v1.36.2"
 FEATURES: Final = (
-    "GuaranteedQoSPodCPUResize",
+    "ExtendWebSocketsToKubelet",
     "InPlacePodLevelResourcesVerticalScaling",
     "InPlacePodVerticalScalingInitContainers",
+    "RestartAllContainersOnContainerExits",
 )
-"""What a kubelet of that version declares that pods can ask for; admission refuses changes that a node cannot make."""
+"""What a kubelet of that version declares; admission refuses changes that a node cannot make."""
 
 _SLOW: Final = re.compile(rf"slow(?: {DURATION})?")
 _SLOWNESS: Final = 10.0

@@ -16,7 +16,7 @@ from ctrlmgr.api.quantity import MILLI, WHOLE, parse
 from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.attributes import Attributes, Verb
-from ctrlmgr.kinds.core.pod.resources import Amounts, aggregate, default_pod_resources, is_pod_level
+from ctrlmgr.kinds.core.pod.resources import Amounts, aggregate, default_pod_resources
 
 LIMIT_RANGES = Resource("", "limitranges")
 CLAIMS = Resource("", "persistentvolumeclaims")
@@ -24,6 +24,8 @@ ANNOTATION = "kubernetes.io/limit-ranger"
 
 _LARGEST_IN_MILLI = (2**63 - 1) // 1000 * WHOLE
 _NONE: Amounts = {}
+_OF_PODS = ("cpu", "memory")
+"""What a pod may ask for as a whole and a limit of pods is held against."""
 
 
 class Asked(NamedTuple):
@@ -58,7 +60,7 @@ class LimitRanger(Plugin):
                 if set_defaults(attributes.fields, limits):
                     attributes.changed(self.name)
             spec = attributes.fields.get("spec") or {}
-            if spec.get("resources") is not None:  # a pod that says for itself what its containers come to
+            if spec.get("resources") is not None:  # as Kubernetes defaults a pod again when it reads what it stored
                 default_pod_resources(spec)
 
     def validate(self, attributes: Attributes) -> None:
@@ -136,7 +138,7 @@ def _amounts(owner: Mapping[str, Any], field: str) -> Amounts:
 
 def _pod_amounts(spec: Mapping[str, Any], field: str) -> Amounts:
     """Return what a pod's containers need together, or what the pod says for them all."""
-    own = {name: amount for name, amount in _amounts(spec, field).items() if is_pod_level(name)}
+    own = {name: amount for name, amount in _amounts(spec, field).items() if name in _OF_PODS}
     return {**aggregate(spec, field), **own}
 
 

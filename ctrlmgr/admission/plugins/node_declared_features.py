@@ -52,19 +52,6 @@ def _generation(pod: Pod) -> int:
     return generation
 
 
-def _resizes_guaranteed_cpu(old: Pod, new: Pod) -> bool:
-    """Say whether a pod of the class Guaranteed is given other CPUs, which it may have to itself."""
-    if (old.get("status") or {}).get("qosClass") != "Guaranteed":
-        return False
-    pairs = zip(*(pod["spec"].get("containers") or () for pod in (old, new)), strict=True)
-    return any(_cpu(before) != _cpu(after) for before, after in pairs)
-
-
-def _cpu(container: Mapping[str, Any]) -> Any:
-    requests = (container.get("resources") or {}).get("requests") or {}
-    return parse(requests.get("cpu") or "0")
-
-
 def _resizes_pod(old: Pod, new: Pod) -> bool:
     """Say whether the resources of a pod as a whole change."""
     before, after = ((pod.get("spec") or {}).get("resources") for pod in (old, new))
@@ -92,7 +79,6 @@ def _amounts(resources: Mapping[str, Any]) -> Any:
 
 
 FEATURES: Final[Mapping[str, Callable[[Pod, Pod], bool]]] = {
-    "GuaranteedQoSPodCPUResize": _resizes_guaranteed_cpu,
     "InPlacePodLevelResourcesVerticalScaling": _resizes_pod,
     "InPlacePodVerticalScalingInitContainers": _resizes_init_containers,
 }

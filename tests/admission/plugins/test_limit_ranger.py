@@ -101,6 +101,11 @@ def test_nothing_is_given_to_a_pod_that_is_updated() -> None:
             pod(asking("a", cpu="1"), resources={"limits": {"cpu": "4"}}),
             "maximum cpu usage per Pod is 3, but limit is 4",
         ),
+        (
+            {"type": "Pod", "max": {"hugepages-2Mi": "2Mi"}},
+            pod(asking("a", cpu="1"), resources={"limits": {"cpu": "4", "hugepages-2Mi": "4Mi"}}),
+            "maximum hugepages-2Mi usage per Pod is 2Mi.  No limit is specified",
+        ),
     ],
 )
 def test_pods_outside_of_the_limits_are_refused(limit: dict[str, Any], fields: dict[str, Any], problem: str) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.kinds.core.pod.image_name import pull_policy
 from ctrlmgr.kinds.core.pod.resources import default_pod_resources
 from ctrlmgr.kinds.core.pod.volumes.defaults import default_volume
@@ -41,7 +42,7 @@ def default_pod(pod: Unstructured) -> None:
         spec["terminationGracePeriodSeconds"] = 1
     default_pod_spec(spec)
     _default_requests(spec)
-    if spec.get("resources"):
+    if spec.get("resources") and is_on("PodLevelResources"):
         default_pod_resources(spec)
     if spec.get("enableServiceLinks") is None:
         spec["enableServiceLinks"] = True

@@ -13,6 +13,7 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_found, not_supported, required
 from ctrlmgr.api.quantity import parse, total
+from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.quantities import (
     HUGE_PAGES,
@@ -36,7 +37,7 @@ def is_pod_level(name: str) -> bool:
 
 def quality_of_service(spec: Mapping[str, Any]) -> str:
     """Return `Guaranteed`, `Burstable` or `BestEffort` (`ComputePodQOS`)."""
-    pod_level = spec.get("resources")
+    pod_level = spec.get("resources") is not None and is_on("PodLevelResources")
     owners = [spec] if pod_level else [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     requests: dict[str, int] = {}
     limits: dict[str, int] = {}
@@ -45,7 +46,7 @@ def quality_of_service(spec: Mapping[str, Any]) -> str:
         resources = owner.get("resources") or {}
         _add_compute(requests, resources.get("requests"))
         limited = _add_compute(limits, resources.get("limits"))
-        guaranteed = guaranteed and (limited == len(_COMPUTE) or (bool(pod_level) and not resources.get("limits")))
+        guaranteed = guaranteed and (limited == len(_COMPUTE) or (pod_level and not resources.get("limits")))
     if not requests and not limits:
         return "BestEffort"
     return "Guaranteed" if guaranteed and requests == limits else "Burstable"

@@ -312,3 +312,15 @@ def test_old_annotations_become_fields(stage: Stage) -> None:
     assert made["spec"]["containers"][0]["securityContext"] == {"appArmorProfile": profile}
     deprecated = 'deprecated since v1.30; use the "appArmorProfile" field instead'
     assert stage.warnings == [f"metadata.annotations[{annotation}]: {deprecated}"]
+
+
+@pytest.mark.parametrize(
+    ("resources", "quality"),
+    [(None, "Burstable"), ({}, "BestEffort"), ({"limits": {"cpu": "1", "memory": "1Gi"}}, "Guaranteed")],
+)
+def test_resources_of_a_pod_as_a_whole_decide_its_quality_of_service(
+    resources: dict[str, Any] | None, quality: str
+) -> None:
+    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]
+    spec = {"containers": containers} if resources is None else {"containers": containers, "resources": resources}
+    assert staged("v1/pods").create({"spec": spec})["status"]["qosClass"] == quality
