@@ -15,7 +15,13 @@ from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supporte
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.names import subdomain_name
-from ctrlmgr.kinds.apps.status import validate_collisions, validate_daemons, validate_replicas
+from ctrlmgr.kinds.apps.status import (
+    DEPLOYMENT_COUNTS,
+    REPLICA_SET_COUNTS,
+    validate_collisions,
+    validate_daemons,
+    validate_replicas,
+)
 from ctrlmgr.kinds.apps.templates import (
     NO_MATCH,
     SPEC,
@@ -43,6 +49,7 @@ from ctrlmgr.kinds.rules import (
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _ROLLING, _RECREATE, _ON_DELETE = "RollingUpdate", "Recreate", "OnDelete"
+_PARTS = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 _STRATEGY = SPEC.child("strategy")
 _UPDATE_STRATEGY = SPEC.child("updateStrategy")
 
@@ -103,7 +110,7 @@ class DeploymentStrategy(TemplateStrategy):
         if ctx.subresource != "status":
             return validate_same_selector(new, old)
         status = new.get("status") or {}
-        errors = validate_replicas(status, ("updatedReplicas", "readyReplicas", "availableReplicas"))
+        errors = validate_replicas(status, DEPLOYMENT_COUNTS, ("updatedReplicas", "readyReplicas", "availableReplicas"))
         return errors + validate_collisions(status, old.get("status") or {})
 
 
@@ -149,8 +156,7 @@ class ReplicaSetStrategy(TemplateStrategy):
         """Check that the selector stays, or the status."""
         if ctx.subresource != "status":
             return validate_same_selector(new, old)
-        parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
-        return validate_replicas(new.get("status") or {}, parts)
+        return validate_replicas(new.get("status") or {}, (*REPLICA_SET_COUNTS, "terminatingReplicas"), _PARTS)
 
 
 def _long_name(name: str, is_prefix: bool) -> list[str]:
@@ -197,14 +203,21 @@ class ReplicationControllerStrategy(TemplateStrategy):
         """Check the status."""
         if ctx.subresource != "status":
             return []
-        parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
-        return validate_replicas(new.get("status") or {}, parts)
+        return validate_replicas(new.get("status") or {}, REPLICA_SET_COUNTS, _PARTS)
+
+    def template_warnings(self, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Return the warnings for the template; on an update Kubernetes looks at the one that was."""
+        return super().template_warnings(obj if old is None else old, old)
 
 
 class DaemonSetStrategy(TemplateStrategy):
     """apps/v1 DaemonSet; how often its template changed is in an annotation, as it once was in its spec."""
 
     warns_of_name = False
+
+    def may_have_changed(self, new: Unstructured, old: Unstructured) -> bool:
+        """Whether the template has changed."""
+        return _template_generation(new) != _template_generation(old)
 
     def default(self, obj: Unstructured) -> None:
         """Default the template, and how it rolls out."""

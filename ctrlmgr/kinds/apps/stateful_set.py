@@ -15,9 +15,9 @@ from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supporte
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.labels import validate_labels
-from ctrlmgr.engine.validation.metadata import IMMUTABLE, validate_annotations
+from ctrlmgr.engine.validation.metadata import validate_annotations
 from ctrlmgr.engine.validation.names import dns1123_label, label_name
-from ctrlmgr.kinds.apps.status import validate_collisions, validate_replicas
+from ctrlmgr.kinds.apps.status import STATEFUL_SET_COUNTS, validate_collisions, validate_replicas
 from ctrlmgr.kinds.apps.templates import (
     SPEC,
     TEMPLATE,
@@ -29,7 +29,7 @@ from ctrlmgr.kinds.apps.templates import (
     validate_runs_for_ever,
     validate_selector,
 )
-from ctrlmgr.kinds.core.claim_spec import validate_claim_spec
+from ctrlmgr.kinds.core.claim_spec import claim_warnings, validate_claim_spec
 from ctrlmgr.kinds.core.pod.annotations import validate_pod_annotations
 from ctrlmgr.kinds.core.pod.validation import validate_template
 from ctrlmgr.kinds.core.pod.volumes.defaults import default_claim_spec
@@ -37,6 +37,7 @@ from ctrlmgr.kinds.rules import (
     amount,
     at_most_all,
     each_problem,
+    immutable,
     int_or_percent,
     nonnegative,
     nonnegative_fields,
@@ -48,6 +49,9 @@ _ROLLING, _ON_DELETE = "RollingUpdate", "OnDelete"
 _MANAGEMENT = ("OrderedReady", "Parallel")
 _RETENTION = ("Retain", "Delete")
 _STRATEGY = SPEC.child("updateStrategy")
+_ALL_HISTORY = (
+    "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
+)
 _CHANGEABLE = (
     "replicas",
     "ordinals",
@@ -91,39 +95,58 @@ class StatefulSetStrategy(TemplateStrategy):
             claim["status"] = {"phase": "Pending"} | (claim.get("status") or {})
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec."""
+        """Check the spec; what was stored before templates were checked may keep one that is wrong."""
         if ctx.subresource == "status":
             return []
-        spec = obj.get("spec") or {}
-        errors = _validate_management(spec.get("podManagementPolicy") or "")
-        errors += _validate_strategy(spec["updateStrategy"])
-        path = SPEC.child("persistentVolumeClaimRetentionPolicy")
-        for field in ("whenDeleted", "whenScaled"):
-            policy = (spec.get("persistentVolumeClaimRetentionPolicy") or {}).get(field) or ""
-            if policy not in _RETENTION:
-                errors.append(not_supported(path.child(field), policy, _RETENTION))
-        if ctx.old is None:  # neither claims nor the service's name can be changed later
-            errors += _validate_claims(spec)
-        errors += nonnegative_fields(spec, ("replicas", "minReadySeconds"), SPEC)
-        errors += nonnegative((spec.get("ordinals") or {}).get("start"), SPEC.child("ordinals.start"))
-        if ctx.old is None and (service := spec.get("serviceName") or ""):
-            errors += each_problem(dns1123_label, service, SPEC.child("serviceName"))
-        errors += validate_selector(spec, "statefulset")
-        if is_selector_broken(spec):
-            errors.append(invalid(SPEC.child("selector"), shown_selector(spec.get("selector")), ""))
-        else:
-            errors += validate_match(spec) + _validate_template(spec, ctx.old and ctx.old.get("spec"))
-        return errors + validate_runs_for_ever(spec.get("template") or {}, "StatefulSet")
+        before = None if ctx.old is None else ctx.old.get("spec") or {}
+        errors = _validate_spec(obj.get("spec") or {}, is_new=before is None)
+        if errors and before is not None and tentatively(lambda: _validate_spec(before, is_new=False)):
+            errors = _validate_spec(obj.get("spec") or {}, is_new=False, skips_pod=True)
+        return errors
+
+    def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Warn of the template, of fractions of bytes, and of a history without end."""
+        if ctx.subresource:
+            return []
+        found, spec = super().warnings(ctx, obj, old), obj.get("spec") or {}
+        for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+            path = SPEC.child("volumeClaimTemplates").at(index)
+            found += claim_warnings(claim.get("spec") or {}, path if old is None else path.child("Spec"))
+        if (spec.get("revisionHistoryLimit") or 0) < 0:
+            found.append(_ALL_HISTORY)
+        return found
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Check that only what may change does, or the status."""
         if ctx.subresource == "status":
             status = new.get("status") or {}
             parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
-            errors = validate_replicas(status, parts, "status.readyReplicas")
+            errors = validate_replicas(status, STATEFUL_SET_COUNTS, parts, "status.readyReplicas")
             return errors + validate_collisions(status, old.get("status") or {})
         kept = [{key: value for key, value in each["spec"].items() if key not in _CHANGEABLE} for each in (new, old)]
         return [] if kept[0] == kept[1] else [forbidden(SPEC, _UNCHANGEABLE)]
+
+
+def _validate_spec(spec: Mapping[str, Any], *, is_new: bool, skips_pod: bool = False) -> list[FieldError]:
+    """Check a StatefulSetSpec; neither claims nor the service's name can be changed later."""
+    errors = _validate_management(spec.get("podManagementPolicy") or "")
+    errors += _validate_strategy(spec["updateStrategy"])
+    path = SPEC.child("persistentVolumeClaimRetentionPolicy")
+    for field in ("whenDeleted", "whenScaled"):
+        policy = (spec.get("persistentVolumeClaimRetentionPolicy") or {}).get(field) or ""
+        if policy not in _RETENTION:
+            errors.append(not_supported(path.child(field), policy, _RETENTION))
+    errors += _validate_claims(spec) if is_new else []
+    errors += nonnegative_fields(spec, ("replicas", "minReadySeconds"), SPEC)
+    errors += nonnegative((spec.get("ordinals") or {}).get("start"), SPEC.child("ordinals.start"))
+    if is_new and (service := spec.get("serviceName") or ""):
+        errors += each_problem(dns1123_label, service, SPEC.child("serviceName"))
+    errors += validate_selector(spec, "statefulset")
+    if is_selector_broken(spec):
+        errors.append(invalid(SPEC.child("selector"), shown_selector(spec.get("selector")), ""))
+    else:
+        errors += validate_match(spec) + _validate_template(spec, skips_pod=skips_pod)
+    return errors + validate_runs_for_ever(spec.get("template") or {}, "StatefulSet")
 
 
 def _validate_claims(spec: Mapping[str, Any]) -> list[FieldError]:
@@ -160,24 +183,24 @@ def _validate_strategy(strategy: Mapping[str, Any]) -> list[FieldError]:
     return errors
 
 
-def _validate_template(spec: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[FieldError]:
-    """Check the template, in which the claims are volumes; one that was stored before it was checked may stay so."""
-    errors = validate_template(_with_claims(spec), TEMPLATE)
-    if errors and before is not None and tentatively(lambda: validate_template(_with_claims(before), TEMPLATE)):
-        errors = []
+def _validate_template(spec: Mapping[str, Any], *, skips_pod: bool) -> list[FieldError]:
+    """Check the template as it is when pods are made of it, and what is looked at even if `skips_pod` is set."""
     template = spec.get("template") or {}
     metadata = template.get("metadata") or {}
     annotations, path = metadata.get("annotations") or {}, TEMPLATE.child("annotations")
-    errors += validate_labels(metadata.get("labels") or {}, TEMPLATE.child("labels"))  # again, as Kubernetes does
     return [
-        *errors,
+        *([] if skips_pod else validate_template(_completed(spec), TEMPLATE)),
+        *validate_labels(metadata.get("labels") or {}, TEMPLATE.child("labels")),  # again, as Kubernetes does
         *validate_annotations(annotations, path),
         *validate_pod_annotations(annotations, template.get("spec") or {}, path),
     ]
 
 
-def _with_claims(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the template with a volume for each claim, in place of one of that name (`volumesToAddForTemplates`)."""
+def _completed(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the template with what the controller sets: a volume for each claim, host name and subdomain.
+
+    A claim takes the place of a volume of its name (`volumesToAddForTemplates`).
+    """
     template = spec.get("template") or {}
     names = dict.fromkeys(
         (claim.get("metadata") or {}).get("name") or "" for claim in spec.get("volumeClaimTemplates") or ()
@@ -185,18 +208,21 @@ def _with_claims(spec: Mapping[str, Any]) -> dict[str, Any]:
     pod = template.get("spec") or {}
     claims = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
     volumes = [each for each in pod.get("volumes") or () if (each.get("name") or "") not in names]
-    return {**template, "spec": {**pod, "volumes": [*claims, *volumes]}}
+    own = {field: value for field, value in pod.items() if field not in ("hostname", "subdomain")}
+    return {**template, "spec": {**own, "volumes": [*claims, *volumes]}}
 
 
 class ControllerRevisionStrategy(Strategy):
     """apps/v1 ControllerRevision."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check that there is something in it."""
-        errors = [] if obj.get("data") is not None else [required("data", "data is mandatory")]
-        return errors + nonnegative(obj.get("revision"), Path("revision"))
-
-    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that the data stays the same bytes: Kubernetes compares those, so the order of keys counts."""
-        data, before = new.get("data"), old.get("data")
-        return [] if _encode(data) == _encode(before) else [invalid(Path("data"), data, IMMUTABLE)]
+        """Check that a new one has an object in it, and that one that is there keeps it."""
+        errors = nonnegative(obj.get("revision"), Path("revision"))
+        data = obj.get("data")
+        if ctx.old is not None:
+            return errors + immutable(data, ctx.old.get("data"), Path("data"))
+        if data is None:
+            errors.append(required("data", "data is mandatory"))
+        elif not isinstance(data, dict):
+            errors.append(required("data", "data must be a valid JSON object"))
+        return errors

@@ -13,14 +13,40 @@ from ctrlmgr.kinds.rules import nonnegative_fields
 
 STATUS = Path("status")
 _ABOVE_ALL = "cannot be greater than status.replicas"
-_COUNTS = ("observedGeneration", "replicas", "collisionCount")
+DEPLOYMENT_COUNTS = (
+    "observedGeneration",
+    "replicas",
+    "updatedReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "unavailableReplicas",
+    "terminatingReplicas",
+    "collisionCount",
+)
+REPLICA_SET_COUNTS = (
+    "replicas",
+    "fullyLabeledReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "observedGeneration",
+)
+STATEFUL_SET_COUNTS = (
+    "replicas",
+    "readyReplicas",
+    "currentReplicas",
+    "updatedReplicas",
+    "availableReplicas",
+    "observedGeneration",
+    "collisionCount",
+)
+"""What is not negative, in the order in which Kubernetes checks it."""
 
 
 def validate_replicas(
-    status: Mapping[str, Any], parts: tuple[str, ...], ready: str = "readyReplicas"
+    status: Mapping[str, Any], counts: tuple[str, ...], parts: tuple[str, ...], ready: str = "readyReplicas"
 ) -> list[FieldError]:
-    """Check counts of replicas: `parts` of them are at most all; `ready` is how messages call the ready ones."""
-    errors = nonnegative_fields(status, (*_COUNTS, *parts, "unavailableReplicas"), STATUS)
+    """Check `counts`: `parts` of all replicas are at most all; `ready` is how messages call the ready ones."""
+    errors = nonnegative_fields(status, counts, STATUS)
     whole = status.get("replicas") or 0
     for part in parts:
         count = status.get(part) or 0

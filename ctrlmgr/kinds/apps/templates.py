@@ -40,17 +40,21 @@ class TemplateStrategy(Strategy):
         default_template(obj.setdefault("spec", {}).setdefault("template", {}))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of the template when it is new or the spec has changed."""
-        if ctx.subresource or (old is not None and old.get("spec") == obj.get("spec")):
+        """Warn of the template when it is new or may have changed."""
+        if ctx.subresource or (old is not None and not self.may_have_changed(obj, old)):
             return []
         found: list[str] = []
         if old is None and self.warns_of_name:
             problems = dns1123_label(metadata_of(obj).get("name") or "")
             found += [f"{_NAMES}[{' '.join(problems)}]"] if problems else []
-        return found + self.template_warnings(obj)
+        return found + self.template_warnings(obj, old)
 
-    def template_warnings(self, obj: Unstructured) -> list[str]:
-        """Return the warnings for the template."""
+    def may_have_changed(self, new: Unstructured, old: Unstructured) -> bool:
+        """Whether an update is one to warn of: one that counts as a change of what is desired."""
+        return bool(metadata_of(new).get("generation") != (old.get("metadata") or {}).get("generation"))
+
+    def template_warnings(self, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Return the warnings for the template of a new object, or of one that was `old` before."""
         return pod_warnings((obj.get("spec") or {}).get("template") or {}, TEMPLATE)
 
 

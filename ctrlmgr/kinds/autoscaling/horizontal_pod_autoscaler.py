@@ -96,7 +96,7 @@ def _validate_bounds(spec: Mapping[str, Any]) -> list[FieldError]:
     if not most:
         errors.append(required(path, "must be set and greater than 0"))
     elif most < 1:
-        errors.append(invalid(path, most, "must be greater than 0"))
+        errors.append(invalid(path, most, "must be greater than or equal to 1"))
     if least is not None and most < least:
         errors.append(invalid(path, most, "must be greater than or equal to `minReplicas`"))
     return errors

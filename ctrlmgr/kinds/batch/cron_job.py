@@ -63,7 +63,7 @@ class CronJobStrategy(TemplateStrategy):
             errors.append(invalid(Path("metadata.name"), name, f"must be no more than {LONGEST_NAME} characters"))
         return errors
 
-    def template_warnings(self, obj: Unstructured) -> list[str]:
+    def template_warnings(self, obj: Unstructured, old: Unstructured | None) -> list[str]:
         """Warn of the Jobs' template."""
         return job_warnings(((obj.get("spec") or {}).get("jobTemplate") or {}).get("spec") or {}, JOB)
 

@@ -129,7 +129,7 @@ class JobStrategy(TemplateStrategy):
             errors += _immutable(type_, spec.get(field), before.get(field), SPEC.child(field))
         return errors
 
-    def template_warnings(self, obj: Unstructured) -> list[str]:
+    def template_warnings(self, obj: Unstructured, old: Unstructured | None) -> list[str]:
         """Warn of the template, and of indexes that cannot be kept track of."""
         return job_warnings(obj.get("spec") or {}, SPEC)
 
@@ -220,10 +220,8 @@ def _validate_template_update(template: Mapping[str, Any], old: Unstructured) ->
     if not _may_be_rescheduled(old):
         return _immutable("PodTemplateSpec", template, before, TEMPLATE)
     kept = copy.deepcopy(before)
-    _take_metadata(kept, template)
     _take_scheduling(kept.setdefault("spec", {}), template.get("spec") or {})
-    errors = immutable(template.get("metadata"), kept.get("metadata"), TEMPLATE.child("metadata"))
-    return errors + _immutable("PodSpec", template.get("spec"), kept["spec"], TEMPLATE.child("spec"))
+    return _immutable("PodSpec", template.get("spec"), kept["spec"], TEMPLATE.child("spec"))
 
 
 def _immutable(type_: str, new: Any, old: Any, path: Path) -> list[FieldError]:
@@ -239,15 +237,6 @@ def _may_be_rescheduled(job: Unstructured) -> bool:
     if not (job.get("spec") or {}).get("suspend") or status.get("active"):
         return False
     return status.get("startTime") is None or has_condition(status, "Suspended")
-
-
-def _take_metadata(kept: dict[str, Any], template: Mapping[str, Any]) -> None:
-    metadata = template.get("metadata") or {}
-    own = kept["metadata"] = dict(kept.get("metadata") or {})
-    for field in ("labels", "annotations"):
-        _take(own, metadata, field)
-    if not own and "metadata" not in template:
-        del kept["metadata"]
 
 
 def _take_scheduling(kept: dict[str, Any], spec: Mapping[str, Any]) -> None:

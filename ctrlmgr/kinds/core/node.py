@@ -6,23 +6,32 @@ Rules come from Kubernetes' `pkg/registry/core/node/strategy.go`, `pkg/apis/core
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
+from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, repeated
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.addresses import is_ipv6, validate_legacy_cidr
+from ctrlmgr.engine.validation.addresses import cidr_warnings, is_ipv6, validate_legacy_cidr
 from ctrlmgr.engine.validation.labels import validate_label_name
 from ctrlmgr.engine.validation.quantities import validate_amounts
+from ctrlmgr.kinds.core.claim_spec import NOT_POSITIVE
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TAINTS = Path("metadata.taints")  # where Kubernetes says they are
 _POD_CIDRS = Path("spec.podCIDRs")
+_LONGEST_FEATURE = 253
+_is_feature = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*", re.ASCII).fullmatch
+_FEATURE_FORM = (
+    "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or "
+    "MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+)
 
 
 class _Spec(msgspec.Struct, frozen=True, gc=False):
@@ -62,17 +71,20 @@ class NodeStrategy(Strategy):
             new["spec"] = {key: value for key, value in new["spec"].items() if key != "configSource"}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check taints, amounts of resources and pod CIDRs."""
+        """Check taints, amounts of resources, what is said of swap and features, and pod CIDRs."""
         if ctx.subresource:
             return []
         held = ((ctx.old or {}).get("spec") or {}).get("podCIDRs") or ()
-        cidrs = (obj.get("spec") or {}).get("podCIDRs") or ()
-        return validate_node(obj) + _validate_pod_cidrs(cidrs, held)
+        spec, status = obj.get("spec") or {}, obj.get("status") or {}
+        errors = validate_node(obj) + _validate_swap((status.get("nodeInfo") or {}).get("swap") or {})
+        errors += _validate_features(status.get("declaredFeatures") or ())
+        return errors + _validate_pod_cidrs(spec.get("podCIDRs") or (), held)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Check that addresses are listed once, that what is set once stays, and once more what is always checked."""
-        errors = validate_node(new)
-        errors += _validate_addresses((new.get("status") or {}).get("addresses") or ())
+        status = new.get("status") or {}
+        errors = validate_node(new) + _validate_features(status.get("declaredFeatures") or ())
+        errors += _validate_addresses(status.get("addresses") or ())
         spec, before = new.get("spec") or {}, old.get("spec") or {}
         kept = 'except from "" to valid'
         if before.get("podCIDRs") and before["podCIDRs"] != spec.get("podCIDRs"):
@@ -84,13 +96,16 @@ class NodeStrategy(Strategy):
         return errors
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of fields that nothing reads any more."""
+        """Warn of fields that nothing reads any more, and of networks in odd forms."""
         spec = obj.get("spec") or {}
         warnings = []
         if spec.get("configSource") is not None and not ctx.subresource:
             warnings.append("spec.configSource: the feature is removed")
         if spec.get("externalID") and not ctx.subresource:
             warnings.append("spec.externalID: this field is deprecated, and is unused by Kubernetes")
+        if not ctx.subresource:
+            for at, cidr in enumerate(spec.get("podCIDRs") or ()):
+                warnings += cidr_warnings(_POD_CIDRS.at(at), cidr)
         return warnings
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
@@ -137,6 +152,31 @@ def _validate_pod_cidrs(cidrs: Sequence[str], held: Sequence[str]) -> list[Field
     if len(cidrs) > 2 or len({is_ipv6(each.partition("/")[0]) for each in cidrs}) < 2:
         errors.append(invalid(_POD_CIDRS, list(cidrs), "may specify no more than one CIDR for each IP family"))
     return errors + [duplicate(_POD_CIDRS.at(at), cidrs[at]) for at in sorted(repeated(cidrs))]
+
+
+def _validate_swap(swap: Mapping[str, Any]) -> list[FieldError]:
+    capacity, path = swap.get("capacity"), Path("metadata.nodeSwapStatus.capacity")  # the path is Kubernetes'
+    return [] if capacity is None or capacity > 0 else [invalid(path, capacity, NOT_POSITIVE)]
+
+
+def _validate_features(features: Sequence[str]) -> list[FieldError]:
+    """Check the features that the kubelet declares: well named, and in order."""
+    errors: list[FieldError] = []
+    path = Path("status.declaredFeatures")
+    for at, feature in enumerate(features):
+        if at and feature == features[at - 1]:
+            errors.append(duplicate(path.at(at), feature))
+        elif at and feature < features[at - 1]:
+            errors.append(invalid(path.at(at), feature, "list must be sorted alphabetically"))
+        if problem := _feature_problem(feature):
+            errors.append(invalid(path.at(at), feature, f"invalid feature name {quote(feature)}: {problem}"))
+    return errors
+
+
+def _feature_problem(feature: str) -> str:
+    if names.length(feature) > _LONGEST_FEATURE:
+        return f"must be no more than {_LONGEST_FEATURE} characters"
+    return "" if _is_feature(feature) else _FEATURE_FORM
 
 
 def _validate_addresses(addresses: Sequence[Mapping[str, Any]]) -> list[FieldError]:

@@ -34,6 +34,24 @@ CLASS_WARNING = (
 )
 _MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
 _RECLAIM = ("Delete", "Recycle", "Retain")
+_MOUNTABLE = frozenset(
+    (
+        "gcePersistentDisk",
+        "awsElasticBlockStore",
+        "glusterfs",
+        "nfs",
+        "rbd",
+        "quobyte",
+        "iscsi",
+        "cinder",
+        "cephfs",
+        "azureFile",
+        "vsphereVolume",
+        "azureDisk",
+        "photonPersistentDisk",
+    )
+)
+"""The kinds of volumes that have options to mount them with."""
 _LONGEST_PORTAL = 64
 _STABLE_LABELS = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
@@ -65,35 +83,26 @@ class PersistentVolumeStrategy(Strategy):
         obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": ctx.now}
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Note when the phase changes, unless the client that changes it does."""
+        """Note when the phase changes, unless the client that changes it does, and keep that note."""
         if ctx.subresource != "status":
             return
         status, before = new["status"], old.get("status") or {}
         noted = status.get("lastPhaseTransitionTime") not in (None, before.get("lastPhaseTransitionTime"))
         if status.get("phase") != before.get("phase") and not noted:
             status["lastPhaseTransitionTime"] = ctx.now
+        elif not noted and before.get("lastPhaseTransitionTime") is not None:
+            status["lastPhaseTransitionTime"] = before["lastPhaseTransitionTime"]
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec."""
-        if ctx.subresource:
-            return []
-        spec = obj.get("spec") or {}
-        errors = [] if spec.get("accessModes") else [required(SPEC.child("accessModes"))]
-        errors += validate_access_modes(spec.get("accessModes") or (), SPEC.child("accessModes"))
-        errors += _validate_capacity(spec.get("capacity") or {}, SPEC.child("capacity"))
-        policy = spec.get("persistentVolumeReclaimPolicy")
-        if policy not in _RECLAIM:
-            errors.append(not_supported(SPEC.child("persistentVolumeReclaimPolicy"), policy, _RECLAIM))
-        errors += _validate_affinity(spec.get("nodeAffinity"), SPEC.child("nodeAffinity"))
-        errors += _validate_sources(spec, metadata_of(obj).get("name") or "")
-        return errors + _validate_classes(spec)
+        """Check the spec, and that options to mount it with are for a kind of volume that knows them."""
+        return [] if ctx.subresource else _validate_spec(obj) + _validate_mount_options(obj)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Check everything a second time, as Kubernetes does, and that it stays what and where it is."""
         if ctx.subresource:
             return []
         spec, before = new.get("spec") or {}, old.get("spec") or {}
-        errors = self.validate(ctx, new)
+        errors = _validate_spec(new)
         sources = [_sources_of(each) for each in (before, spec)]
         _allow_expansion_secret(*sources)
         if sources[0] != sources[1]:
@@ -125,6 +134,27 @@ class PersistentVolumeStrategy(Strategy):
             found.append(f"{path}: The Recycle reclaim policy is deprecated. {instead}")
         gone = [named for field, named in VOLUMES.items() if spec.get(field) is not None]
         return found + [f"{SPEC.child(name)}: {message}" for name, message in gone]
+
+
+def _validate_spec(obj: Unstructured) -> list[FieldError]:
+    spec = obj.get("spec") or {}
+    errors = [] if spec.get("accessModes") else [required(SPEC.child("accessModes"))]
+    errors += validate_access_modes(spec.get("accessModes") or (), SPEC.child("accessModes"))
+    errors += _validate_capacity(spec.get("capacity") or {}, SPEC.child("capacity"))
+    policy = spec.get("persistentVolumeReclaimPolicy")
+    if policy not in _RECLAIM:
+        errors.append(not_supported(SPEC.child("persistentVolumeReclaimPolicy"), policy, _RECLAIM))
+    errors += _validate_affinity(spec.get("nodeAffinity"), SPEC.child("nodeAffinity"))
+    errors += _validate_sources(spec, metadata_of(obj).get("name") or "")
+    return errors + _validate_classes(spec)
+
+
+def _validate_mount_options(obj: Unstructured) -> list[FieldError]:
+    """Check the annotation that was ahead of the field (`pkg/volume/validation/pv_validation.go`)."""
+    if _MOUNT_OPTIONS not in (metadata_of(obj).get("annotations") or {}) or _MOUNTABLE & (obj.get("spec") or {}).keys():
+        return []
+    path = Path("metadata.annotations").child(_MOUNT_OPTIONS)
+    return [forbidden(path, "may not specify mount options for this volume type")]
 
 
 def _validate_capacity(capacity: Mapping[str, str], path: Path) -> list[FieldError]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.api.field import MOST_ERRORS, FieldError, Path, invalid, required
+from ctrlmgr.api.quantity import parse
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.metadata import IMMUTABLE
@@ -60,6 +61,10 @@ class ResourceQuotaStrategy(Strategy):
         errors += _validate_scopes(spec.get("scopes") or (), hard, _SPEC.child("scopes"))
         return errors + _validate_selector(spec, hard)
 
+    def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Warn of a new one that lets more be requested than used."""
+        return [] if old is not None else _limit_warnings((obj.get("spec") or {}).get("hard") or {})
+
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Check that scopes stay, or what `/status` says."""
         if ctx.subresource == "status":
@@ -68,6 +73,18 @@ class ResourceQuotaStrategy(Strategy):
             return errors + _validate_amounts(status.get("used") or {}, _STATUS.child("used"))
         scopes, before = ((each.get("spec") or {}).get("scopes") or [] for each in (new, old))
         return [] if set(scopes) == set(before) else [invalid(_SPEC.child("scopes"), scopes or None, IMMUTABLE)]
+
+
+def _limit_warnings(hard: Mapping[str, str]) -> list[str]:
+    """Warn of requests that may be more than limits."""
+    found: list[str] = []
+    for name in ("cpu", "memory", "storage", "ephemeral-storage"):
+        asked, limit = f"requests.{name}", f"limits.{name}"
+        if asked not in hard and name in ("cpu", "memory"):
+            asked = name
+        if asked in hard and limit in hard and parse(hard[asked]) > parse(hard[limit]):
+            found.append(f"ResourceQuota {asked} ({hard[asked]}) should be less than {limit} ({hard[limit]})")
+    return found
 
 
 def _validate_amounts(amounts: Mapping[str, str], path: Path) -> list[FieldError]:

@@ -139,8 +139,10 @@ def _validate_endpoint(endpoint: Mapping[str, Any], check: AddressCheck) -> list
     if hostname is not None:
         errors += each_problem(names.dns1123_label, hostname, Path("hostname"))
     if hints := endpoint.get("hints"):
-        errors += _validate_hints(hints.get("forZones") or (), names.label_value, Path("hints.forZones"))
-        errors += _validate_hints(hints.get("forNodes") or (), names.subdomain_name, Path("hints.forNodes"))
+        zones = hints.get("forZones") or ()
+        errors += _validate_hints(zones, names.label_value, Path("hints.forZones"))
+        if len(zones) <= MAX_HINTS:
+            errors += _validate_hints(hints.get("forNodes") or (), names.subdomain_name, Path("hints.forNodes"))
     return errors
 
 

@@ -8,6 +8,10 @@ from ctrlmgr.kinds.core.node import NodeStrategy
 from tests.kinds.write import Written, create, stored, update
 
 STRATEGY = NodeStrategy()
+FORM = (
+    "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or "
+    "MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+)
 NODE: dict[str, Any] = {"metadata": {"name": "n"}, "spec": {}}
 
 
@@ -152,3 +156,37 @@ def test_the_external_id_is_warned_of() -> None:
 @pytest.mark.parametrize(("spec", "value"), [({}, "false"), ({"unschedulable": True}, "true")])
 def test_a_node_is_selected_by_whether_it_takes_pods(spec: dict[str, Any], value: str) -> None:
     assert STRATEGY.selectable(stored("v1", "Node", {**NODE, "spec": spec})) == {"spec.unschedulable": value}
+
+
+@pytest.mark.parametrize(
+    ("features", "messages"),
+    [
+        (["A", "B/c1"], []),
+        (["B", "A"], ['status.declaredFeatures[1]: Invalid value: "A": list must be sorted alphabetically']),
+        (["A", "A"], ['status.declaredFeatures[1]: Duplicate value: "A"']),
+        (["a"], [f'status.declaredFeatures[0]: Invalid value: "a": invalid feature name "a": {FORM}']),
+        (
+            ["A" * 254],
+            [
+                f'status.declaredFeatures[0]: Invalid value: "{"A" * 254}": invalid feature name "{"A" * 254}": '
+                "must be no more than 253 characters"
+            ],
+        ),
+    ],
+)
+def test_declared_features_are_names_in_order(features: list[str], messages: list[str]) -> None:
+    node = {"metadata": {"name": "n"}, "status": {"declaredFeatures": features}}
+    assert create(STRATEGY, node, namespaced=False).messages == messages
+
+
+def test_swap_is_something() -> None:
+    node = {"metadata": {"name": "n"}, "status": {"nodeInfo": {"swap": {"capacity": 0}}}}
+    assert create(STRATEGY, node, namespaced=False).messages == [
+        "metadata.nodeSwapStatus.capacity: Invalid value: 0: must be greater than zero"
+    ]
+
+
+def test_networks_in_odd_forms_are_warned_of() -> None:
+    node = {"metadata": {"name": "n"}, "spec": {"podCIDRs": ["10.1.2.3/24"]}}
+    (warning,) = create(STRATEGY, node, namespaced=False).warnings
+    assert warning.startswith('spec.podCIDRs[0]: CIDR value "10.1.2.3/24" is ambiguous')

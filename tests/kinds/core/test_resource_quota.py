@@ -107,3 +107,21 @@ def test_what_is_used_is_checked() -> None:
         'status.used[pods]: Invalid value: "500m": must be an integer',
         'status.used[storage]: Invalid value: "storage": must be a standard resource for quota',
     ]
+
+
+@pytest.mark.parametrize(
+    ("hard", "warnings"),
+    [
+        (
+            {"requests.cpu": "2", "limits.cpu": "1"},
+            ["ResourceQuota requests.cpu (2) should be less than limits.cpu (1)"],
+        ),
+        (
+            {"memory": "2Gi", "limits.memory": "1Gi"},
+            ["ResourceQuota memory (2Gi) should be less than limits.memory (1Gi)"],
+        ),
+        ({"requests.cpu": "1", "limits.cpu": "1", "ephemeral-storage": "2", "limits.ephemeral-storage": "1"}, []),
+    ],
+)
+def test_more_requests_than_limits_are_warned_of(hard: dict[str, str], warnings: list[str]) -> None:
+    assert create(STRATEGY, {"metadata": {"name": "q"}, "spec": {"hard": hard}}).warnings == warnings

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.errors import Invalid
+from ctrlmgr.kinds.core.service.warnings import status_warnings
 from tests.kinds.core.service_stage import Stage, causes
 
 BALANCER = {"type": "LoadBalancer", "ports": [{"port": 80}]}
@@ -85,3 +86,9 @@ def test_a_write_of_the_status_leaves_addresses_and_ports_alone() -> None:
     patch = {"spec": {"type": "ExternalName", "externalName": "a.example"}} | status({"hostname": "a.example"})
     assert stage.patch(patch, subresource="status")["spec"] == spec
     assert stage.claimed() == held
+
+
+def test_addresses_in_odd_forms_are_warned_of() -> None:
+    service = {"spec": BALANCER, **status({"ip": "FE80::1"}, {"hostname": "a.example"})}
+    form = 'should be in RFC 5952 canonical format ("fe80::1")'
+    assert status_warnings(service) == [f'{INGRESS}[0]: IPv6 address "FE80::1" {form}']

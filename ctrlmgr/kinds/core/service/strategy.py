@@ -34,7 +34,7 @@ from ctrlmgr.kinds.core.service.defaults import (
 from ctrlmgr.kinds.core.service.spec import LOAD_BALANCER, NONE, items
 from ctrlmgr.kinds.core.service.status import validate_status
 from ctrlmgr.kinds.core.service.validation import validate_change, validate_service
-from ctrlmgr.kinds.core.service.warnings import service_warnings
+from ctrlmgr.kinds.core.service.warnings import service_warnings, status_warnings
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -110,7 +110,7 @@ class ServiceStrategy(Strategy):
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
         """Return what is allowed but unwise."""
-        return [] if ctx.subresource else service_warnings(obj)
+        return status_warnings(obj) if ctx.subresource == "status" else service_warnings(obj)
 
     def conceal(self, obj: Unstructured) -> None:
         """Clear the internal traffic policy of what has no traffic inside of the cluster."""

@@ -33,6 +33,13 @@ def service_warnings(service: Unstructured) -> list[str]:
     return found + _of_another_type(spec)
 
 
+def status_warnings(service: Unstructured) -> list[str]:
+    """Return what to tell the client that wrote a valid status."""
+    ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+    path = Path("status.loadBalancer.ingress")
+    return [each for at, point in enumerate(ingress) for each in ip_warnings(path.at(at), point.get("ip") or "")]
+
+
 def _spelling(spec: Unstructured, field: str) -> list[str]:
     return told(
         each
