@@ -59,6 +59,8 @@ class Part:
     expected: str = ""
     options: Sequence[str] = ()
     writes_setup: bool = False
+    tokens: str = ""
+    """The lines of a token file, which the flags name as `{work}/tokens.csv`."""
     token: str = ""
     """Who asks; by default the administrator that the server makes."""
     jobs: int = 4
@@ -166,7 +168,10 @@ PARTS = {
             *_NO_ACCOUNTS,
             "--allow-privileged=true",
             "--api-only",
+            "--token-auth-file={work}/tokens.csv",
         ),
+        tokens=f"{_ADMIN},admin,admin,system:masters\n",
+        token=_ADMIN,
         run=lambda comparison: _compare_mutations(comparison),
     ),
     "cases": Part(data="../cases", flags=_RANGES, run=lambda comparison: _compare_cases(comparison)),
@@ -309,6 +314,10 @@ def run(name: str, recordings: Path, database: str | None, only: str) -> bool:
         work = Path(directory)
         if part.writes_setup:
             _run(recordings / "wire/run.py", "--write-setup", work / "setup", recordings / part.data)
+        if part.tokens:
+            tokens = work / "tokens.csv"
+            tokens.write_text(part.tokens)
+            tokens.chmod(0o600)
         where = database or f"sqlite:///{work}/ctrlmgr.db"
         with serving(kept, where, work) as server:
             return Comparison(kept, recordings, server, work, where, only).compare()
