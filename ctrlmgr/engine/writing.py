@@ -367,7 +367,7 @@ class _Bodies:
 
     def __init__(self, request: Request, body: Body) -> None:
         """Take the body as it came."""
-        request.size = len(body.data)
+        request.size, request.sent = len(body.data), body
         self._request = request
         self._body = body
         self._taken = False

@@ -209,3 +209,22 @@ def test_priority_classes_of_the_system_stay() -> None:
     refused = stage.send("DELETE", f"{path}/{name}")
     assert refused.code == 403
     assert refused.message.endswith("is forbidden: this is a system priority class and cannot be deleted")
+
+
+def test_deprecated_labels_of_nodes_are_warned_of() -> None:
+    scheduling = {"nodeSelector": {"beta.kubernetes.io/arch": "a", "kubernetes.io/arch": "a"}}
+    made = create(RUNTIME, {"metadata": METADATA, "handler": "h", "scheduling": scheduling}, namespaced=False)
+    assert made.warnings == [
+        'scheduling.nodeSelector: deprecated since v1.14; use "kubernetes.io/arch" instead',
+    ]
+
+
+def test_tolerations_are_told_apart_without_their_seconds_and_shown_as_structs() -> None:
+    toleration = {"key": "k", "operator": "Exists", "effect": "NoExecute"}
+    scheduling = {"tolerations": [toleration, {**toleration, "tolerationSeconds": 5}]}
+    assert create(
+        RUNTIME, {"metadata": METADATA, "handler": "h", "scheduling": scheduling}, namespaced=False
+    ).messages == [
+        'scheduling.tolerations[1]: Duplicate value: {"Key":"k","Operator":"Exists","Value":"","Effect":"NoExecute",'
+        '"TolerationSeconds":5}'
+    ]

@@ -22,9 +22,11 @@ from ctrlmgr.engine.features.dropping import drop_disabled
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.managedfields import keep_timestamps
 from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.options import Body
 from ctrlmgr.engine.refusals import conflict, not_found
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation.metadata import update_errors
+from ctrlmgr.engine.verbs.as_sent import as_sent
 from ctrlmgr.engine.verbs.attempts import Decision
 from ctrlmgr.engine.verbs.creation import create
 from ctrlmgr.engine.verbs.owners import deduplicate_owners
@@ -107,7 +109,7 @@ def change(
     _prepare(ctx, fields, old)
     _keep_system_metadata(metadata_of(fields), old["metadata"])
     metadata_of(fields)["resourceVersion"] = str(current.revision)
-    yield from request.worked(lambda: _validate(ctx, fields, old), size)
+    yield from request.worked(lambda: _validate(ctx, fields, old, request.sent), size)
     plan.strategy.canonicalize(fields)
     if attributes is not None:
         attributes.object = fields
@@ -230,7 +232,7 @@ def _keep_system_metadata(metadata: dict[str, Any], old: Mapping[str, Any]) -> N
         metadata["deletionGracePeriodSeconds"] = old["deletionGracePeriodSeconds"]
 
 
-def _validate(ctx: Context, new: Unstructured, old: Unstructured) -> None:
+def _validate(ctx: Context, new: Unstructured, old: Unstructured, sent: Body | None) -> None:
     kind, strategy, metadata = ctx.kind, ctx.kind.strategy, new["metadata"]
 
     def find() -> list[FieldError]:
@@ -247,7 +249,7 @@ def _validate(ctx: Context, new: Unstructured, old: Unstructured) -> None:
         return errors + strategy.validate_update(ctx, new, old)
 
     if errors := errors_of(find):
-        raise refuse(new["kind"], kind.storage.group, metadata.get("name", ""), errors)
+        raise refuse(new["kind"], kind.storage.group, metadata.get("name", ""), as_sent(errors, sent))
     ctx.warnings += strategy.warnings(ctx, new, old)
 
 

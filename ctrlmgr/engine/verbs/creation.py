@@ -17,10 +17,12 @@ from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.features.dropping import drop_disabled
 from ctrlmgr.engine.names import generate_name, new_uid
 from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.options import Body
 from ctrlmgr.engine.refusals import already_exists, no_free_name
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.metadata import validate_metadata
 from ctrlmgr.engine.validation.names import any_name, path_segment_name
+from ctrlmgr.engine.verbs.as_sent import as_sent
 from ctrlmgr.engine.verbs.attempts import Decision
 from ctrlmgr.engine.verbs.drafts import Likeness
 from ctrlmgr.engine.verbs.owners import deduplicate_owners
@@ -77,7 +79,7 @@ def create(
         metadata["name"] = _free_name(request, metadata["generateName"])
     check_namespace(request, metadata)  # once more: admission may have changed it
     _prepare(ctx, fields)
-    yield from request.worked(lambda: _validate(ctx, fields))
+    yield from request.worked(lambda: _validate(ctx, fields, request.sent))
     plan.strategy.canonicalize(fields)
     attributes.name = metadata.get("name") or ""
     yield from request.admission.validate(attributes)
@@ -131,12 +133,12 @@ def _prepare(ctx: Context, fields: Unstructured) -> None:
         fields["metadata"]["generation"] = 1
 
 
-def _validate(ctx: Context, fields: Unstructured) -> None:
+def _validate(ctx: Context, fields: Unstructured, sent: Body | None) -> None:
     kind, strategy, metadata = ctx.kind, ctx.kind.strategy, fields["metadata"]
 
     find = partial(errors_of_new, ctx, strategy, fields, namespaced=kind.namespaced)
     if errors := errors_of(find):
-        raise refuse(fields["kind"], kind.storage.group, metadata.get("name", ""), errors)
+        raise refuse(fields["kind"], kind.storage.group, metadata.get("name", ""), as_sent(errors, sent))
     ctx.warnings += strategy.warnings(ctx, fields, None)
 
 

@@ -15,7 +15,7 @@ from ctrlmgr.engine.conversion import converting, shown
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.operations import Compute, Operation, Target
-from ctrlmgr.engine.options import Requester, WriteOptions
+from ctrlmgr.engine.options import Body, Requester, WriteOptions
 from ctrlmgr.engine.strategy import Context, State
 from ctrlmgr.engine.verbs.plan import LARGE, Plan
 
@@ -61,6 +61,7 @@ class Request:
         "plan",
         "random",
         "requester",
+        "sent",
         "size",
         "state",
         "target",
@@ -100,6 +101,8 @@ class Request:
         """Which other processes were asked about this write."""
         self.size = 0
         """How many bytes were sent for it: what is done for a large one others need not wait for."""
+        self.sent: Body | None = None
+        """The body, where it is an object."""
         self._attempt: Context | None = None
 
     def worked(self, call: Callable[[], T], size: int = 0) -> Operation[T]:

@@ -15,6 +15,7 @@ from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_labels
 from ctrlmgr.kinds.core.pod.resources import validate_container_resources
 from ctrlmgr.kinds.core.pod.scheduling import validate_tolerations
+from ctrlmgr.kinds.core.pod.warnings import NODE_LABELS
 from ctrlmgr.kinds.rules import each_problem, immutable
 from ctrlmgr.kinds.spec_difference import shown
 
@@ -41,6 +42,11 @@ class RuntimeClassStrategy(Strategy):
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Check that the handler stays."""
         return immutable(new.get("handler"), old.get("handler"), Path("handler"))
+
+    def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Warn of deprecated labels of nodes."""
+        selected = (obj.get("scheduling") or {}).get("nodeSelector") or ()
+        return [f"scheduling.nodeSelector: {NODE_LABELS[key]}" for key in selected if key in NODE_LABELS]
 
 
 def _validate_scheduling(scheduling: Mapping[str, Any], path: Path) -> list[FieldError]:

@@ -23,13 +23,15 @@ from ctrlmgr.kinds.core.pod.volumes.overlaps import overlapping_paths
 
 _NO_MATCH = "a null labelSelector results in matching no pod"
 _USE_FIELD = 'non-functional in v1.27+; use the "seccompProfile" field instead'
-_NODE_LABELS = {
+NODE_LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
     "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
     "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
     "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
     "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
 }
+"""Labels of nodes that are deprecated, and what is said of them."""
+
 _ANNOTATIONS = {
     "scheduler.alpha.kubernetes.io/critical-pod": 'non-functional in v1.16+; use the "priorityClassName" field instead',
     "security.alpha.kubernetes.io/sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
@@ -97,8 +99,8 @@ def _placement(spec: Mapping[str, Any], path: Path) -> Iterator[str]:
     if not (spec.get("nodeSelector") or spec.get("affinity") or spec.get("topologySpreadConstraints")):
         return
     for key in spec.get("nodeSelector") or ():
-        if key in _NODE_LABELS:
-            yield f"{path.child('nodeSelector').key(key)}: {_NODE_LABELS[key]}"
+        if key in NODE_LABELS:
+            yield f"{path.child('nodeSelector').key(key)}: {NODE_LABELS[key]}"
     affinity = spec.get("affinity") or {}
     node, below = affinity.get("nodeAffinity") or {}, path.child("affinity", "nodeAffinity")
     for index, term in enumerate((node.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()):
@@ -109,8 +111,8 @@ def _placement(spec: Mapping[str, Any], path: Path) -> Iterator[str]:
         )
     for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
         at, key = path.child("topologySpreadConstraints").at(index), constraint.get("topologyKey") or ""
-        if key in _NODE_LABELS:
-            yield f"{at.child('topologyKey')}: {key} is {_NODE_LABELS[key]}"
+        if key in NODE_LABELS:
+            yield f"{at.child('topologyKey')}: {key} is {NODE_LABELS[key]}"
         if constraint.get("labelSelector") is None:
             yield f"{at.child('labelSelector')}: {_NO_MATCH}"
     for field in ("podAffinity", "podAntiAffinity"):
@@ -121,8 +123,8 @@ def node_term_warnings(term: Mapping[str, Any], path: Path) -> Iterator[str]:
     """Yield the warnings for a term of a node selector: labels that are called otherwise today."""
     for index, expression in enumerate(term.get("matchExpressions") or ()):
         key = expression.get("key") or ""
-        if key in _NODE_LABELS:
-            yield f"{path.child('matchExpressions').at(index).child('key')}: {key} is {_NODE_LABELS[key]}"
+        if key in NODE_LABELS:
+            yield f"{path.child('matchExpressions').at(index).child('key')}: {key} is {NODE_LABELS[key]}"
 
 
 def _pod_terms(affinity: Mapping[str, Any], path: Path) -> Iterator[str]:

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.field import Found, invalid, required
+from ctrlmgr.engine.options import Body
+from ctrlmgr.engine.verbs.as_sent import as_sent
+from tests.engine.stage import Stage
+
+SENT = b'{"spec":{"l":[],"m":{},"rows":[{"values":[]}],"by":{"a.b/c":[]},"none":null,"full":[1]}}'
+
+
+@pytest.mark.parametrize(
+    ("field", "shown"),
+    [
+        ("spec.l", "[]"),
+        ("spec.m", "{}"),
+        ("spec.rows[0].values", "[]"),
+        ("spec.by[a.b/c]", "[]"),
+        ("spec.none", "null"),
+        ("spec.full", "null"),
+        ("spec.rows[1].values", "null"),
+        ("spec.other.field", "null"),
+    ],
+)
+def test_what_is_empty_is_shown_as_it_was_sent(field: str, shown: str) -> None:
+    errors = Found([invalid(field, None, "null is wrong"), required(field)])
+    told = as_sent(errors, Body("application/json", SENT))
+    assert [each.body for each in told] == [f"Invalid value: {shown}: null is wrong", "Required value"]
+    assert isinstance(told, Found)
+
+
+@pytest.mark.parametrize("body", [None, Body("application/yaml", b"spec: {l: []}"), Body("application/json", b"{")])
+def test_without_json_nothing_is_known(body: Body | None) -> None:
+    (error,) = as_sent([invalid("spec.l", None, "x")], body)
+    assert error.body == "Invalid value: null: x"
+
+
+def test_a_definition_without_versions_shows_which_way() -> None:
+    stage = Stage()
+    spec = {"group": "b.c", "scope": "Cluster", "names": {"plural": "as", "kind": "A"}}
+    shown = []
+    ways: list[dict[str, list[Any]]] = [{"versions": []}, {}]
+    for versions in ways:
+        body = {"metadata": {"name": "as.b.c"}, "spec": {**spec, **versions}}
+        response = stage.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body)
+        shown.append(response.body["details"]["causes"][0]["message"].partition(": must")[0])
+    assert shown == ["Invalid value: []", "Invalid value: null"]
