@@ -55,7 +55,7 @@ class Kubectl:
         self._home = home
 
     def within(self, namespace: str) -> Kubectl:
-        """Return the same kubectl for another namespace."""
+        """Return the same kubectl for another namespace; none ("") leaves it to the manifests."""
         return Kubectl(self.program, self._kubeconfig, self._home, namespace)
 
     @property
@@ -124,7 +124,8 @@ class Kubectl:
 
     def _line(self, command: str) -> list[str]:
         verb, *words = shlex.split(command)
-        return [self.program, verb, f"--namespace={self.namespace}", *words]
+        within = [f"--namespace={self.namespace}"] if self.namespace else []
+        return [self.program, verb, *within, *words]
 
     @property
     def _environment(self) -> dict[str, str]:
