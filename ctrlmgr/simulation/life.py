@@ -13,7 +13,7 @@ each time it is asked, so nothing needs to be remembered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from ctrlmgr.simulation.probes import Verdicts, judge
 from ctrlmgr.simulation.programs import execute, mount_problem, pulls, variables_of
 from ctrlmgr.simulation.runs import Container, End, Span, run_of, turns
 from ctrlmgr.simulation.shell import Run
+from ctrlmgr.simulation.volumes import Entry, Files, Shared, Volumes
 
 SANDBOX_TAKES: Final = 0.1
 PULL_TAKES: Final = 0.2
@@ -30,6 +31,8 @@ CREATE_TAKES: Final = 0.1
 FIRST_BACKOFF: Final = 10.0
 LONGEST_BACKOFF: Final = 300.0
 _FORGIVEN_AFTER: Final = 600.0
+_ROUNDS: Final = 5
+"""How often a life is worked out at most, for containers that wait for each other's files."""
 _PROBLEMS: Final = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "CreateContainerConfigError")
 """What containers wait for that somebody has to put right."""
 
@@ -103,6 +106,8 @@ class Life:
     reason: str = ""
     message: str = ""
     next_change: float | None = None
+    told: Sequence[tuple[str, str, Entry]] = ()
+    """What its containers write to volumes that other pods see, too: each place, path and change."""
 
     def has_stopped(self, now: float) -> bool:
         """Say whether no container runs any more."""
@@ -117,30 +122,28 @@ def is_sidecar(container: Container) -> bool:
 class _Pod:
     """What the runs of a pod's containers share."""
 
-    def __init__(self, pod: Mapping[str, Any], asked: Asked, now: float) -> None:
+    def __init__(self, pod: Mapping[str, Any], asked: Asked, now: float, volumes: Volumes) -> None:
         self.pod = pod
         self.asked = asked
         self.now = now
         self.policy = str(pod["spec"].get("restartPolicy") or "Always")
         # What a container waits for before its first start (`convertToAPIContainerStatuses` of `kubelet_pods.go`).
         self.first_wait = "PodInitializing" if pod["spec"].get("initContainers") else "ContainerCreating"
-        self.volumes: dict[str, dict[str, str]] = {}
+        self.volumes = volumes
         self.recorded = {each["name"]: each for each in _statuses(pod)}
         # Containers that have been seen to run: they did, though the deletion, told in whole seconds, seems earlier.
         self.seen = {name for name, each in self.recorded.items() if each.get("containerID")}
 
-    def files(self, container: Container) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for mount in container.get("volumeMounts") or ():
-            base = mount["mountPath"].rstrip("/")
-            found |= {f"{base}/{path}": text for path, text in self.volumes.get(mount["name"], {}).items()}
-        return found
-
-    def keep(self, container: Container, files: Mapping[str, str]) -> None:
-        for mount in container.get("volumeMounts") or ():
-            base = mount["mountPath"].rstrip("/") + "/"
-            mine = {path[len(base) :]: text for path, text in files.items() if path.startswith(base)}
-            self.volumes[mount["name"]] = mine
+    def files(self, container: Container, start: float, variables: Mapping[str, str]) -> Files:
+        """Return the files of a run that begins at a moment."""
+        context = container.get("securityContext") or {}
+        return Files(
+            container["name"],
+            start,
+            self.volumes.mounts(container, variables),
+            self.volumes,
+            is_read_only=bool(context.get("readOnlyRootFilesystem")),
+        )
 
 
 def _statuses(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -148,27 +151,49 @@ def _statuses(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
 
 
-def live(pod: Mapping[str, Any], asked: Asked, now: float, end: End | None) -> Life:
-    """Work out what a pod has been through `now` seconds after its node took it; `end` is its deletion, if any."""
+def live(pod: Mapping[str, Any], asked: Asked, now: float, end: End | None, shared: Shared | None = None) -> Life:
+    """Work out what a pod has been through `now` seconds after its node took it.
+
+    `end` is its deletion, if any; `shared` is what other pods have written to volumes that it sees, too.
+    """
     spec = pod["spec"]
     deadline = spec.get("activeDeadlineSeconds")
-    found = _live(pod, asked, now, end)
+    found = _live(pod, asked, now, end, shared)
     late = deadline is not None and (found.ended_at is None or found.ended_at > deadline)
     if late and (end is None or deadline < end.at):
         if now < deadline:
             found.next_change = _earliest([found.next_change, float(deadline)])
             return found
         grace = float(spec.get("terminationGracePeriodSeconds") or 0)
-        found = _live(pod, asked, now, End(float(deadline), grace))
+        found = _live(pod, asked, now, End(float(deadline), grace), shared)
         found.ended_at = float(deadline)
         found.reason = "DeadlineExceeded"
         found.message = "Pod was active on the node longer than the specified deadline"
     return found
 
 
-def _live(pod: Mapping[str, Any], asked: Asked, now: float, end: End | None) -> Life:
-    spec = pod["spec"]
-    shared = _Pod(pod, asked, now)
+def _live(pod: Mapping[str, Any], asked: Asked, now: float, end: End | None, others: Shared | None) -> Life:
+    """Work out a life, again as long as what one container wrote may change what another does."""
+    volumes = Volumes(pod, others, now)
+    for _ in range(_ROUNDS):
+        before = volumes.written()
+        found = _lived(_Pod(pod, asked, now, volumes), end)
+        if volumes.written() == before:
+            break
+    found.told = volumes.told()
+    found.next_change = _earliest([found.next_change, *_looks(found, volumes, now)])
+    return found
+
+
+def _looks(found: Life, volumes: Volumes, now: float) -> Iterator[float]:
+    """Yield when files have to be looked at that other pods see, too: they are written then, or may be read."""
+    if found.ended_at is None or found.ended_at > now:
+        yield from (each.at for _, _, each in found.told if each.at > now)
+        yield from () if volumes.next_look is None else (volumes.next_look,)
+
+
+def _lived(shared: _Pod, end: End | None) -> Life:
+    spec, now = shared.pod["spec"], shared.now
     found = Life([], [])
     begin: float | None = SANDBOX_TAKES
     for container in spec.get("initContainers") or ():
@@ -224,6 +249,7 @@ def _container(
 ) -> ContainerLife:
     """Work out the life of a container that may begin at a moment; None: it may not yet."""
     life = ContainerLife(container, waits_for=shared.first_wait)
+    shared.volumes.keep(life.name)
     life.recorded = shared.recorded.get(life.name) or {}
     memory = remembered(life.recorded.get("containerID") or "")
     if memory is None and (begin is None or begin > shared.now):
@@ -318,18 +344,19 @@ def _run(life: ContainerLife, shared: _Pod, behaviour: Behaviour, memory: Memory
         if start > shared.now:
             life.next_change = start
             return
-        files = shared.files(container)
+        files = shared.files(container, start, variables)
         told = memory.told if not life.spans else 0.0
         run = execute(container, behaviour.after(told), len(life.spans), files, variables)
         if run.ends_at is not None and run.ends_at < told:
             run.ends_at = told  # it was told too late for more
-        verdicts = judge(container, run, behaviour.after(told), variables)
+        verdicts = judge(container, behaviour.after(told), files, variables)
         span = run_of(container, behaviour, run, start, end, files, verdicts)
         life.spans.append(span)
+        if span.end is not None:
+            shared.volumes.keep(life.name, span.end)
         if span.end is None or span.end > shared.now:
             life.next_change = _earliest([span.end, *turns(span, shared.now)])
             return
-        shared.keep(container, files)
         told_to = end is not None and span.end >= end.at
         if told_to or not _starts_again(policy, span.code):
             life.is_done, life.next_change = True, None

@@ -15,6 +15,7 @@ from ctrlmgr.simulation.behaviour import Behaviour
 from ctrlmgr.simulation.programs import image_name, words_of
 from ctrlmgr.simulation.servers import Server, server_of
 from ctrlmgr.simulation.shell import Run, run_command
+from ctrlmgr.simulation.volumes import Files
 
 Container = Mapping[str, Any]
 
@@ -45,15 +46,15 @@ class Verdicts(NamedTuple):
         return found
 
 
-def judge(container: Container, run: Run, behaviour: Behaviour, variables: Mapping[str, str]) -> Verdicts:
-    """Work out what the probes of a run come to."""
+def judge(container: Container, behaviour: Behaviour, files: Files, variables: Mapping[str, str]) -> Verdicts:
+    """Work out what the probes of a run come to; `files` are those that the run sees."""
     server = server_of(image_name(container.get("image", "")), words_of(container))
-    changes = [each.at for each in run.snapshots]
+    changes = [each - files.start for each in files.changes()]
     if server is not None and server.sickens_at is not None:
         changes.append(server.sickens_at)
 
     def asks(probe: Mapping[str, Any]) -> Callable[[float], bool | None]:
-        return lambda seconds: answers(container, server, probe, run, seconds, variables)
+        return lambda seconds: answers(container, server, probe, files, seconds, variables)
 
     started = 0.0
     startup = container.get("startupProbe")
@@ -129,14 +130,14 @@ def answers(
     container: Container,
     server: Server | None,
     probe: Mapping[str, Any],
-    run: Run,
+    files: Files,
     seconds: float,
     variables: Mapping[str, str],
 ) -> bool | None:
     """Say whether a probe passes so long after the container's start; None: it cannot be made."""
     if "exec" in probe:
         command = (probe["exec"] or {}).get("command") or []
-        outcome = run_command(command, dict(run.files_at(seconds)), variables) if command else Run(ends_at=0.0)
+        outcome = run_command(command, files.copied(files.start + seconds), variables) if command else Run(ends_at=0.0)
         if outcome.unknown:
             return True
         return outcome.code == 0 and outcome.ends_at is not None and outcome.ends_at <= _timeout(probe)

@@ -8,12 +8,13 @@ known is `Behaviour.unknown`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from ctrlmgr.simulation.behaviour import Behaviour
 from ctrlmgr.simulation.servers import IMAGE
 from ctrlmgr.simulation.shell import Run, run_command
+from ctrlmgr.simulation.volumes import Files, substituted
 
 _SHELLS: Final = ("busybox", "alpine", "debian", "ubuntu")
 _PROXIES: Final = ("nginx", "httpd", "caddy", "haproxy", "traefik", "registry")
@@ -43,9 +44,11 @@ def variables_of(pod: Mapping[str, Any], container: Mapping[str, Any]) -> dict[s
     meta, spec = pod["metadata"], pod["spec"]
     user = _first_user(container, pod)
     found = {"HOSTNAME": str(spec.get("hostname") or meta["name"]), "PATH": "/bin", "UID": str(user)}
+    if container.get("workingDir"):
+        found["PWD"] = container["workingDir"]
     for each in container.get("env") or ():
         if "value" in each:
-            found[each["name"]] = _substituted(each["value"], found)
+            found[each["name"]] = substituted(each["value"], found)
         elif path := ((each.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath"):
             found[each["name"]] = _field(pod, path)
     index = (meta.get("annotations") or {}).get(INDEX)
@@ -62,12 +65,6 @@ def _first_user(container: Mapping[str, Any], pod: Mapping[str, Any]) -> int:
     return 0
 
 
-def _substituted(text: str, variables: Mapping[str, str]) -> str:
-    for name, value in variables.items():
-        text = text.replace(f"$({name})", value)
-    return text
-
-
 def mount_problem(container: Mapping[str, Any], variables: Mapping[str, str]) -> str:
     """Return why a container cannot be given its volumes, "" if it can; `subPathExpr` is worked out here."""
     for mount in container.get("volumeMounts") or ():
@@ -75,7 +72,7 @@ def mount_problem(container: Mapping[str, Any], variables: Mapping[str, str]) ->
         missing = sorted({name for name in _REFERENCE.findall(expression) if not variables.get(name)})
         if missing:
             return f"missing value for {', '.join(missing)}"
-        path = _substituted(expression, variables)
+        path = substituted(expression, variables)
         if path.startswith("/"):
             return f"error SubPath `{path}` must not be an absolute path"
         if ".." in path.split("/"):
@@ -105,7 +102,7 @@ def execute(
     container: Mapping[str, Any],
     behaviour: Behaviour,
     number: int,
-    files: MutableMapping[str, str],
+    files: Files,
     variables: Mapping[str, str],
 ) -> Run:
     """Work out run `number` (from 0) of a container; `files` is left as it leaves them."""
@@ -113,7 +110,7 @@ def execute(
         return Run(ends_at=behaviour.exits_after, code=1)
     if behaviour.exit_code is not None:
         return Run(ends_at=behaviour.exits_after, code=behaviour.exit_code)
-    words = [_substituted(each, variables) for each in words_of(container)]
+    words = [substituted(each, variables) for each in words_of(container)]
     name = image_name(container.get("image", ""))
     if name in _SHELLS:
         if words:

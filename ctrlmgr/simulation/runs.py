@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from ctrlmgr.simulation.behaviour import Behaviour
 from ctrlmgr.simulation.probes import Verdicts
 from ctrlmgr.simulation.shell import Line, Run
+from ctrlmgr.simulation.volumes import Files
 
 _KILLED: Final = 137
 _TERMINATED: Final = 143
@@ -57,7 +58,7 @@ def run_of(
     run: Run,
     start: float,
     end: End | None,
-    files: Mapping[str, str],
+    files: Files,
     verdicts: Verdicts,
 ) -> Span:
     """Return a run with its end: by itself, by a probe, or because it is told to."""
@@ -72,7 +73,7 @@ def run_of(
         if over is None or stop < over:
             over, code = stop, stop_code
             reason = "Completed" if code == 0 else "Error"
-    message = _last_words(container, run, code, files) if over is not None else ""
+    message = _last_words(container, run, code, files.at(over)) if over is not None else ""
     return Span(start, over, code, reason, message, run, verdicts)
 
 

@@ -13,6 +13,7 @@ from ctrlmgr.simulation.life import ContainerLife, Life, is_sidecar, live
 from ctrlmgr.simulation.memory import Memory, digest
 from ctrlmgr.simulation.programs import image_name
 from ctrlmgr.simulation.runs import End, Span
+from ctrlmgr.simulation.volumes import Shared
 
 RUNNING: Final = "Running"
 PENDING: Final = "Pending"
@@ -44,9 +45,13 @@ def desired_status(
     now: float,
     end: End | None,
     clock: Callable[[float], str],
+    shared: Shared | None = None,
 ) -> Desired:
-    """Return the status of a pod `now` seconds after its node took it; `clock` writes such a moment as a time."""
-    life = live(pod, asked, now, end)
+    """Return the status of a pod `now` seconds after its node took it.
+
+    `clock` writes such a moment as a time; `shared` is what other pods have written to volumes that it sees, too.
+    """
+    life = live(pod, asked, now, end, shared)
     before = pod.get("status") or {}
     phase = _phase(life, now)
     statuses = {

@@ -32,6 +32,7 @@ from ctrlmgr.controllers.pods_of_nodes import index_by_node, pods_of_node
 from ctrlmgr.controllers.simulated_nodes import DESCRIPTOR, Options
 from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, Rules, asked_of, misunderstood, taken_at
 from ctrlmgr.controllers.simulated_nodes.renewals import Renewals
+from ctrlmgr.controllers.simulated_nodes.shared_files import SharedFiles
 from ctrlmgr.controllers.simulated_nodes.tidings import tidings, unknown_commands
 from ctrlmgr.errors import AlreadyExists, NotFound, SettingsError
 from ctrlmgr.informer import Change, Lister
@@ -40,6 +41,7 @@ from ctrlmgr.scheduling.filters import PORTS_TAKEN
 from ctrlmgr.scheduling.model import NodeInfo, PodInfo
 from ctrlmgr.scheduling.resources import shortages
 from ctrlmgr.simulation.behaviour import Ending, Says, read_ending, read_rules
+from ctrlmgr.simulation.life import live
 from ctrlmgr.simulation.nodes import (
     ADDRESSES,
     MARK,
@@ -53,6 +55,7 @@ from ctrlmgr.simulation.nodes import (
 )
 from ctrlmgr.simulation.scripted import read_script
 from ctrlmgr.simulation.status import Place, desired_status, rejected
+from ctrlmgr.simulation.volumes import is_sharing
 
 log = structlog.get_logger(__name__)
 
@@ -105,6 +108,7 @@ class SimulatedNodes:
         self._given: dict[Key, tuple[str, ...]] = {}
         # By pod: the revision that is as it should be, and until when it is; what is written comes back as a change.
         self._looked_at: dict[Key, tuple[int, float]] = {}
+        self._shared = SharedFiles()
         # Held by the worker that gives addresses, or has a node take a pod.
         self._giving = Lock()
 
@@ -113,12 +117,25 @@ class SimulatedNodes:
         self._reported.clear()
         self._renewals.restart()
         self._looked_at.clear()
+        self._shared = SharedFiles()
         marked = [node for node in self._nodes.list() if is_marked(node)]
         self._addresses = {node.name: address for node in marked for address in _addresses(node)}
+        self._gather_files(marked)
         for name in dict.fromkeys([*self._wanted, *(node.name for node in marked)]):
             yield Key("", name)
             yield from (pod.key for pod in pods_of_node(self._pods, name))
         yield _LEASES
+
+    def _gather_files(self, nodes: Sequence[Object]) -> None:
+        """Work out what pods have written to volumes that others see, those first that began first."""
+        found = [(pod.to_dict(), node) for node in nodes for pod in pods_of_node(self._pods, node.name)]
+        sharing = [each for each in found if taken_at(each[0]) and is_sharing(each[0])]
+        now = self._clock.now()
+        for fields, node in sorted(sharing, key=lambda each: taken_at(each[0])):
+            time, uid = PodTime.of(fields, now, self._speed), fields["metadata"]["uid"]
+            asked, seen = asked_of(fields, self._rules, node.annotations), self._shared.seen_by(uid, time, None)
+            life = live(fields, asked, time.seconds(now), time.end(fields), seen)
+            self._shared.note(uid, time, now, life.told)
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
         """See to a node, to a pod, or to the leases."""
@@ -134,6 +151,8 @@ class SimulatedNodes:
         acting = _as_node(client, name)
         if node is None or not is_marked(node) or is_lost(node.annotations):
             self._renewals.drop(name)
+            if node is None:
+                self._shared.drop(f"node/{name}")
             return self._register(name, acting) if node is None else None
         self._report(node, acting)
         self._tell_problems(node)
@@ -227,9 +246,10 @@ class SimulatedNodes:
             self._recorder.event(pod, WARNING, "SimulatedBehaviour", problem)
         end = time.end(fields)
         seconds = time.seconds(now)
-        desired = desired_status(
-            fields, asked_of(fields, self._rules, node.annotations), place, seconds, end, time.write
-        )
+        seen = self._shared.seen_by(pod.uid, time, now) if is_sharing(fields) else None
+        asked = asked_of(fields, self._rules, node.annotations)
+        desired = desired_status(fields, asked, place, seconds, end, time.write, seen)
+        self._shared.note(pod.uid, time, now, desired.life.told)
         if end is not None and is_new:
             self._delete(pod, client)
             return None

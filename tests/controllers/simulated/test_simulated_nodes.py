@@ -9,52 +9,13 @@ import pytest
 from ctrlmgr.api.resource import LEASES, NODES, PODS
 from ctrlmgr.controllers.simulated_load_balancer import Options as BalancerOptions
 from ctrlmgr.controllers.simulated_load_balancer.controller import build as build_balancer
-from ctrlmgr.controllers.simulated_nodes import Options
 from ctrlmgr.controllers.simulated_nodes.clockwork import Rules
-from ctrlmgr.controllers.simulated_nodes.controller import build
 from ctrlmgr.controllers.simulated_nodes.runtime import Reading, SimulatedRuntime
 from ctrlmgr.engine.log_options import LogOptions
 from ctrlmgr.errors import BadRequest, SettingsError
+from tests.controllers.simulated.scene import PLACE, Scene
 from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import MERGE, WorkedStage
-
-PLACE = "/api/v1/namespaces/a/pods"
-
-
-class Scene:
-    """Two simulated nodes that have their ranges."""
-
-    def __init__(self, **options: Any) -> None:
-        self.options = Options(**{"nodes": "2", **options})
-        self.stage = WorkedStage(self._build)
-        for name in ("a", "kube-node-lease"):
-            self.stage.namespace(name)
-        self.stage.pass_by(1)
-        for number in (1, 2):
-            ranges = [f"10.0.{number}.0/24"]
-            self.stage.patch(f"/api/v1/nodes/node-{number}", {"spec": {"podCIDR": ranges[0], "podCIDRs": ranges}})
-        self.stage.pass_by(15)
-
-    def _build(self, stage: WorkedStage) -> Any:
-        self.context = StageContext(stage)
-        return build(self.context, self.options)
-
-    def pod(self, name: str, script: str = "", node: str = "node-1", **more: Any) -> None:
-        command = {"command": ["sh", "-c", script]} if script else {}
-        annotations = more.pop("annotations", {})
-        container = {"name": "c", "image": "example.com/app:1", **command, **more.pop("container", {})}
-        spec = {"nodeName": node, "containers": [container], **more}
-        self.stage.create(PLACE, {"metadata": {"name": name, "annotations": annotations}, "spec": spec})
-        self.stage.work()
-
-    def status(self, name: str) -> dict[str, Any]:
-        pod = self.stage.stored(PODS, name, "a")
-        assert pod is not None
-        status: dict[str, Any] = pod.to_dict()["status"]
-        return status
-
-    def actors(self) -> set[str]:
-        return {each.actor for each in self.stage.log.events_after(0, limit=100_000)}
 
 
 def test_nodes_come_and_say_that_they_live() -> None:
@@ -252,71 +213,6 @@ def test_what_is_not_understood_is_told_of() -> None:
     told = {reason: message for _, reason, message in scene.context.told.events}
     assert "'dance' is not understood" in told["SimulatedBehaviour"]
     assert told["SimulatedCommand"].startswith("the simulation does not know the command 'frobnicate'")
-
-
-TOOL = {"image": "example.com/tool:1"}
-"""What is known neither by its image nor by a command."""
-
-
-@pytest.mark.parametrize(
-    ("spec", "container", "phase"),
-    [
-        pytest.param({}, {}, "Running", id="a server"),
-        pytest.param({}, {"command": ["frobnicate"]}, "Running", id="a server by its command"),
-        pytest.param({"restartPolicy": "Never"}, {}, "Succeeded", id="a task"),
-        pytest.param({"restartPolicy": "OnFailure"}, {"args": ["--all"]}, "Succeeded", id="a task with arguments"),
-        pytest.param({"restartPolicy": "Never"}, {"command": ["frobnicate"]}, "Succeeded", id="a task by its command"),
-        pytest.param(
-            {"restartPolicy": "Never"},
-            {"command": ["sh", "-c", "wget x && tar xf x; [ $? -eq 0 ] || exit 3"]},
-            "Succeeded",
-            id="a script of tools",
-        ),
-        pytest.param({"restartPolicy": "Never"}, {"image": "pause:3"}, "Running", id="a known server"),
-        pytest.param({"restartPolicy": "Never"}, {"command": ["nginx"]}, "Running", id="a known command"),
-        pytest.param({"initContainers": [{"name": "i", **TOOL}]}, {}, "Running", id="after an init container"),
-        pytest.param(
-            {"initContainers": [{"name": "i", "command": ["cp", "-n", "/bin/x", "/y"], **TOOL}]},
-            {},
-            "Running",
-            id="after an init container that copies",
-        ),
-        pytest.param(
-            {"initContainers": [{"name": "i", "restartPolicy": "Always", **TOOL}], "restartPolicy": "Never"},
-            {},
-            "Succeeded",
-            id="beside a sidecar, which does not hold it up",
-        ),
-    ],
-)
-def test_what_is_not_known_ends_where_it_is_to_end(spec: dict[str, Any], container: dict[str, Any], phase: str) -> None:
-    scene = Scene()
-    scene.pod("p", container={**TOOL, **container}, **spec)
-    scene.stage.pass_by(0.9)
-    assert scene.status("p")["phase"] in ("Pending", "Running")
-    scene.stage.pass_by(4)
-    assert scene.status("p")["phase"] == phase
-    assert all(each["restartCount"] == 0 for each in scene.status("p")["containerStatuses"])
-
-
-def test_what_is_not_known_does_what_the_settings_say() -> None:
-    scene = Scene(simulated_tasks="run", simulated_servers="exit 3 after 2s")
-    scene.pod("task", container=TOOL, restartPolicy="Never")
-    scene.pod("server", container=TOOL)
-    scene.pod("told", container=TOOL, annotations={"simulate.ctrlmgr.io/pod": "exit 4 after 1s"})
-    scene.stage.pass_by(30)
-    assert scene.status("task")["phase"] == "Running"
-    codes = [
-        scene.status(name)["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] for name in ("server", "told")
-    ]
-    assert codes == [3, 4]
-
-
-@pytest.mark.parametrize("name", ["simulated_tasks", "simulated_servers"])
-@pytest.mark.parametrize("phrase", ["never ready", "exit 0 after 1s; never ready", "dance", "fail 2 times"])
-def test_settings_about_what_is_not_known_are_endings(name: str, phrase: str) -> None:
-    with pytest.raises(SettingsError, match=f"controllers.{name}: "):
-        Scene(**{name: phrase})
 
 
 def test_what_a_node_is_told_and_does_not_understand_is_told_of_once() -> None:

@@ -219,27 +219,91 @@ def names(cluster: Cluster, selector: str = "app=web") -> list[str]:
     return [each["metadata"]["name"] for each in cluster.ready(selector)]
 
 
+def webserver(image: str = "httpd:2.4.38", **more: Any) -> Thing:
+    """Return the container of the official tests' sets: its probe asks a port that it does not declare."""
+    probe = {"httpGet": {"path": "/index.html", "port": 80}, "periodSeconds": 1, "failureThreshold": 1}
+    return {"name": "c", "image": image, "readinessProbe": probe, **more}
+
+
+def stateful(cluster: Cluster, replicas: int, **spec: Any) -> Thing:
+    """Create a set `ss` with its headless Service, and wait until its pods are ready."""
+    cluster.make("services", {"metadata": {"name": "test"}, "spec": {"clusterIP": "None", "selector": {"app": "web"}}})
+    cluster.make("statefulsets", workload("ss", webserver(), replicas=replicas, serviceName="test", **spec))
+    wait_ready(cluster, replicas)
+    cluster.work()
+    return cluster.get("statefulsets", "ss")
+
+
+def revisions(cluster: Cluster) -> list[tuple[str, str, str]]:
+    """Return of each pod of the set its name, its image and its revision."""
+    label = "controller-revision-hash"
+    pods = sorted(cluster.pods("app=web"), key=lambda each: str(each["metadata"]["name"]))
+    return [
+        (each["metadata"]["name"], each["spec"]["containers"][0]["image"], each["metadata"]["labels"][label])
+        for each in pods
+    ]
+
+
 def test_stateful_set_should_perform_canary_updates_and_phased_rolling_updates_of_template_modifications(
     cluster: Cluster,
 ) -> None:
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"partition": 3}}
-    cluster.make("statefulsets", workload("ss", replicas=3, serviceName="test", updateStrategy=rolling))
-    wait_ready(cluster, 3)
-    assert names(cluster) == ["ss-0", "ss-1", "ss-2"]
-    cluster.patch("statefulsets", "ss", NEW, STRATEGIC)
+    status = stateful(cluster, 3, updateStrategy=rolling)["status"]
+    assert status["currentRevision"] == status["updateRevision"]
+    old = ("httpd:2.4.38", status["currentRevision"])
+    assert revisions(cluster) == [(f"ss-{number}", *old) for number in range(3)]
+    update = {"spec": {"template": {"spec": {"containers": [webserver("httpd:2.4.39")]}}}}
+    cluster.patch("statefulsets", "ss", update, STRATEGIC)
     cluster.pass_by(20)
-    assert images(cluster) == {"registry.k8s.io/pause:3.10.1"}, "the partition is beyond the replicas"
+    status = cluster.get("statefulsets", "ss")["status"]
+    assert (status["currentRevision"], status["updateRevision"] != old[1]) == (old[1], True)
+    assert revisions(cluster) == [(f"ss-{number}", *old) for number in range(3)], "the partition is beyond the replicas"
+    new = ("httpd:2.4.39", status["updateRevision"])
 
-    def updated() -> list[str]:
-        found = cluster.get("statefulsets", "ss")["status"]
-        revision = found["updateRevision"]
-        ready = cluster.ready(f"app=web,controller-revision-hash={revision}")
-        return [each["metadata"]["name"] for each in ready]
+    def is_parted(at: int) -> bool:
+        wanted = [(f"ss-{number}", *(old if number < at else new)) for number in range(3)]
+        return revisions(cluster) == wanted and len(cluster.ready("app=web")) == 3
 
-    for partition, wanted in ((2, ["ss-2"]), (1, ["ss-1", "ss-2"]), (0, ["ss-0", "ss-1", "ss-2"])):
-        update = {"spec": {"updateStrategy": {"rollingUpdate": {"partition": partition}}}}
-        cluster.patch("statefulsets", "ss", update)
-        cluster.until(lambda wanted=wanted: updated() == wanted)  # type: ignore[misc]  # bound in this round
+    cluster.patch("statefulsets", "ss", {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 2}}}})
+    cluster.until(partial(is_parted, 2))
+    for name in ("ss-0", "ss-2"):
+        uid = cluster.get("pods", name)["metadata"]["uid"]
+        cluster.delete("pods", name)
+        cluster.until(partial(is_new, cluster, name, uid))
+    cluster.until(partial(is_parted, 2))
+    for partition in (1, 0):
+        cluster.patch("statefulsets", "ss", {"spec": {"updateStrategy": {"rollingUpdate": {"partition": partition}}}})
+        cluster.until(partial(is_parted, partition))
+    cluster.until(lambda: cluster.get("statefulsets", "ss")["status"]["currentRevision"] == new[1])
+
+
+def is_new(cluster: Cluster, name: str, uid: str) -> bool:
+    found = cluster.find("pods", name)
+    return found is not None and found["metadata"]["uid"] != uid and cluster.is_ready(found)
+
+
+def test_stateful_set_should_have_a_working_scale_subresource(cluster: Cluster) -> None:
+    stateful(cluster, 1)
+    scale = cluster.get("statefulsets", "ss/scale")
+    assert (scale["spec"]["replicas"], scale["status"]["replicas"]) == (1, 1)
+    del scale["metadata"]["resourceVersion"]  # unconditionally
+    scale["spec"]["replicas"] = 2
+    assert cluster.replace("statefulsets", "ss/scale", scale)["spec"]["replicas"] == 2
+    assert cluster.get("statefulsets", "ss")["spec"]["replicas"] == 2
+    cluster.patch("statefulsets", "ss/scale", {"spec": {"replicas": 4}}, STRATEGIC)
+    assert cluster.get("statefulsets", "ss")["spec"]["replicas"] == 4
+    wait_ready(cluster, 4)
+
+
+def test_stateful_set_should_validate_statefulset_status_endpoints(cluster: Cluster) -> None:
+    stateful(cluster, 1)
+    mark = {"type": "StatusUpdate", "status": "True", "reason": "E2E", "message": "Set from e2e test"}
+    found = cluster.get("statefulsets", "ss/status")
+    found["status"]["conditions"] = [*found["status"].get("conditions", []), mark]
+    updated = cluster.replace("statefulsets", "ss/status", found)
+    assert condition(updated, "StatusUpdate")["message"] == mark["message"]
+    patch = {"status": {"conditions": [{"type": "StatusPatched", "status": "True"}]}}
+    assert condition(cluster.patch("statefulsets", "ss/status", patch), "StatusPatched")["status"] == "True"
 
 
 def test_stateful_set_should_recreate_evicted_statefulset(cluster: Cluster) -> None:
@@ -263,11 +327,14 @@ def test_stateful_set_should_recreate_evicted_statefulset(cluster: Cluster) -> N
 
 
 def test_stateful_set_should_list_patch_and_delete_a_collection(cluster: Cluster) -> None:
-    cluster.make("statefulsets", workload("ss", replicas=1, serviceName="test"))
-    wait_ready(cluster, 1)
-    patch = {"metadata": {"labels": {"ss": "patched"}}, "spec": {"replicas": 2, **NEW["spec"]}}
-    cluster.patch("statefulsets", "ss", patch, STRATEGIC)
-    cluster.until(lambda: len(names(cluster)) == 2 and images(cluster) == {"registry.k8s.io/pause:3.11"})
+    stateful(cluster, 1)
+    assert [each["metadata"]["name"] for each in cluster.all("statefulsets", "app=web")] == ["ss"]
+    template = {"spec": {"terminationGracePeriodSeconds": 5, "containers": [webserver("httpd:2.4.39")]}}
+    patch = {"metadata": {"labels": {"ss": "patched"}}, "spec": {"replicas": 2, "template": template}}
+    patched = cluster.patch("statefulsets", "ss", patch, STRATEGIC)
+    assert patched["metadata"]["labels"]["ss"] == "patched"
+    assert patched["spec"]["template"]["spec"]["containers"][0]["image"] == "httpd:2.4.39"
+    cluster.until(lambda: len(names(cluster)) == 2 and images(cluster) == {"httpd:2.4.39"})
     cluster.send("DELETE", cluster.path("statefulsets"), query={"labelSelector": "ss=patched"})
     cluster.until(lambda: not cluster.all("statefulsets"))
 

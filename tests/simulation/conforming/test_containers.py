@@ -30,23 +30,32 @@ def test_container_runtime_when_starting_a_container_that_exits_should_run_with_
     cluster: Cluster, policy: str, phase: str, state: str, restarts: int
 ) -> None:
     """The script fails the first time, succeeds the second, and then runs on, as the file that it keeps tells it."""
-    script = (
-        "f=/restart-count/restartCount; count=0; if [ -f $f ]; then count=1; fi; "
-        "if [ -f $f.2 ]; then count=2; fi; touch $f; "
-        "if [ $count -eq 0 ]; then exit 1; fi; touch $f.2; if [ $count -eq 1 ]; then exit 0; fi; sleep 999999"
-    )
+    script = """
+f=/restart-count/restartCount
+runs=$(echo 'run' >> $f ; wc -l $f | awk {'print $1'})
+if [ $runs -eq 1 ]; then
+  exit 1
+fi
+if [ $runs -eq 2 ]; then
+  exit 0
+fi
+while true; do sleep 1; done
+"""
     mount = {"name": "restart-count", "mountPath": "/restart-count"}
     volume = {"name": "restart-count", "emptyDir": {"medium": "Memory"}}
-    body = pod("p", container(script, volumeMounts=[mount]), restartPolicy=policy, volumes=[volume])
-    cluster.make("pods", body)
+    one = {"name": "terminate-cmd", "image": "busybox:1.36", "command": ["sh", "-c", script], "volumeMounts": [mount]}
+    cluster.make("pods", pod("p", one, restartPolicy=policy, volumes=[volume]))
 
-    def is_so() -> bool:
-        status = cluster.get("pods", "p")["status"]
-        first = (status.get("containerStatuses") or [{"state": {}, "restartCount": -1}])[0]
-        return status["phase"] == phase and state in first["state"] and first["restartCount"] == restarts
+    def first() -> Thing:
+        found: Thing = (cluster.get("pods", "p")["status"].get("containerStatuses") or [{"restartCount": -1}])[0]
+        return found
 
-    cluster.until(is_so)
+    cluster.until(lambda: first()["restartCount"] == restarts)
+    cluster.until(lambda: cluster.phase("p") == phase)
     assert cluster.is_ready(cluster.get("pods", "p")) == (phase == "Running")
+    assert [*first()["state"]] == [state]
+    cluster.delete("pods", "p")
+    cluster.until(lambda: cluster.find("pods", "p") is None, within=31)
 
 
 LOGS = "FallbackToLogsOnError"
@@ -57,28 +66,28 @@ LOGS = "FallbackToLogsOnError"
     [
         (
             "report termination message if TerminationMessagePath is set as non-root user and at a non-default path",
-            "echo -n DONE > /dev/termination-custom-log",
-            {"terminationMessagePath": "/dev/termination-custom-log", "securityContext": {"runAsUser": 1000}},
+            "/bin/echo -n DONE > /dev/termination-custom-log",
+            {"terminationMessagePath": "/dev/termination-custom-log", "securityContext": {"runAsUser": 10000}},
             "Succeeded",
             "DONE",
         ),
         (
             "report termination message from log output if TerminationMessagePolicy FallbackToLogsOnError is set",
-            "echo -n DONE; exit 1",
+            "/bin/echo -n DONE; /bin/false",
             {"terminationMessagePolicy": LOGS},
             "Failed",
             "DONE",
         ),
         (
             "report termination message as empty when pod succeeds and FallbackToLogsOnError is set",
-            "echo -n DONE; exit 0",
+            "/bin/echo -n DONE; /bin/true",
             {"terminationMessagePolicy": LOGS},
             "Succeeded",
             "",
         ),
         (
             "report termination message from file when pod succeeds and FallbackToLogsOnError is set",
-            "echo -n OK > /dev/termination-log; echo DONE; exit 0",
+            "/bin/echo -n OK > /dev/termination-log; /bin/echo DONE; /bin/true",
             {"terminationMessagePolicy": LOGS, "terminationMessagePath": "/dev/termination-log"},
             "Succeeded",
             "OK",

@@ -1,0 +1,438 @@
+"""What a script does: its commands, one after the other, on simulated files and in simulated time.
+
+Guarantees: deterministic, and it always ends. Time is a number that `sleep` moves. Commands are those of `builtins` and
+of the tools. Whatever else a script holds, a command or what cannot be read as a script, is named (`Run.unknown`), and
+runs for ever or, if the caller says so, ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any, Final
+
+from ctrlmgr.simulation.behaviour import Ending
+from ctrlmgr.simulation.shell import syntax
+from ctrlmgr.simulation.shell.builtins import ASSIGNMENT, BUILTINS
+from ctrlmgr.simulation.shell.conditions import holds
+from ctrlmgr.simulation.shell.file_tools import FILE
+from ctrlmgr.simulation.shell.outcome import Exit, ForEver, Leave, Run
+from ctrlmgr.simulation.shell.plain_tools import PLAIN
+from ctrlmgr.simulation.shell.state import Input, State
+from ctrlmgr.simulation.shell.syntax import Node, Redirection, parse
+from ctrlmgr.simulation.shell.text_tools import TEXT
+from ctrlmgr.simulation.shell.tokens import SyntaxProblem
+from ctrlmgr.simulation.shell.tooling import Desk, Tool
+from ctrlmgr.simulation.volumes import Files, ReadOnly
+
+_LONGEST: Final = 10_000
+"""Commands after which a script counts as running for ever."""
+_DEEPEST: Final = 30
+"""Functions that may call each other."""
+_TOOLS: Final[Mapping[str, Tool]] = {**PLAIN, **TEXT, **FILE}
+_SHELLS: Final = ("sh", "bash", "ash", "dash")
+_DAEMONS: Final = frozenset(
+    ["pause", "nginx", "httpd", "redis-server", "agnhost", "top", "sleep-forever", "postgres", "mysqld", "etcd"]
+)
+"""Commands that are known to run for ever."""
+
+
+def run(script: str, files: Files, variables: Mapping[str, str], unknown: Ending | None = None) -> Run:
+    """Work out a script; `files` is left as the script leaves it. Commands that are not known end as `unknown` says."""
+    return _Shell(files, variables, unknown).run_script(script, ())
+
+
+def run_command(
+    command: Sequence[str], files: Files, variables: Mapping[str, str], unknown: Ending | None = None
+) -> Run:
+    """Work out one command, given as words; a shell with `-c` is a script."""
+    shell = _Shell(files, variables, unknown)
+    script = _script_of(command)
+    return shell.run_script(*script) if script is not None else shell.run_words(command)
+
+
+def _script_of(words: Sequence[str]) -> tuple[str, Sequence[str]] | None:
+    """Return the script that a shell is to run, and its arguments; None if the words are something else."""
+    if not words or words[0].rsplit("/", 1)[-1] not in _SHELLS:
+        return None
+    for at, word in enumerate(words[1:], 1):
+        if word.startswith("-") and not word.startswith("--") and "c" in word:
+            rest = words[at + 1 :]
+            prefix = "set -e\n" if any("e" in each for each in words[1 : at + 1]) else ""
+            return (prefix + rest[0], rest[2:]) if rest else None
+        if not word.startswith(("-", "+")):
+            return None
+    return None
+
+
+class _Shell(State):
+    def __init__(self, files: Files, variables: Mapping[str, str], unknown: Ending | None) -> None:
+        super().__init__(files, variables, unknown)
+        self._functions: dict[str, Node] = {}
+        self._steps = self._depth = self._guarded = self._captured_code = 0
+
+    def run_script(self, script: str, arguments: Sequence[str]) -> Run:
+        self.expander.arguments = arguments
+        return self._finish(lambda: self.script(script))
+
+    def run_words(self, words: Sequence[str]) -> Run:
+        return self._finish(lambda: self.command([*words]))
+
+    def _finish(self, work: Callable[[], int]) -> Run:
+        try:
+            code = work()
+            self.run.ends_at, self.run.code = self.now, code
+        except Exit as end:
+            self.run.ends_at, self.run.code = self.now, end.code
+        except Leave as end:
+            self.run.ends_at, self.run.code = self.now, end.code
+        except ForEver as endless:
+            self.run.unknown = self.run.unknown or endless.unknown
+        except RecursionError:
+            self.run.unknown = self.run.unknown or "sh"
+        return self.run
+
+    def script(self, script: str) -> int:
+        try:
+            block = parse(script)
+        except (SyntaxProblem, RecursionError):
+            return self._do_unknown("sh")
+        return self._block(block)
+
+    def _step(self) -> None:
+        self._steps += 1
+        if self._steps > _LONGEST:
+            raise ForEver
+
+    # Lists of commands
+
+    def _block(self, block: syntax.Block) -> int:
+        """Run commands one after the other; return the last one's code."""
+        code = 0
+        for each in block.commands:
+            code = self._in_background(each) if each.is_background else self._and_or(each)
+            self.variables["?"] = str(code)
+        return code
+
+    def _in_background(self, each: syntax.AndOr) -> int:
+        """Run commands beside what comes after them."""
+        began = self.now
+        try:
+            self._and_or(each)
+            self.background.append(self.now)
+        except Exit:
+            self.background.append(self.now)
+        except ForEver as endless:
+            self.background.append(None)
+            self.run.unknown = self.run.unknown or endless.unknown
+        self.passes(began - self.now)
+        return 0
+
+    def _and_or(self, each: syntax.AndOr) -> int:
+        pipelines = [("", each.first), *each.rest]
+        code = 0
+        for at, (operator, pipeline) in enumerate(pipelines):
+            if (operator == "&&" and code != 0) or (operator == "||" and code == 0):
+                continue
+            is_last = at == len(pipelines) - 1
+            code = self._guarded_by(partial(self._pipeline, pipeline), applies=not is_last or pipeline.is_negated)
+            self.variables["?"] = str(code)
+            if code and is_last and self.stops_at_errors and not self._guarded and not pipeline.is_negated:
+                raise Exit(code)
+        return code
+
+    def _guarded_by(self, work: Callable[[], int], *, applies: bool = True) -> int:
+        """Run something that does not end the script when it fails: a condition."""
+        self._guarded += applies
+        try:
+            return work()
+        finally:
+            self._guarded -= applies
+
+    def _pipeline(self, pipeline: syntax.Pipeline) -> int:
+        if len(pipeline.commands) == 1:
+            code = self._node(pipeline.commands[0])
+            return int(code == 0) if pipeline.is_negated else code
+        code, text = 0, ""
+        for at, command in enumerate(pipeline.commands):
+            streams: dict[str, Any] = {"input": Input(text)} if at else {}
+            written: list[str] = []
+            if at < len(pipeline.commands) - 1:
+                streams["out"] = written.append
+            with self.with_streams(**streams):
+                code = self._subshell(partial(self._node, command))
+            text = "".join(written)
+        return int(code == 0) if pipeline.is_negated else code
+
+    def _subshell(self, work: Callable[[], int]) -> int:
+        """Run what changes neither variables nor the folder outside."""
+        variables, folder = dict(self.variables), self.folder
+        try:
+            return work()
+        except Exit as end:
+            return end.code
+        finally:
+            self.variables.clear()
+            self.variables.update(variables)
+            self.folder = folder
+
+    # Compound commands
+
+    def _node(self, node: Node) -> int:
+        self._step()
+        match node:
+            case syntax.Simple():
+                return self._simple(node)
+            case syntax.If():
+                return self._if(node)
+            case syntax.While():
+                return self._looped(lambda: self._while(node))
+            case syntax.For():
+                return self._looped(lambda: self._for(node))
+            case syntax.Case():
+                return self._case(node)
+            case syntax.Group():
+                work = partial(self._block, node.body)
+                return self._subshell(work) if node.is_subshell else work()
+            case syntax.Function():
+                self._functions[node.name] = node.body
+                return 0
+            case syntax.Redirected():
+                return self._redirected(node.redirections, lambda: self._node(node.body))
+
+    def _if(self, node: syntax.If) -> int:
+        for condition, body in node.branches:
+            if condition is None or self._holds(condition):
+                return self._block(body)
+        return 0
+
+    def _holds(self, condition: syntax.Block) -> bool:
+        return self._guarded_by(partial(self._block, condition)) == 0
+
+    def _looped(self, work: Callable[[], int]) -> int:
+        try:
+            return work()
+        except Leave as leave:
+            if leave.what == "return" or leave.levels > 1:
+                raise Leave(leave.what, leave.code, leave.levels - 1) from None
+            return 0
+
+    def _body(self, body: syntax.Block) -> int:
+        try:
+            return self._block(body)
+        except Leave as leave:
+            if leave.what != "continue" or leave.levels > 1:
+                raise
+            return 0
+
+    def _while(self, node: syntax.While) -> int:
+        code = 0
+        before = self._picture()
+        while self._holds(node.condition) is not node.is_until:
+            self._step()
+            code = self._body(node.body)
+            after = self._picture()
+            self._skip_rounds(before, after)
+            before = self._picture()
+        return code
+
+    def _picture(self) -> tuple[float, tuple[object, ...]]:
+        """Return the time, and all else that a round of a loop can change."""
+        written = len(self.run.lines), self.files.writes, len(self.background)
+        return self.now, (dict(self.variables), tuple(self.expander.arguments), self.folder, *written)
+
+    def _skip_rounds(self, before: tuple[float, tuple[object, ...]], after: tuple[float, tuple[object, ...]]) -> None:
+        """Pass over the rounds of a loop that do the same as the last one.
+
+        A round that changed nothing is repeated by the next one, until a file is changed from elsewhere.
+        """
+        began, ended = before[0], after[0]
+        if before[1] != after[1] or self.expander.is_random or self.streams.input.is_left():
+            return
+        change = self.files.next_change(self.files.start + began)
+        if change is None or ended == began:
+            raise ForEver
+        rounds = int((change - self.files.start - ended) / (ended - began))
+        self.passes(max(rounds, 0) * (ended - began))
+
+    def _for(self, node: syntax.For) -> int:
+        words = self.expander.arguments if node.words is None else self._fields(node.words)
+        code = 0
+        for value in words:
+            self._step()
+            self.variables[node.name] = value
+            code = self._body(node.body)
+        return code
+
+    def _case(self, node: syntax.Case) -> int:
+        word = self.expander.text(node.word)
+        for patterns, body in node.branches:
+            if any(fnmatchcase(word, self.expander.pattern(each)) for each in patterns):
+                return self._block(body)
+        return 0
+
+    def _fields(self, words: Sequence[str]) -> list[str]:
+        return [field for each in words for field in self.expander.fields(each)]
+
+    def captured(self, script: str) -> str:
+        """Return what a script writes."""
+        written: list[str] = []
+        with self.with_streams(out=written.append):
+            self._captured_code = self._subshell(partial(self.script, script))
+        return "".join(written)
+
+    # Simple commands
+
+    def _simple(self, node: syntax.Simple) -> int:
+        words, assigned = [*node.words], dict[str, str]()
+        self._captured_code = 0
+        while words and (found := ASSIGNMENT.fullmatch(words[0])):
+            name, adds, value = found.groups()
+            words.pop(0)
+            assigned[name] = (self.variables.get(name, "") if adds else "") + self.expander.text(value)
+        if words[:1] == ["[["]:
+            return int(not self._condition(words[1:-1]))
+        fields = self._fields(words)
+        if not fields:
+            self.variables.update(assigned)
+            return self._redirected(node.redirections, lambda: self._captured_code)
+        kept = {name: self.variables.get(name) for name in assigned}
+        self.variables.update(assigned)
+        try:
+            return self._redirected(node.redirections, lambda: self.command(fields))
+        finally:
+            for name, old in kept.items():
+                self.variables.pop(name, None)
+                self.variables.update({name: old} if old is not None else {})
+
+    def _condition(self, words: Sequence[str]) -> bool:
+        found: list[str] = []
+        for at, raw in enumerate(words):
+            is_pattern = at and words[at - 1] in ("=", "==", "!=")
+            found.append(self.expander.pattern(raw) if is_pattern else self.expander.text(raw))
+        return holds(found, self.files, self.path, patterns=True)
+
+    def _redirected(self, redirections: Sequence[Redirection], work: Callable[[], int]) -> int:
+        if not redirections:
+            return work()
+        with self.with_streams():
+            for each in redirections:
+                if (code := self._redirect(each)) is not None:
+                    return code
+            return work()
+
+    def _redirect(self, each: Redirection) -> int | None:
+        """Change where something comes from or goes to; returns a code if that cannot be."""
+        number, operator = re.fullmatch(r"([0-9]?)(.*)", each.operator, re.DOTALL).groups()  # type: ignore[union-attr]  # it matches everything
+        target = self.expander.text(each.target)
+        if operator.startswith(">&"):
+            stream = self.streams.err if operator == ">&2" else self.streams.out
+            self._direct(number, stream)
+            return None
+        if operator in ("<<", "<<-", "<<<"):
+            text = re.sub(r"(?m)^\t+", "", target) if operator == "<<-" else target
+            self.streams = self.streams._replace(input=Input(f"{text}\n" if operator == "<<<" else text))
+            return None
+        if operator == "<":
+            return self._reads(target)
+        sink = self._sink(target, appends=operator.endswith(">>"))
+        if sink is None:
+            self.streams.err(f"sh: can't create {target}: Read-only file system\n")
+            return 1
+        if operator.startswith("&"):
+            self.streams = self.streams._replace(out=sink, err=sink)
+        else:
+            self._direct(number, sink)
+        return None
+
+    def _direct(self, number: str, to: Callable[[str], None]) -> None:
+        """Have the output, or the errors (2), go somewhere."""
+        streams = self.streams
+        self.streams = streams._replace(err=to) if number == "2" else streams._replace(out=to)
+
+    def _reads(self, name: str) -> int | None:
+        text = "" if name == "/dev/null" else self.files.get(self.path(name))
+        if text is None:
+            self.streams.err(f"sh: can't open {name}: no such file\n")
+            return 1
+        self.streams = self.streams._replace(input=Input(text))
+        return None
+
+    def _sink(self, name: str, *, appends: bool) -> Callable[[str], None] | None:
+        """Return what takes what is written to a file, None if it cannot be written."""
+        path = self.path(name)
+        if path == "/dev/null":
+            return lambda text: None
+        if path in ("/dev/stdout", "/dev/stderr", "/proc/1/fd/1", "/proc/1/fd/2"):
+            return self.log
+
+        def write(text: str) -> None:
+            self.files[path] = self.files.get(path, "") + text
+
+        try:
+            self.files[path] = self.files.get(path, "") if appends else ""
+        except ReadOnly:
+            return None
+        return write
+
+    # One command
+
+    def command(self, words: Sequence[str]) -> int:
+        name, arguments = words[0].rsplit("/", 1)[-1], words[1:]
+        if words[0] in self._functions:
+            return self._call(words[0], arguments)
+        if name in BUILTINS:
+            return BUILTINS[name](self, arguments)
+        if name in ("[", "test"):
+            return int(not holds(arguments[:-1] if name == "[" else arguments, self.files, self.path))
+        if name in _SHELLS and (script := _script_of(words)) is not None:
+            return self._nested(*script)
+        if name == "tail" and {"-f", "-F"} & {*arguments}:
+            raise ForEver
+        return self._tool(name, arguments) if name in _TOOLS else self._do_unknown(name)
+
+    def _tool(self, name: str, arguments: Sequence[str]) -> int:
+        desk = Desk(self.files, self.path, self.variables, self.streams.input.rest)
+        try:
+            code, out, err = _TOOLS[name](arguments, desk)
+        except ReadOnly as problem:
+            code, out, err = 1, "", f"{name}: {problem}: Read-only file system\n"
+        if out:
+            self.streams.out(out)
+        if err:
+            self.streams.err(err)
+        return code
+
+    def _call(self, name: str, arguments: Sequence[str]) -> int:
+        if self._depth >= _DEEPEST:
+            raise ForEver
+        before, self.expander.arguments = self.expander.arguments, arguments
+        self._depth += 1
+        try:
+            return self._node(self._functions[name])
+        except Leave as leave:
+            if leave.what != "return":
+                raise
+            return leave.code
+        finally:
+            self._depth -= 1
+            self.expander.arguments = before
+
+    def _nested(self, script: str, arguments: Sequence[str]) -> int:
+        before, self.expander.arguments = self.expander.arguments, arguments
+        stops, self.stops_at_errors = self.stops_at_errors, False
+        try:
+            return self._subshell(partial(self.script, script))
+        finally:
+            self.expander.arguments, self.stops_at_errors = before, stops
+
+    def _do_unknown(self, name: str) -> int:
+        if name in _DAEMONS:
+            raise ForEver
+        if self.unknown is None:
+            raise ForEver(name)
+        self.run.unknown = self.run.unknown or name
+        self.passes(self.unknown.after)
+        return self.unknown.code

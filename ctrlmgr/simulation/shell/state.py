@@ -1,0 +1,110 @@
+"""What a shell is doing: its time, its files, its variables, its streams.
+
+Guarantees: time moves the files' time along; a shell's commands are the interpreter's (`command`, `script`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from posixpath import normpath
+from random import Random
+from typing import Any, NamedTuple
+
+from ctrlmgr.simulation.behaviour import Ending
+from ctrlmgr.simulation.shell.expansion import Expander
+from ctrlmgr.simulation.shell.outcome import Line, Run
+from ctrlmgr.simulation.volumes import Files
+
+
+class Input:
+    """What a command reads."""
+
+    def __init__(self, text: str) -> None:
+        """Begin before a text."""
+        self._text = text
+
+    def is_left(self) -> bool:
+        """Say whether there is anything left to read."""
+        return bool(self._text)
+
+    def rest(self) -> str:
+        """Read what is left."""
+        found, self._text = self._text, ""
+        return found
+
+    def line(self) -> str | None:
+        """Read a line, None at the end."""
+        if not self._text:
+            return None
+        found, _, self._text = self._text.partition("\n")
+        return found
+
+
+class Streams(NamedTuple):
+    """Where input comes from, and where output and errors go."""
+
+    input: Input
+    out: Callable[[str], None]
+    err: Callable[[str], None]
+
+
+class State(ABC):
+    """The state of a shell."""
+
+    def __init__(self, files: Files, variables: Mapping[str, str], unknown: Ending | None) -> None:
+        """Begin with these files and variables; commands that are not known end as `unknown` says."""
+        self.files = files
+        self.unknown = unknown
+        self.variables = {"HOME": "/root", **variables, "?": "0", "$": "1", "!": "2", "0": "sh"}
+        random = Random("\0".join(f"{name}={value}" for name, value in sorted(variables.items())))
+        self.expander = Expander(
+            self.variables, self.captured, lambda: [*self.files], lambda: int(random.random() * 32768)
+        )
+        self.folder = variables.get("PWD") or "/"
+        self.now = 0.0
+        self.stops_at_errors = False
+        self.background: list[float | None] = []
+        """When what runs in the background ends, None: never."""
+        self.run = Run()
+        self.streams = Streams(Input(""), self.log, self.log)
+
+    @abstractmethod
+    def command(self, words: Sequence[str]) -> int:
+        """Run a command; return its code."""
+
+    @abstractmethod
+    def script(self, script: str) -> int:
+        """Run a script here; return its code."""
+
+    @abstractmethod
+    def captured(self, script: str) -> str:
+        """Return what a script writes."""
+
+    def log(self, text: str) -> None:
+        """Write to the container's log."""
+        *whole, last = text.split("\n")
+        self.run.lines += [Line(self.now, line) for line in whole]
+        if last:
+            self.run.lines.append(Line(self.now, last, ends=False))
+
+    def passes(self, seconds: float) -> None:
+        """Let time pass, or go back to when something began."""
+        self.now += seconds
+        self.files.now = self.files.start + self.now
+
+    def path(self, name: str) -> str:
+        """Return a path as an absolute one."""
+        found = normpath(name if name.startswith("/") else f"{self.folder}/{name}")
+        return found.replace("//", "/", 1)
+
+    @contextmanager
+    def with_streams(self, **streams: Any) -> Iterator[None]:
+        """Have other streams within."""
+        before = self.streams
+        self.streams = before._replace(**streams)
+        try:
+            yield
+        finally:
+            self.streams = before

@@ -1,0 +1,159 @@
+"""The words and operators of a script.
+
+Guarantees: quotes, substitutions and here-documents stay whole, however deeply they nest; what never closes raises
+`SyntaxProblem`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+_OPERATOR: Final = re.compile(r"&>>|&>|[0-9]?<<<|[0-9]?<<-?|[0-9]?>&[0-9-]|[0-9]?>>|[0-9]?>|[0-9]?<|&&|\|\||;;|[;&|()]")
+_BLANK: Final = re.compile(r"(?:[ \t]|\\\n)+")
+_PLAIN: Final = re.compile(r"[^\s;&|()<>'\"`\\$]+")
+_CLOSERS: Final = {"(": ")", "{": "}"}
+
+
+class SyntaxProblem(Exception):
+    """A script that the small shell cannot read."""
+
+
+class Token(NamedTuple):
+    """A word (`word`), or an operator (`op`); the end of a line is an operator, too."""
+
+    kind: str
+    text: str
+
+
+NEWLINE: Final = Token("op", "\n")
+
+
+def tokens(script: str) -> list[Token]:
+    """Part a script; a here-document is the word after its operator."""
+    return _Lexer(script).tokens()
+
+
+class _Lexer:
+    def __init__(self, script: str) -> None:
+        self._script = script
+        self._at = 0
+        self._pending: list[int] = []
+
+    def tokens(self) -> list[Token]:
+        found: list[Token] = []
+        while (token := self._next()) is not None:
+            found.append(token)
+            if token == NEWLINE:
+                self._documents(found)
+            if len(found) >= 2 and found[-2].kind == "op" and found[-2].text.lstrip("0123456789") in ("<<", "<<-"):
+                self._pending.append(len(found) - 1)
+        self._documents(found)
+        return found
+
+    def _next(self) -> Token | None:
+        script = self._script
+        if blank := _BLANK.match(script, self._at):
+            self._at = blank.end()
+        if self._at < len(script) and script[self._at] == "#":
+            end = script.find("\n", self._at)
+            self._at = end if end >= 0 else len(script)
+        if self._at >= len(script):
+            return None
+        if script[self._at] == "\n":
+            self._at += 1
+            return NEWLINE
+        if operator := _OPERATOR.match(script, self._at):
+            self._at = operator.end()
+            return Token("op", operator[0])
+        return self._word()
+
+    def _word(self) -> Token:
+        start = self._at
+        while self._at < len(self._script):
+            end = piece(self._script, self._at)
+            if end == self._at:
+                break
+            self._at = end
+        if self._at == start:  # a character that stands for nothing here, as a carriage return
+            self._at += 1
+        return Token("word", self._script[start : self._at])
+
+    def _documents(self, found: list[Token]) -> None:
+        """Put the here-documents that begin here in the places of their delimiters."""
+        for place in self._pending:
+            token = found[place]
+            delimiter, lines = token.text.strip("'\""), []
+            while self._at < len(self._script):
+                line, _, _ = self._script[self._at :].partition("\n")
+                self._at += len(line) + 1
+                if line.lstrip("\t") == delimiter:
+                    break
+                lines.append(f"{line}\n")
+            text = "".join(lines)
+            quoted = token.text[:1] in "'\""
+            found[place] = Token("word", _quoted(text) if quoted else '"' + re.sub(r'(["])', r"\\\1", text) + '"')
+        self._pending.clear()
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def piece(text: str, at: int) -> int:
+    """Return where a piece of a word ends that begins at a place: quoted, substituted or plain; `at` for no piece."""
+    first = text[at]
+    if first == "'":
+        return _until(text, at + 1, "'") + 1
+    if first == '"':
+        return quoted_end(text, at + 1) + 1
+    if first == "`":
+        return _until(text, at + 1, "`") + 1
+    if first == "\\":
+        return min(at + 2, len(text))
+    if first == "$":
+        return closing(text, at + 1) + 1 if text[at + 1 : at + 2] in _CLOSERS else at + 1
+    found = _PLAIN.match(text, at)
+    return found.end() if found else at
+
+
+def quoted_end(text: str, at: int) -> int:
+    """Return where the closing double quote is."""
+    while at < len(text):
+        if text[at] == '"':
+            return at
+        if text[at] == "\\":
+            at += 2
+        elif text[at] == "$" and text[at + 1 : at + 2] in ("(", "{"):
+            at = closing(text, at + 1) + 1
+        elif text[at] == "`":
+            at = _until(text, at + 1, "`") + 1
+        else:
+            at += 1
+    raise SyntaxProblem('a " is not closed')
+
+
+def closing(text: str, at: int) -> int:
+    """Return where a bracket closes that opens at a place."""
+    opener, closer, depth = text[at], _CLOSERS[text[at]], 0
+    while at < len(text):
+        if text[at] == closer:
+            depth -= 1
+            if not depth:
+                return at
+            at += 1
+        elif text[at] == opener:
+            depth += 1
+            at += 1
+        elif text[at] in "'\"`\\$":
+            at = piece(text, at)
+        else:
+            at += 1
+    raise SyntaxProblem(f"a {opener} is not closed")
+
+
+def _until(text: str, at: int, end: str) -> int:
+    found = text.find(end, at)
+    if found < 0:
+        raise SyntaxProblem(f"a {end} is not closed")
+    return found

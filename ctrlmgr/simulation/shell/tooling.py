@@ -1,0 +1,82 @@
+"""What the tools of the small shell have in common: what they are given, and how they read their arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ctrlmgr.simulation.volumes import Files
+
+
+class Outcome(NamedTuple):
+    """What came of a tool: its code, and what it wrote to its output and to its errors."""
+
+    code: int = 0
+    out: str = ""
+    err: str = ""
+
+
+class Desk(NamedTuple):
+    """What a tool works with."""
+
+    files: Files
+    path: Callable[[str], str]
+    """Makes a path absolute."""
+    variables: Mapping[str, str]
+    input: Callable[[], str]
+    """Returns what is left of the input."""
+
+
+Tool = Callable[[Sequence[str], Desk], Outcome]
+
+
+def parted(arguments: Sequence[str], taking: str = "") -> tuple[dict[str, str], list[str]]:
+    """Part arguments into options of one letter, with the values of those in `taking`, and the rest."""
+    found: dict[str, str] = {}
+    rest = [*arguments]
+    while rest and rest[0].startswith("-") and len(rest[0]) > 1:
+        letters = rest.pop(0)[1:]
+        if letters == "-":
+            break
+        while letters and not letters.startswith("-"):
+            letter, letters = letters[0], letters[1:]
+            found[letter] = ""
+            if letter in taking:
+                found[letter], letters = letters or (rest.pop(0) if rest else ""), ""
+    return found, rest
+
+
+def contents(tool: str, names: Sequence[str], desk: Desk) -> tuple[list[tuple[str, str]], str]:
+    """Return the names and contents of files, the input for none or `-`, and what is said of those that are missing."""
+    found, err = [], ""
+    for name in names or ["-"]:
+        text = desk.input() if name in ("-", "/dev/stdin") else desk.files.get(desk.path(name))
+        if text is None:
+            err += f"{tool}: {name}: No such file or directory\n"
+        else:
+            found.append((name, text))
+    return found, err
+
+
+def lines_of(texts: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the lines of all texts."""
+    return [line for _, text in texts for line in text.splitlines()]
+
+
+def as_lines(lines: Iterable[str]) -> str:
+    """Return lines as they are written."""
+    return "".join(f"{line}\n" for line in lines)
+
+
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0", "a": "\a"}
+
+
+def unescaped(text: str) -> str:
+    r"""Return a text with what `\\n` and the like stand for."""
+    return re.sub(r"\\([ntr\\0a])", lambda found: _ESCAPES[found[1]], text)
+
+
+def number_of(text: str) -> int:
+    """Return a whole number, 0 for what is none."""
+    return int(text) if re.fullmatch(r"[+-]?\d+", text.strip()) else 0
