@@ -77,6 +77,13 @@ class ControllerContext(Protocol):
     def at_once(self) -> int:
         """How many objects a reconcile may write at the same time, on threads of their own; 1 where there is one."""
 
+    @property
+    def recalls(self) -> bool:
+        """Whether what is there at the start is the controllers' own past, of which they remember what it shows.
+
+        Kubernetes' controllers remember nothing when they start. Those of a recording went on without a break.
+        """
+
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
         """Return what the controller writes through, as itself.
 

@@ -28,6 +28,7 @@ class _Context:
 
     root_ca = ""
     at_once = 1
+    recalls = True
 
     def __init__(self, informers: Informers, client: EngineClient, log: EventLog, clock: Clock, random: Random) -> None:
         self.informers = informers

@@ -79,6 +79,18 @@ class Expectation:
         self.expected += not is_input
         return is_input
 
+    def take_past(self, change: Change) -> None:
+        """Record a change that belongs to the past, whoever made it."""
+        obj = change.object
+        self.changed.add(obj.key)
+        if change.type is EventType.DELETED:
+            for known in (self.objects, self._managed, self._created):
+                known.pop(obj.key, None)
+            return
+        self.objects[obj.key] = obj
+        self._managed[obj.key] = Managed(obj)
+        self._created.setdefault(obj.key, obj.revision)
+
     def _take(self, change: Change) -> bool:
         obj = change.object
         key = obj.key

@@ -3,7 +3,8 @@
 Guarantees:
 - **Deterministic.** One thread, a clock that the recording drives, and injected randomness: replaying a file twice,
   into whichever kind of log, gives the same events and the same chain hash.
-- **Nothing smuggled in.** What the recorded controller wrote is never an input; see `expectation`.
+- **Nothing smuggled in.** What the recorded controller wrote is never an input; see `expectation`. What there was when
+  the recording began is: see `opening`.
 - **Nothing lost.** When the recording turns out to be damaged, what stood above is in the log.
 - **It ends.** Controllers that never have nothing left to do are a divergence, not a hang.
 
@@ -29,8 +30,9 @@ from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.divergence import Divergence, Verdict
 from ctrlmgr.recording.every_write import Moments, Plan, WriteTracker
 from ctrlmgr.recording.expectation import OWNERSHIPS, Ownership, ownerships_of
-from ctrlmgr.recording.format import Change, Checkpoint, Entry, RecordingReader
+from ctrlmgr.recording.format import Change, Checkpoint, RecordingReader
 from ctrlmgr.recording.judged.autoscalers import JudgedAutoscalers
+from ctrlmgr.recording.opening import Placed, placed
 from ctrlmgr.recording.owned.endpoints import OwnedEndpoints
 from ctrlmgr.recording.owned.namespaces import OwnedNamespaces
 from ctrlmgr.recording.owned.ownership import Owned, divergence_at
@@ -105,6 +107,7 @@ class Replay:
             self._prompt = tuple(dict.fromkeys(every)) if plan is None else ()
         if plan is not None and self._namespaces is not None:
             self._namespaces.known_held = plan.held
+        self._past = 0  # how many entries have been foreseen, and not played, that tell of the past
         self._file = ""
         self._seconds = 0.0
         self._line = self._events = self._checkpoints = self._compared = 0
@@ -201,10 +204,12 @@ class Replay:
 
     def _play(self, reader: RecordingReader, on_progress: Callable[[Progress], None] | None) -> None:
         next_telling = 0
-        for entry in self._ahead(reader):
+        for entry, is_past in self._ahead(reader):
             self._line = entry.line
             if isinstance(entry, Checkpoint):
                 self._check(entry)
+            elif is_past:
+                self._take_past(entry)
             else:
                 self._take(entry)
             if on_progress and entry.line >= next_telling:
@@ -213,40 +218,56 @@ class Replay:
         if not self._checkpoints:  # a plain watch has none: its end is the best that there is
             self._check(Checkpoint(reader.line, "end of the recording", reader.revision))
 
-    def _ahead(self, reader: RecordingReader) -> Iterator[Entry]:
+    def _ahead(self, reader: RecordingReader) -> Iterator[Placed]:
         """Yield the entries of a recording, each when as many more have been foreseen as may be.
 
         What is wrong with the recording is raised after everything above it.
         """
         shared = self._shared
+        entries = placed(reader)
         if shared is None:
-            yield from reader
+            yield from entries
             return
-        waiting: deque[Entry] = deque()
+        waiting: deque[Placed] = deque()
         fault: RecordingError | None = None
-        entries = iter(reader)
         while True:
             try:
-                entry = next(entries, None)
+                found = next(entries, None)
             except RecordingError as error:
-                fault, entry = error, None
-            if entry is None:
+                fault, found = error, None
+            if found is None:
                 break
-            if isinstance(entry, Change):
-                shared.foresee(entry)
+            if isinstance(found.entry, Change):
+                self._past += found.is_past
+                shared.foresee(found.entry, is_past=found.is_past)
                 if self._tracker is not None and self._slices is not None:
-                    self._slices.foresee(entry)
-            waiting.append(entry)
+                    self._slices.foresee(found.entry)
+            waiting.append(found)
             if len(waiting) > _AHEAD:
                 yield waiting.popleft()
         yield from waiting
         if fault is not None:
             raise fault
 
+    def _take_past(self, change: Change) -> None:
+        """Put a change that belongs to the past into our log; our controllers act once all of it is there."""
+        self._events += 1
+        self._past -= 1
+        self._stage.advance_to(_moment(change))
+        if self._autoscalers is not None:
+            self._autoscalers.observe(change)
+        for each in self._watching:
+            each.observe(change)
+        owned = self._owned.get(change.object.resource)
+        if owned is not None and owned.is_shared:
+            owned.observe(change)
+        if owned is None or not owned.take_past(change):
+            self._stage.append(change.type, change.object)
+
     def _take(self, change: Change) -> None:
         self._events += 1
         moment = _moment(change)
-        if self._shared is not None:
+        if self._shared is not None and self._past <= 0:
             self._shared.before(moment, change.object.revision)
         if self._tracker is not None:
             self._tracker.position = change.object.revision
@@ -279,8 +300,8 @@ class Replay:
         for owned in self._owned.values():
             owned.prepare()
         self._stage.settle()
-        if self._shared is not None:
-            self._shared.at_checkpoint()  # what others have just done may concern them
+        if self._shared is not None and self._stage.is_asked():
+            self._shared.at_checkpoint()  # what others have just done concerns them
         self._checkpoints += 1
         for resource, owned in self._owned.items():
             # What changed on neither side since it was compared last is equal still.

@@ -294,6 +294,11 @@ class Stage:
                 queue.release_all()
                 self._run(name, self._reconciles[name] + _PATIENCE)
 
+    def is_asked(self) -> bool:
+        """Whether those `in_time` have been given reasons to look at anything that they have not used up."""
+        self.follow()
+        return any(self._queues[name].held for name in self.in_time)
+
     def catch_up(self, patience: float = 0.0, *, again: bool = False) -> None:
         """Let those `in_time` do all there is to do now, and so many seconds of virtual time pass for it at most.
 

@@ -77,6 +77,11 @@ class Parts(NamedTuple):
         """How many objects a reconcile may write at the same time."""
         return _AT_ONCE
 
+    @property
+    def recalls(self) -> bool:
+        """Whether controllers remember what they did before they started: no, as in Kubernetes."""
+        return False
+
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
         """Return what a controller reads and writes through, as itself and with its own rights."""
         return self.writer(descriptor.as_user, canonical=canonical)

@@ -98,6 +98,7 @@ class Harness:
         self.engine: Engine = self._stage.engine
         self.root_ca = ""
         self.at_once = 1
+        self.recalls = False
         self._strict = strict
         self._faults = Faults()
         self._broadcaster = EventBroadcaster(clock=self.clock, random=Random(seed))

@@ -30,6 +30,7 @@ class HandContext:
     apiserver: Any = None
     root_ca: str = ""
     at_once: int = 1
+    recalls: bool = False
 
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> Any:
         return self.writer(descriptor)

@@ -40,6 +40,13 @@ class Backoff(NamedTuple):
         return _remaining(self.failures, self.last, now)
 
 
+def recalled(pods: Iterable[JobPod]) -> Backoff:
+    """Return what a controller remembers that has seen all of a Job's pods end: of those that are counted already."""
+    counted = [pod for pod in pods if not pod.is_tracked]
+    succeeded, failed = ([pod for pod in counted if pod.phase == phase] for phase in ("Succeeded", "Failed"))
+    return Backoff().after(succeeded, failed)
+
+
 def remaining_for_index(last_failed: JobPod | None, now: int) -> int:
     """Return how many microseconds an index has to wait, whose last pod was `last_failed`."""
     if last_failed is None:

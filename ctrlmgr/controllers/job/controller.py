@@ -22,7 +22,7 @@ from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
 from ctrlmgr.controllers.job import DESCRIPTOR, Options
-from ctrlmgr.controllers.job.backoff import Backoff
+from ctrlmgr.controllers.job.backoff import Backoff, recalled
 from ctrlmgr.controllers.job.measuring import note_job, note_pod, note_sync
 from ctrlmgr.controllers.job.run import BATCH_PERIOD, Run, released
 from ctrlmgr.controllers.job.sight import Sight
@@ -53,8 +53,21 @@ _ORPHAN: Final = "pods/"
 class JobReconciler:
     """A reconciler whose key is a Job's, or that of a pod without one."""
 
-    def __init__(self, jobs: Lister, pods: Lister, claimer: Claimer, recorder: Recorder, *, clock: Clock) -> None:
-        """Read from these caches; see `index_by_controller`, which the pods' needs."""
+    def __init__(
+        self,
+        jobs: Lister,
+        pods: Lister,
+        claimer: Claimer,
+        recorder: Recorder,
+        *,
+        clock: Clock,
+        recalls: bool = False,
+    ) -> None:
+        """Read from these caches; see `index_by_controller`, which the pods' needs.
+
+        If it `recalls`, pods that were counted before it began count for the back-off of their Job.
+        """
+        self._recalls = recalls
         self._jobs = jobs
         self._pods = pods
         self._claimer = claimer
@@ -85,8 +98,10 @@ class JobReconciler:
         owner = Owner(obj, API_VERSION, KIND)
         candidates = owned_or_orphaned(self._pods, obj)
         found = self._claimer.claim(owner, candidates, lambda pod: selects(obj, pod), client)
-        waited = self._backoffs.get(obj.key, Backoff())
         pods = [JobPod(pod) for pod in found]
+        waited = self._backoffs.get(obj.key)
+        if waited is None:
+            waited = recalled(pods) if self._recalls else Backoff()
         sight = Sight(job=obj.view(Job), pods=pods, now=self._clock.now(), waited=waited)
         run = Run(sight, owner, client, self._recorder)
         began, done = self._clock.monotonic(), False
@@ -186,7 +201,14 @@ def build(context: ControllerContext, options: Options) -> Controller:
     return assemble(
         DESCRIPTOR,
         context,
-        JobReconciler(jobs.lister, pods.lister, claimer, context.recorder(DESCRIPTOR), clock=context.clock),
+        JobReconciler(
+            jobs.lister,
+            pods.lister,
+            claimer,
+            context.recorder(DESCRIPTOR),
+            clock=context.clock,
+            recalls=context.recalls,
+        ),
         [
             Watch(jobs, changes.at_once, after_sync=True),
             Watch(jobs, changes.gathered, delay=batch_period),

@@ -146,6 +146,10 @@ class _Parts(NamedTuple):
     def at_once(self) -> int:
         return 1
 
+    @property
+    def recalls(self) -> bool:
+        return False
+
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> RemoteClient:
         return self.writer(_manager(descriptor), fenced=True)
 

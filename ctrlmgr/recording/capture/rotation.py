@@ -33,6 +33,7 @@ class Files:
         self.paths = [path]
         self.changes = 0
         self.revision: Revision = 0
+        self._latest = 0  # when the last change came
         self._clock = clock
         self._limit = limit
         self._objects: dict[tuple[Resource, Key], Recorded] = {}  # what a further file begins with
@@ -55,6 +56,7 @@ class Files:
         self._writer.change(*change)
         self.changes += 1
         self.revision = change.object.revision
+        self._latest = change.recorded_at or self._latest
         place = (change.object.resource, change.object.key)
         if change.type is EventType.DELETED:
             self._objects.pop(place, None)
@@ -81,7 +83,7 @@ class Files:
         self._writer = RecordingWriter(path)
         self.paths.append(path)
         for each in sorted(self._objects.values(), key=lambda change: change.object.revision):
-            self._writer.change(EventType.ADDED, each.object, each.recorded_at)
+            self._writer.change(EventType.ADDED, each.object, self._latest)
 
     def __enter__(self) -> Files:
         return self

@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.eventlog import EventType, Proposal
+from ctrlmgr.recording.owned.admitted import with_account
 
 
 class _Owner(msgspec.Struct):
@@ -89,4 +90,5 @@ def _incarnated(ours: Object, recorded: Object) -> Object:
     """Return our object with a recorded one's name, uid and time of creation; its uid may stand anywhere in it."""
     body = ours.body.replace(ours.uid.encode(), recorded.uid.encode())
     created = recorded.metadata.creation_timestamp
-    return Object(ours.resource, body).with_metadata(name=recorded.name, creation_timestamp=created)
+    made = Object(ours.resource, body).with_metadata(name=recorded.name, creation_timestamp=created)
+    return with_account(made, recorded) if made.resource == PODS else made

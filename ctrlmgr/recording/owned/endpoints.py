@@ -111,6 +111,11 @@ class OwnedEndpoints:
             self._track(change)
         return True
 
+    def take_past(self, change: Change) -> bool:
+        """Record Endpoints of the past."""
+        self._expectation.take_past(change)
+        return False
+
     def _track(self, change: Change) -> None:
         if self._tracker is not None:
             obj = change.object

@@ -24,6 +24,7 @@ from typing import Any
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, NAMESPACES, Key, Resource, Revision
+from ctrlmgr.clock import parse_time
 from ctrlmgr.controllers.namespace import Options
 from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME
 from ctrlmgr.engine.kinds import Kinds
@@ -182,6 +183,19 @@ class OwnedNamespaces:
                 self._stand_ins.setdefault(obj.name, []).append(each)
             self._stage.act(CONTROLLER_NAME, obj.key)  # which begins to wait, as the recorded one does
         return True
+
+    def take_past(self, change: Change) -> bool:
+        """Note a namespace of the past; one that is going has been since it was deleted."""
+        obj = change.object
+        self._changed.add(obj.key)
+        self._ending.pop(obj.name, None)
+        if change.type is EventType.DELETED:
+            self._recorded.pop(obj.key, None)
+            return False
+        self._recorded[obj.key] = obj
+        if obj.is_terminating:
+            self._ending[obj.name] = parse_time(obj.metadata.deletion_timestamp or "")
+        return False
 
     def prepare(self) -> None:
         """Do nothing: what our controllers do at a checkpoint needs no preparation."""

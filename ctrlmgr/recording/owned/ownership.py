@@ -37,6 +37,12 @@ class Owned(Protocol):
     def take(self, change: Change) -> bool:
         """Sort a change of this kind and do what it asks for; False if it is an input."""
 
+    def take_past(self, change: Change) -> bool:
+        """Take note of a change of this kind that belongs to the past (`opening`); False if it is an input as it is.
+
+        It is no expectation, whoever made it: what our controllers would make it from is not in the recording.
+        """
+
     def prepare(self) -> None:
         """Get ready for a checkpoint, before our controllers do what they have left to do."""
 

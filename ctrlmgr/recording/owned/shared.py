@@ -26,6 +26,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource, Revision
 from ctrlmgr.client import CONTROLLER_MANAGER
 from ctrlmgr.controllers import registry
+from ctrlmgr.controllers.workloads.pods import controller_of
 from ctrlmgr.eventlog import Event, EventType, Proposal
 from ctrlmgr.recording.attribution import Managed, writer_of
 from ctrlmgr.recording.builders import user_of
@@ -88,6 +89,7 @@ class SharedKinds:
         self._births = Births()
         self._usage = Usage()
         self._is_there = False  # whether the recording has any workload so far
+        self._foreseen: set[str] = set()  # uids of workloads
         self._decisions: list[tuple[int, Revision]] = []  # a heap of reconciles whose writes come later
         self._is_behind = False  # whether the recorded controllers have written since ours acted
         stage.in_time = names
@@ -98,13 +100,18 @@ class SharedKinds:
         kind = self._by_resource.get(resource)
         return None if kind is None else kind.recorded(namespace)
 
-    def foresee(self, change: Change) -> None:
-        """Take note of a change that comes later: what the recorded controllers make, ours may make before it."""
+    def foresee(self, change: Change, *, is_past: bool) -> None:
+        """Take note of a change that comes later: what the recorded controllers make, ours may make before it.
+
+        What belongs to the past is made by none of ours.
+        """
         kind = self._by_resource.get(change.object.resource)
         if kind is None:
             return
-        self._is_there = self._is_there or kind.resource not in _OTHERS_TOO
-        if not self._is_there:
+        if kind.resource not in _OTHERS_TOO:
+            self._is_there = True
+            self._foreseen.add(change.object.uid)
+        if not self._is_there or is_past:
             return
         if change.made.decided_at and change.made.actor in self._users:
             heappush(self._decisions, (change.made.decided_at, change.made.seen))
@@ -170,6 +177,8 @@ class SharedKinds:
         return change.object.key in kind.written and self._edit(kind, change, old)
 
     def _is_expected(self, kind: SharedKind, change: Change, old: Object | None) -> bool:
+        if self._is_of_unknown(change, old):
+            return False
         if _tells(change):
             return change.made.actor in self._users
         going = change.type is EventType.DELETED or (
@@ -179,6 +188,8 @@ class SharedKinds:
 
     def _is_theirs(self, change: Change, old: Object | None) -> bool:
         """Whether a recorded controller made an object, or changed it."""
+        if self._is_of_unknown(change, old):
+            return False
         if _tells(change):
             return change.made.actor in self._users
         if change.object.resource == QUOTAS and old is not None:
@@ -191,6 +202,11 @@ class SharedKinds:
             return False
         writer = writer_of(None if old is None else Managed(old), Managed(change.object))
         return writer.manager in self._managers[change.object.resource] and (writer.certain or old is not None)
+
+    def _is_of_unknown(self, change: Change, old: Object | None) -> bool:
+        """Whether an object is new and made for one of a kind that is not recorded: none of ours can make it."""
+        owner = controller_of(change.object) if old is None and change.type is EventType.ADDED else None
+        return owner is not None and owner.uid not in self._foreseen
 
     def _is_orphaned(self, old: Object, new: Object) -> bool:
         """Whether an object has lost an owner that is going, or gone: that is the garbage collector's work."""
@@ -295,6 +311,13 @@ class SharedKind:
     def take(self, change: Change) -> bool:
         """Sort a change of this kind."""
         return self._shared.take(self, change, self._old)
+
+    def take_past(self, change: Change) -> bool:
+        """Note an object of the past, as written by a controller if it may have been."""
+        obj = change.object
+        if self.resource not in _OTHERS_TOO or any(each.controller for each in obj.metadata.owner_references or ()):
+            self.note(obj.key)
+        return False
 
     def prepare(self) -> None:
         """Let our controllers come to rest."""

@@ -154,6 +154,14 @@ class OwnedSlices:
                 self._tracker.recorded((ENDPOINT_SLICES, key), Written(obj.revision, change.line, state))
         return True
 
+    def take_past(self, change: Change) -> bool:
+        """Note a slice of the past."""
+        obj = change.object
+        self._shown = True
+        self._changed.add(service_of(obj))
+        self._recorded.put(obj.key, None if change.type is EventType.DELETED or not self._is_kept(obj) else obj)
+        return False
+
     def prepare(self) -> None:
         """See to it that the nodes are there of which recorded slices tell."""
         self._learn_nodes(self._changed)

@@ -98,7 +98,7 @@ def is_opening(change: Change, began: int) -> bool:
     """
     if change.type is not EventType.ADDED or bool(change.recorded_at) is not bool(began):
         return False
-    return not began or _created_at(change.object) < began - began % SECOND
+    return not began or created_at(change.object) < began - began % SECOND
 
 
 def times_of(changes: Sequence[Change], opening: int) -> list[int]:
@@ -129,7 +129,8 @@ def _spread(times: Sequence[int]) -> Iterator[int]:
         yield from (time + SECOND * number // count for number in range(count))
 
 
-def _created_at(obj: Object) -> int:
+def created_at(obj: Object) -> int:
+    """Return when an object was created, microseconds since 1970; 0 if it does not say."""
     return _read(obj.metadata.creation_timestamp)
 
 

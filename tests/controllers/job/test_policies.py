@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.controllers.job.backoff import FIRST, LONGEST, Backoff, ready_indexes, remaining_for_index
+from ctrlmgr.controllers.job.backoff import FIRST, LONGEST, Backoff, ready_indexes, recalled, remaining_for_index
 from ctrlmgr.controllers.job.indexes import FAILURES, IGNORED_FAILURES, Intervals
 from ctrlmgr.controllers.job.policies import Verdict, judge, met_rule
 from ctrlmgr.controllers.job.views import FailurePolicy, JobPod, SuccessPolicy
@@ -168,3 +168,10 @@ def test_when_a_pod_ended_that_does_not_say_so(pod: dict[str, Any], seconds: int
     metadata = {"name": "p", "namespace": "a", "creationTimestamp": "2026-01-01T00:00:00Z", **pod.get("metadata", {})}
     found = JobPod(Object.from_dict({"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "status": pod["status"]}))
     assert found.finished_at == START + seconds * SECOND
+
+
+def test_what_a_job_had_waited_for_is_recalled_from_the_pods_that_are_counted() -> None:
+    counted, held = failed(), failed(finalizers=["batch.kubernetes.io/job-tracking"])
+    assert recalled([counted, counted, held]) == Backoff(2, counted.finished_at)
+    succeeded = JobPod(Object.from_dict({**counted.object.to_dict(), "status": {"phase": "Succeeded"}}))
+    assert recalled([succeeded]) == Backoff()

@@ -1,0 +1,49 @@
+"""What admission gave to the pods of the recorded cluster, which replays do without.
+
+A pod is given its service account, and a volume with that one's token under a random name, as it is created. That is
+not the work of who makes the pod, so ours are given the same.
+
+Source: Kubernetes' `plugin/pkg/admission/serviceaccount`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ctrlmgr.api.object import Object
+
+_VOLUME: Final = "kube-api-access-"
+_ACCOUNT: Final = ("serviceAccountName", "serviceAccount", "imagePullSecrets")
+
+
+def with_account(ours: Object, recorded: Object) -> Object:
+    """Return a pod of ours with the service account and the token that the recorded one was given."""
+    fields, given = ours.to_dict(), recorded.to_dict().get("spec") or {}
+    spec = fields.get("spec") or {}
+    account = {name: given[name] for name in _ACCOUNT if name in given and not spec.get(name)}
+    volumes = [each for each in given.get("volumes") or () if _is_token(each)]
+    if not account and not volumes:
+        return ours
+    spec = {**spec, **account}
+    if volumes and not any(map(_is_token, spec.get("volumes") or ())):
+        spec["volumes"] = [*(spec.get("volumes") or ()), *volumes]
+        for field in ("initContainers", "containers"):
+            if spec.get(field):
+                spec[field] = _with_mounts(spec[field], given.get(field) or ())
+    return Object.from_dict({**fields, "spec": spec}).at(ours.revision)
+
+
+def _with_mounts(ours: Any, given: Any) -> list[dict[str, Any]]:
+    """Return containers with the mounts of the token that those of the same name were given."""
+    mounts = {each["name"]: [one for one in each.get("volumeMounts") or () if _is_token(one)] for each in given}
+    return [
+        {**each, "volumeMounts": [*(each.get("volumeMounts") or ()), *mounts[each["name"]]]}
+        if mounts.get(each["name"])
+        else each
+        for each in ours
+    ]
+
+
+def _is_token(item: Mapping[str, Any]) -> bool:
+    return str(item.get("name", "")).startswith(_VOLUME)
