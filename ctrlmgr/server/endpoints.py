@@ -23,6 +23,8 @@ from ctrlmgr.server.selecting import SELECTING, selected
 _COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _SUBRESOURCE = {**_OBJECT, "POST": "create"}
+_PROXIED = {"HEAD": "get", "OPTIONS": "get"}
+"""The methods that a proxy takes besides those that discovery has verbs for (`ConnectMethods`)."""
 _METHOD_NAMES = {"create": "POST", "update": "PUT"}
 """What a verb is called in metrics, where that is not itself."""
 
@@ -103,7 +105,7 @@ class Endpoint:
         resource = self.kind.resource
         if not self.kind.is_custom:
             return MethodNotAllowed(details=StatusDetails())
-        verb = self._prefix or _SUBRESOURCE.get(method, method.lower())
+        verb = self._prefix or _SUBRESOURCE.get(method, "")
         details = StatusDetails(group=resource.group, kind=resource.plural)
         return MethodNotAllowed(f'{verb} is not supported on resources of kind "{resource}"', details=details)
 
@@ -200,6 +202,8 @@ def _endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
     subresource = kind.subresources.get(path.subresource)
     if path.subresource:
         verbs = _served(_SUBRESOURCE, subresource.verbs) if subresource is not None and not path.prefix else {}
+        if path.subresource == "proxy" and verbs:
+            verbs |= _PROXIED
     elif path.prefix == "proxy":
         verbs = {}
     elif path.watch:
@@ -213,7 +217,10 @@ def _endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
 
 
 def _custom_endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
-    """Return what serves a custom kind: verbs, not routes (apiextensions-apiserver `crdHandler`)."""
+    """Return what serves a custom kind: verbs, not routes (apiextensions-apiserver `crdHandler`).
+
+    A HEAD is read as a GET there; of built-in kinds no route takes it.
+    """
     subresource = kind.subresources.get(path.subresource)
     if path.subresource:
         verbs = _served(_OBJECT, subresource.verbs) if subresource is not None and not path.prefix else {}
@@ -223,6 +230,8 @@ def _custom_endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
         verbs = {"GET": "watch"}
     else:
         verbs = {**_OBJECT, "POST": "create"} if path.name else {**_OBJECT, **_COLLECTION}
+    if "GET" in verbs:
+        verbs = {**verbs, "HEAD": verbs["GET"]}
     lacks = bool(path.subresource) and subresource is None
     return Endpoint(kind, subresource, verbs, _scope(path), lacks=lacks, prefix=path.prefix)
 

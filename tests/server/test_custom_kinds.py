@@ -109,3 +109,18 @@ def test_a_definition_is_validated_off_the_loop(site: Site, monkeypatch: pytest.
     site.ask("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "POST", json.dumps(fields).encode())
     assert threads.names
     assert LOOP not in threads.names
+
+
+def test_a_head_is_answered_where_a_get_is(site: Site) -> None:
+    body = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {}}
+    site.ask(WIDGETS, "POST", body)
+    for path in (WIDGETS, f"{WIDGETS}/a", f"{WIDGETS}/none"):
+        got, head = site.ask(path), site.ask(path, "HEAD")
+        assert (head.status, head.body) == (got.status, "")
+        assert head.headers["content-length"] == str(len(got.body))
+
+
+def test_a_method_that_means_nothing_has_no_verb(site: Site) -> None:
+    refused = site.ask(f"{WIDGETS}/a", "PROPFIND")
+    assert refused.status == 405
+    assert refused.json["message"] == ' is not supported on resources of kind "widgets.example.com"'

@@ -44,7 +44,10 @@ WRITE = {"PUT": "update", "PATCH": "patch"}
         ("/api/v1/namespaces/n/status", {**READ, **WRITE}),
         ("/api/v1/namespaces/n/finalize", {"PUT": "update"}),
         ("/api/v1/namespaces/n/pods/p/binding", {"POST": "create"}),
-        ("/api/v1/namespaces/n/services/s/proxy/a/b", {**READ, **WRITE, "POST": "create", "DELETE": "delete"}),
+        (
+            "/api/v1/namespaces/n/services/s/proxy/a/b",
+            {**READ, "HEAD": "get", **WRITE, "POST": "create", "DELETE": "delete", "OPTIONS": "get"},
+        ),
         ("/api/v1/watch/pods", {"GET": "watch"}),
         ("/api/v1/watch/namespaces/n/pods/p", {"GET": "watch"}),
         ("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"POST": "create"}),
