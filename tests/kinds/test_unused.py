@@ -34,7 +34,15 @@ USED_BY = {
 }
 """What uses the kinds that no controller watches."""
 
-WATCHED = {resource for each in registry.ALL for resource in (*each.watches, *each.owns)}
+HELD_BACK_FOR = "resource.k8s.io"
+"""The group of kinds for which the scheduler only keeps pods pending: nothing allocates them."""
+
+WATCHED = {
+    resource
+    for each in registry.ALL
+    for resource in (*each.watches, *each.owns)
+    if each.name != "kube-scheduler" or resource.group != HELD_BACK_FOR
+}
 UNUSED = {(each.api_version, each.kind) for each in declared() if each.unused}
 
 
