@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tests.messages.comparing import KUBERNETES, kubernetes, literals, own, shown, unknown
+from tests.messages.comparing import KUBERNETES, kubernetes, literals, shown, unjustified, unknown
 from tests.messages.reading import of_go
 
 
@@ -18,8 +18,7 @@ def main(folders: list[str]) -> int:
         texts = sorted({text for folder in folders for text in of_go(Path(folder))})
         KUBERNETES.write_text("\n".join([*head, *texts, ""]), encoding="utf-8")
         return 0
-    justified = own()
-    found = [each for each in unknown(kubernetes(), literals()) if shown(each.text) not in justified]
+    found = unjustified(unknown(kubernetes(), literals()))
     for each in found:
         click.echo(f"{each.module}:{each.line}: {shown(each.text)}")
     return 1 if found else 0

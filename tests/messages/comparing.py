@@ -100,7 +100,7 @@ def kubernetes() -> Known:
 
 
 def own() -> Mapping[str, str]:
-    """Return the texts that are this package's own, `{}` for holes, with the reason for each."""
+    """Return the texts that are this package's own, `{}` for what may be anything, with the reason for each."""
     groups = tomllib.loads(OWN.read_text(encoding="utf-8"))
     return {text: group["reason"] for group in groups.values() for text in group["texts"]}
 
@@ -110,9 +110,23 @@ def shown(text: str) -> str:
     return " ".join(text.replace(HOLE, "{}").split())
 
 
-def unknown(known: Known, literals: Iterable[Literal]) -> Iterator[Literal]:
-    """Yield the texts that Kubernetes does not have."""
-    return (each for each in literals if not known.has(each.text))
+def justifies(justified: str, text: str) -> bool:
+    """Whether an entry of `own.toml` is a text, or one with something filled in."""
+    parts = justified.split("{}")
+    return text == justified or (
+        text.startswith(parts[0]) and text.endswith(parts[-1]) and len(parts) > 1 and _filled(text, parts) is not None
+    )
+
+
+def unknown(known: Known, literals: Iterable[Literal]) -> list[Literal]:
+    """Return the texts that Kubernetes does not have."""
+    return [each for each in literals if not known.has(each.text)]
+
+
+def unjustified(literals: Iterable[Literal]) -> list[Literal]:
+    """Return the texts that no entry of `own.toml` justifies."""
+    justified = own()
+    return [each for each in literals if not any(justifies(entry, shown(each.text)) for entry in justified)]
 
 
 def literals() -> Iterator[Literal]:

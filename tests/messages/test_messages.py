@@ -4,21 +4,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.messages.comparing import Known, kubernetes, literals, own, shown, unknown
+from tests.messages.comparing import Known, justifies, kubernetes, literals, own, shown, unjustified, unknown
 from tests.messages.reading import of_go, ours
 
 KNOWN = kubernetes()
-UNKNOWN = list(unknown(KNOWN, literals()))
+UNKNOWN = unknown(KNOWN, literals())
 
 
 def test_each_text_is_kubernetes_or_says_why_it_is_not() -> None:
     """A rule without a source shows here: `python -m tests.messages` prints its text and place."""
-    justified = own()
-    assert [f"{each.module}: {shown(each.text)}" for each in UNKNOWN if shown(each.text) not in justified] == []
+    assert [f"{each.module}: {shown(each.text)}" for each in unjustified(UNKNOWN)] == []
 
 
 def test_what_is_justified_is_there() -> None:
-    assert sorted(own().keys() - {shown(each.text) for each in UNKNOWN}) == []
+    texts = {shown(each.text) for each in UNKNOWN}
+    assert [entry for entry in own() if not any(justifies(entry, text) for text in texts)] == []
+
+
+@pytest.mark.parametrize(("text", "is_so"), [("{} is odd", True), ("it is odd", True), ("it is odder", False)])
+def test_an_entry_stands_for_texts_with_something_filled_in(text: str, is_so: bool) -> None:
+    assert justifies("{} is odd", text) is is_so
 
 
 @pytest.mark.parametrize(
