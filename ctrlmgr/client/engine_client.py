@@ -243,11 +243,8 @@ class EngineClient:
 
     def bind(self, pod: Object, node: str) -> None:
         """Say that the very pod read runs on a node; raises `Conflict` if it has one, or is another pod by now."""
-        metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
-        target = {"apiVersion": "v1", "kind": "Node", "name": node}
-        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
         place = self._target(pod)._replace(subresource="binding")
-        body = Body(_JSON, msgspec.json.encode(binding))
+        body = Body(_JSON, msgspec.json.encode(binding(pod, node)))
         self._check("create", place)
         self._answer(self.engine.create(place, body, self._options, self._requester))
 
@@ -343,3 +340,10 @@ def _object_or_refusal(outcome: Answer | CtrlmgrError) -> Object | ApiError:
 def _called(call: Call) -> Calling[Reply]:
     (reply,) = yield CallOut([call])
     return reply
+
+
+def binding(pod: Object, node: str) -> dict[str, Any]:
+    """Return the Binding of the very pod read to a node."""
+    metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}

@@ -161,6 +161,7 @@ def test_our_own_controllers_run_there(server: ServerProcess) -> None:
         wait_until(lambda: not cluster.is_served(path))
 
 
+ACTS = "builtin:simulated-nodes-controller writes in the names of its nodes, and runs in serve alone"
 SIGNS = "builtin:serviceaccount-token-controller needs the keys of the control plane, and runs in serve alone"
 
 
@@ -170,6 +171,7 @@ SIGNS = "builtin:serviceaccount-token-controller needs the keys of the control p
         ("store:app", "error: run store:app: there is no module store"),
         ("builtin:nobody", "error: controllers.enabled: there is no controller 'nobody'"),
         ("builtin:serviceaccount-token-controller", f"error: {SIGNS}"),
+        ("builtin:simulated-nodes-controller", f"error: {ACTS}"),
     ],
 )
 def test_what_cannot_run_is_one_line(argument: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.client import EngineClient, Fencing
+from ctrlmgr.client.engine_client import binding
 from ctrlmgr.client.fencing import pinned
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.options import Requester
@@ -88,6 +89,11 @@ class RemoteClient(EngineClient):
         stored: Object = self._sent(lambda: self._api.object("PUT", path, scale.wire()))
         self._log.consistency.wrote(kind.resource, scale.key, stored.revision)
         return stored
+
+    def bind(self, pod: Object, node: str) -> None:
+        """Bind the very pod read to a node; see `EngineClient`."""
+        body = msgspec.json.encode(binding(pod, node))
+        self._sent(lambda: self._api.call("POST", _path(pod, "binding"), body))
 
     def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
         """Delete the very object read; see `EngineClient`."""

@@ -53,6 +53,7 @@ log = structlog.get_logger(__name__)
 
 BUILTIN: Final = "builtin:"
 PROGRAM: Final = "ctrlmgr-run"
+_ACTS_FOR_NODES: Final = "simulated-nodes-controller"
 _RETRY: Final = 1.0
 
 
@@ -102,7 +103,9 @@ def choose(names: Iterable[str]) -> Chosen:
 
 
 def _check_context(descriptor: ControllerDescriptor[Any]) -> None:
-    """Raise `SettingsError` for a controller that signs with the control plane's own keys."""
+    """Raise `SettingsError` for a controller that signs with the control plane's own keys, or acts for its nodes."""
+    if descriptor.name == _ACTS_FOR_NODES:
+        raise SettingsError(f"{BUILTIN}{descriptor.name} writes in the names of its nodes, and runs in serve alone")
     module, _, function = descriptor.builder.partition(":")
     context = inspect.signature(getattr(import_module(module), function)).parameters["context"].annotation
     if context not in ("ControllerContext", "context.ControllerContext"):

@@ -18,10 +18,10 @@ from tests.framework.served import Served
 APPS = "/apis/apps/v1/namespaces/default/"
 PODS = "/api/v1/namespaces/default/pods"
 STRATEGIC = "application/strategic-merge-patch+json"
-WORKLOADS = ("deployment", "replicaset", "statefulset", "daemonset")
-RUNS = f"builtin:{','.join(f'{each}-controller' for each in WORKLOADS)}"
+NAMES = (*(f"{each}-controller" for each in ("deployment", "replicaset", "statefulset", "daemonset")), "kube-scheduler")
+RUNS = f"builtin:{','.join(NAMES)}"
 """What `run` runs; the server runs the rest, and simulated nodes."""
-FLAGS = ("--controllers", ",".join(["*", *(f"-{each}-controller" for each in WORKLOADS)]), "--nodes", "2")
+FLAGS = ("--controllers", ",".join(["*", *(f"-{each}" for each in NAMES)]), "--nodes", "2")
 
 
 def access_to(server: ServerProcess, url: str = "") -> Access:

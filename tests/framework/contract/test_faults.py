@@ -26,7 +26,8 @@ REFUSALS = [
 ]
 
 RBAC = {"apiGroup": "rbac.authorization.k8s.io"}
-ROLES = ("deployment", "replicaset", "statefulset", "daemon-set")
+CONTROLLERS = (f"controller:{each}-controller" for each in ("deployment", "replicaset", "statefulset", "daemon-set"))
+ROLES = (*CONTROLLERS, "kube-scheduler", "volume-scheduler")
 
 
 @pytest.fixture(scope="module")
@@ -129,8 +130,8 @@ def test_the_rights_of_kube_controller_manager_are_enough(server: ServerProcess,
     cluster.ask("POST", "/api/v1/namespaces/kube-system/serviceaccounts", {"metadata": {"name": "runs"}})
     for each in ROLES:
         binding = {
-            "metadata": {"name": f"runs-{each}"},
-            "roleRef": {**RBAC, "kind": "ClusterRole", "name": f"system:controller:{each}-controller"},
+            "metadata": {"name": f"runs:{each}"},
+            "roleRef": {**RBAC, "kind": "ClusterRole", "name": f"system:{each}"},
             "subjects": [{**RBAC, "kind": "User", "name": name}],
         }
         cluster.ask("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
