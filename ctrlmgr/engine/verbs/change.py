@@ -165,11 +165,11 @@ def parse_version(text: str) -> int:
 
 
 def _other_uid(request: Request, uid: str, found: str) -> str:
-    """Say what etcd's storage says of an object that is not the one meant."""
+    """Say what etcd's storage says of an object that is not the one meant; custom kinds' has its prefix in the key."""
     target, kind = request.target, request.plan.kind
-    group = kind.resource.group if kind.is_custom else ""
+    before = ("", "registry", kind.resource.group) if kind.is_custom else ("",)
     path = kind.registry_path or kind.resource.plural
-    key = "/" + "/".join(filter(None, (group, path, target.namespace, target.name)))
+    key = "/".join((*before, path, *filter(None, (target.namespace, target.name))))
     return (
         f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition "
         f"failed: UID in precondition: {uid}, UID in object meta: {found}"

@@ -43,6 +43,19 @@ def test_what_a_schema_forbids_is_refused(stage: DefinedStage) -> None:
     assert 'unknown field "spec.b"' in strict.message
 
 
+def test_an_object_of_another_uid_is_told_of_by_its_key(stage: DefinedStage) -> None:
+    stage.define()
+    stage.send("POST", WIDGETS, widget(spec={}))
+    named = {
+        "name": "a",
+        "uid": "other",
+        "resourceVersion": stage.send("GET", f"{WIDGETS}/a").body["metadata"]["resourceVersion"],
+    }
+    refused = stage.send("PUT", f"{WIDGETS}/a", {**widget(spec={}), "metadata": named})
+    assert refused.code == 409
+    assert "Code: 4, Key: /registry/example.com/widgets/shop/a, ResourceVersion: 0" in refused.message
+
+
 def test_a_status_of_its_own(stage: DefinedStage) -> None:
     stage.define(definition(versions=[version(subresources={"status": {}})]))
     created = stage.send("POST", WIDGETS, widget(spec={}, status={"phase": "New"}))
