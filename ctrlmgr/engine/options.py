@@ -8,7 +8,7 @@ the conversions of `pkg/runtime/conversion.go`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, refuse, required
 from ctrlmgr.api.go_numbers import parse_int
@@ -18,6 +18,8 @@ from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
 from ctrlmgr.engine.validation.metadata import FIELD_MANAGER_LENGTH, validate_field_manager
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.eventlog.event import Author
+from ctrlmgr.schema import strict_json, yaml_document
+from ctrlmgr.schema.codec import JSON, YAML
 
 Query: TypeAlias = Mapping[str, Sequence[str]]
 
@@ -65,6 +67,15 @@ class Body(NamedTuple):
     """Told of what was decoded, and of how to encode it with its defaults: for the audit log."""
     is_kept: bool = False
     """Whether who hears of it keeps it; else it is the name that it says, its namespace, uid and version."""
+
+    def value(self) -> Any:
+        """Return the document as it was sent, with what decoding drops; None if it is neither JSON nor YAML.
+
+        Raises `ValueError` for a document that decoding refuses.
+        """
+        if self.media_type == JSON:
+            return strict_json.decode(self.data)
+        return yaml_document.decode(self.data)[0] if self.media_type == YAML else None
 
 
 class GetOptions(NamedTuple):

@@ -20,10 +20,10 @@ the strategy's `name_check`, `any_finalizer` and `revalidates`), ahead of what t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 from ctrlmgr.api.field import FieldError
 from ctrlmgr.api.object import Object
@@ -112,6 +112,8 @@ class Context:
     """Whether `validate` has seen that there is nothing to warn of."""
     spec: Part | None = None
     """What the strategy knows of a new object's spec: how it is written, perhaps."""
+    sent: Callable[[], Any] | None = None
+    """Reads the body once more, where it is an object: only it tells an empty list from none."""
 
 
 class Strategy:

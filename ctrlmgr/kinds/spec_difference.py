@@ -141,6 +141,23 @@ def difference(type_: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> st
     return "".join([*found][2:])  # without the names of two files
 
 
+def with_empties(fields: Mapping[str, Any], sent: Any) -> dict[str, Any]:
+    """Return fields with the lists and maps that were `sent` empty, which decoding drops and a difference shows."""
+    found = dict(fields)
+    for name, value in sent.items() if isinstance(sent, dict) else ():
+        if value in ([], {}):
+            found.setdefault(name, value)
+        elif name in found:
+            found[name] = _filled(found[name], value)
+    return found
+
+
+def _filled(value: Any, sent: Any) -> Any:
+    if isinstance(value, list) and isinstance(sent, list) and len(value) == len(sent):
+        return [_filled(*pair) for pair in zip(value, sent, strict=True)]
+    return with_empties(value, sent) if isinstance(value, dict) else value
+
+
 def written(type_: str, fields: Mapping[str, Any]) -> str:
     """Return a struct of a core type as Go writes the internal one, indented by one; it ends with its last line."""
     return "".join(_value(f"v1.{type_}", fields, "\n")) + "\n"
@@ -184,7 +201,9 @@ def _value(type_: str, value: Any, line: str) -> Iterator[str]:
         yield from _list(type_[2:], value, line)
     elif type_.startswith("map[") or type_ == "v1.ResourceList":
         kind = "resource.Quantity" if type_ == "v1.ResourceList" else type_.partition("]")[2]
-        yield from _members([(key, kind, value[key]) for key in sorted(value)], line) if value else ("null",)
+        yield from (
+            _members([(key, kind, value[key]) for key in sorted(value)], line) if value is not None else ("null",)
+        )
     elif (struct := _type(type_.removeprefix("v1."))) is not None:
         yield from _members([*_fields(struct, _internal(struct.name, value or {}))], line)
     else:
@@ -192,8 +211,8 @@ def _value(type_: str, value: Any, line: str) -> Iterator[str]:
 
 
 def _list(type_: str, values: Sequence[Any] | None, line: str) -> Iterator[str]:
-    if not values:  # what is stored has no empty lists
-        yield "null"
+    if not values:
+        yield "null" if values is None else "[]"
         return
     deeper = f"{line} "
     for number, value in enumerate(values[:_LONGEST]):

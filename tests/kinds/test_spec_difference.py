@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.kinds.spec_difference import difference, written
+from ctrlmgr.kinds.spec_difference import difference, with_empties, written
 
 CONTAINER = {"name": "c", "image": "i:1", "resources": {"limits": {"memory": "1Gi", "cpu": "1"}}}
 POD: dict[str, Any] = {
@@ -119,3 +119,22 @@ def test_the_policy_of_a_group_stands_before_the_kernel_parameters() -> None:
         "FSGroupChangePolicy",
         "Sysctls",
     ]
+
+
+def test_what_was_sent_empty_is_told_from_what_was_not_sent() -> None:
+    sent = {
+        "containers": [{**CONTAINER, "env": [], "resources": {"limits": {}}}],
+        "tolerations": [],
+        "nodeSelector": {},
+    }
+    found = with_empties({"containers": [{"name": "c", "resources": {}}], "priority": 5}, sent)
+    assert found == {
+        "containers": [{"name": "c", "env": [], "resources": {"limits": {}}}],
+        "tolerations": [],
+        "nodeSelector": {},
+        "priority": 5,
+    }
+    lines = [line.strip() for line in written("PodSpec", found).splitlines()]
+    assert '"Tolerations": [],' in lines
+    assert '"NodeSelector": {},' in lines
+    assert '"HostAliases": null,' in lines

@@ -148,6 +148,7 @@ class Request:
             uid=self.requester.uid,
             groups=self.requester.groups,
             extra=self.requester.extra,
+            sent=self.sent.value if self.sent else None,
         )
         return ctx
 

@@ -82,11 +82,12 @@ def _validate_full_reference(secret: Source, path: Path) -> list[FieldError]:
 
 
 def _iscsi(source: Source, path: Path) -> list[FieldError]:
-    """Check it as a pod's volume, which says more of what a name must begin with."""
-    return [
-        error._replace(body=error.body.removesuffix(" starting with iqn, eui, or naa"))
-        for error in SOURCES["iscsi"][2](source, path)
-    ]
+    """Check it as a pod's volume, which says more of what a name must begin with and needs no name of a secret."""
+    unnamed = validate_reference(source, "secretRef", path)
+    checked = SOURCES["iscsi"][2](source, path)
+    initiators = [error for error in checked if error.field.endswith("initiatorname")]
+    errors = [*checked[: len(checked) - len(initiators)], *unnamed, *initiators]
+    return [error._replace(body=error.body.removesuffix(" starting with iqn, eui, or naa")) for error in errors]
 
 
 _OWN: dict[str, Check] = {

@@ -131,11 +131,8 @@ def _iscsi(source: Source, path: Path) -> list[FieldError]:
         errors += _iscsi_name(source["iqn"], path.child("iqn"))
     lun = source.get("lun") or 0
     errors += [invalid(path.child("lun"), lun, each) for each in names.in_range(lun, 0, 255)]
-    secret = source.get("secretRef")
-    if (source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and secret is None:
+    if (source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and source.get("secretRef") is None:
         errors.append(required(path.child("secretRef")))
-    if secret is not None and not secret.get("name"):
-        errors.append(required(path.child("secretRef", "name")))
     if (initiator := source.get("initiatorName")) is not None:
         errors += _iscsi_name(initiator, path.child("initiatorname"))
     return errors

@@ -47,7 +47,6 @@ _PREPARE = {
     "resize": keep_all_but_resources,
 }
 _VALIDATE = {
-    "": validate_pod_update,
     "status": validate_status_update,
     "ephemeralcontainers": validate_ephemeral_update,
     "resize": validate_resize,
@@ -149,6 +148,8 @@ class PodStrategy(Strategy):
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Check the change, by the rules of the subresource written to."""
+        if not ctx.subresource:
+            return validate_pod_update(new, old, ctx.sent)
         check = _VALIDATE.get(ctx.subresource)
         return check(new, old) if check else []
 

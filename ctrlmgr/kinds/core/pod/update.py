@@ -8,7 +8,7 @@ Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidateP
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required
@@ -18,7 +18,7 @@ from ctrlmgr.engine.validation import names
 from ctrlmgr.kinds.core.pod.annotations import MIRROR, validate_annotation_update
 from ctrlmgr.kinds.core.pod.scheduling import REQUIRED, validate_tolerations
 from ctrlmgr.kinds.core.pod.validation import ANNOTATIONS, LONGEST, SPEC, validate_pod
-from ctrlmgr.kinds.spec_difference import difference, shown
+from ctrlmgr.kinds.spec_difference import difference, shown, with_empties
 
 _UPDATABLE = ",".join(
     (
@@ -34,8 +34,10 @@ _UPDATABLE = ",".join(
 _TERM = "NodeSelectorTerm"
 
 
-def validate_pod_update(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Check a change of the pod itself, its status aside."""
+def validate_pod_update(
+    new: Unstructured, old: Unstructured, sent: Callable[[], Any] | None = None
+) -> list[FieldError]:
+    """Check a change of the pod itself, its status aside; `sent` reads what a PUT sent."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     errors = validate_pod(new) + validate_annotation_update(new, old, ANNOTATIONS)
     for field in ("containers", "initContainers"):
@@ -54,9 +56,26 @@ def validate_pod_update(new: Unstructured, old: Unstructured) -> list[FieldError
     reverted, found = _reverted(spec, before)
     errors += found
     if not is_same(reverted, before):
-        differs = difference("PodSpec", before, reverted)
+        differs = difference("PodSpec", before, _as_sent(reverted, before, sent() if sent else None))
         errors.append(forbidden(SPEC, f"pod updates may not change fields other than {_UPDATABLE}\n{differs}"))
     return errors
+
+
+def _as_sent(reverted: Mapping[str, Any], before: Mapping[str, Any], sent: Any) -> dict[str, Any]:
+    """Return the spec with what was sent empty, except where it was reverted."""
+    spec = sent.get("spec") if isinstance(sent, dict) else None
+    if not isinstance(spec, dict):
+        return dict(reverted)
+    kept = {"containers", "initContainers", "schedulingGates", "tolerations"}
+    kept |= {"nodeSelector", "affinity"} if before.get("schedulingGates") else set()
+    spec = {name: value for name, value in spec.items() if value or name not in kept}
+    found = with_empties(reverted, spec)
+    for field in ("containers", "initContainers"):
+        for container in found.get(field) or ():
+            resources = container.get("resources") or {}
+            if resources.get("limits") == {}:  # requests are defaulted from limits, so that they are not nil then
+                resources.setdefault("requests", {})
+    return found
 
 
 def is_same(spec: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
