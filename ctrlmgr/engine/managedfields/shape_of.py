@@ -71,6 +71,11 @@ def shape_of(schema: Schema) -> Root:
     return _Shapes().root(schema)
 
 
+def embedded_metadata(schema: Schema) -> Root:
+    """Return the shape of the metadata of an object within an object: all of it may have owners."""
+    return Root(partial(_Shapes()._fields, schema), frozenset())
+
+
 def custom_root(fields: Callable[[], Mapping[str, Field]], metadata: Schema, rest: Shape | None) -> Root:
     """Return the shape of a kind with these fields beside metadata, kind and apiVersion; `rest` is what others are."""
     shapes = _Shapes()

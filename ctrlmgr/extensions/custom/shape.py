@@ -16,9 +16,10 @@ from ctrlmgr.engine.managedfields.path_element import field as field_element
 from ctrlmgr.engine.managedfields.shape import Atomic, AtomicList, Leaf, Scalar, Shape
 from ctrlmgr.engine.managedfields.shape_list import KeyedList, SetList
 from ctrlmgr.engine.managedfields.shape_map import Field, Map, Struct, Untyped
-from ctrlmgr.engine.managedfields.shape_of import Root, custom_root
+from ctrlmgr.engine.managedfields.shape_of import Root, custom_root, embedded_metadata
 from ctrlmgr.extensions.structural import META, MISSING, Structural
 from ctrlmgr.schema.definitions import Definitions
+from ctrlmgr.schema.schema import Schema
 
 _SCALARS = {"string": "string", "integer": "numeric", "number": "numeric", "boolean": "boolean"}
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -26,61 +27,72 @@ _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 def custom_shape(schema: Structural, definitions: Definitions) -> Root:
     """Return the shape of a custom kind; `definitions` are Kubernetes', for what metadata is."""
+    meta = definitions.schema(_OBJECT_META)
+    shapes = _Shapes(meta)
     declared = {name: each for name, each in schema.properties.items() if name not in META}
-    return custom_root(partial(_fields, declared), definitions.schema(_OBJECT_META), _rest(schema))
+    return custom_root(partial(shapes.fields, declared), meta, shapes.rest(schema))
 
 
-def _fields(properties: Mapping[str, Structural]) -> dict[str, Field]:
-    return {name: _field(name, each) for name, each in properties.items()}
+class _Shapes:
+    """Makes the shapes of one kind, each when it is first looked at."""
+
+    def __init__(self, meta: Schema) -> None:
+        """Take the schema of metadata, which objects within an object have as well (`addEmbeddedProperties`)."""
+        self._meta = meta
+
+    def fields(self, properties: Mapping[str, Structural]) -> dict[str, Field]:
+        """Return the fields of an object that declares these."""
+        return {name: _field(name, self.shape(each)) for name, each in properties.items()}
+
+    def shape(self, schema: Structural) -> Shape:
+        """Return the shape of a value."""
+        if schema.int_or_string:
+            return Scalar("untyped")
+        match schema.type:
+            case "object":
+                shape = self._object(schema)
+                return Atomic(shape) if schema.map_type == "atomic" else shape
+            case "array":
+                return self._list(schema)
+            case type_ if type_ in _SCALARS:
+                return Scalar(_SCALARS[type_])
+        return Untyped()
+
+    def rest(self, schema: Structural) -> Shape | None:
+        """Return what the fields of an object are that it does not declare; None if it has no others."""
+        if schema.additional is not None:
+            return self.shape(schema.additional)
+        if schema.has_additional:
+            return Untyped() if schema.raw["additionalProperties"] is True else None
+        return Untyped() if schema.preserves or not schema.properties else None
+
+    def _object(self, schema: Structural) -> Shape:
+        rest, properties = self.rest(schema), schema.properties
+        if schema.embedded:
+            return Struct(partial(self._embedded, properties), rest)
+        if rest is not None and not properties:
+            return Map(rest)
+        return Struct(partial(self.fields, properties), rest)
+
+    def _embedded(self, properties: Mapping[str, Structural]) -> dict[str, Field]:
+        """Return the fields of an object within an object: whatever it declares, its metadata is as everywhere."""
+        string = Scalar("string")
+        meta = {"apiVersion": string, "kind": string, "metadata": embedded_metadata(self._meta)}
+        return {**self.fields(properties), **{name: _field(name, shape) for name, shape in meta.items()}}
+
+    def _list(self, schema: Structural) -> Shape:
+        items = schema.items
+        inner = self.shape(items) if items is not None else Untyped()
+        match schema.list_type:
+            case "map" if items is not None:
+                return KeyedList(inner, {key: _default(items, key) for key in schema.list_map_keys})
+            case "set":
+                return SetList(inner)
+        return AtomicList(inner)
 
 
-def _field(name: str, schema: Structural) -> Field:
-    shape = _shape(schema)
+def _field(name: str, shape: Shape) -> Field:
     return Field(field_element(name), shape, MISSING, isinstance(shape, Leaf))
-
-
-def _shape(schema: Structural) -> Shape:
-    if schema.int_or_string:
-        return Scalar("untyped")
-    match schema.type:
-        case "object":
-            shape = _object(schema)
-            return Atomic(shape) if schema.map_type == "atomic" else shape
-        case "array":
-            return _list(schema)
-        case type_ if type_ in _SCALARS:
-            return Scalar(_SCALARS[type_])
-    return Untyped()
-
-
-def _rest(schema: Structural) -> Shape | None:
-    """Return what the fields of an object are that it does not declare; None if it has no others."""
-    if schema.additional is not None:
-        return _shape(schema.additional)
-    if schema.has_additional:
-        return Untyped() if schema.raw["additionalProperties"] is True else None
-    return Untyped() if schema.preserves or not schema.properties else None
-
-
-def _object(schema: Structural) -> Shape:
-    rest, properties = _rest(schema), schema.properties
-    if schema.embedded:
-        string = Structural({"type": "string"})
-        properties = {"apiVersion": string, "kind": string, "metadata": Structural({"type": "object"}), **properties}
-    if rest is not None and not properties:
-        return Map(rest)
-    return Struct(partial(_fields, properties), rest)
-
-
-def _list(schema: Structural) -> Shape:
-    items = schema.items
-    inner = _shape(items) if items is not None else Untyped()
-    match schema.list_type:
-        case "map" if items is not None:
-            return KeyedList(inner, {key: _default(items, key) for key in schema.list_map_keys})
-        case "set":
-            return SetList(inner)
-    return AtomicList(inner)
 
 
 def _default(items: Structural, key: str) -> object:

@@ -18,6 +18,8 @@ from tests.controllers.definitions.defined import (
 )
 from tests.controllers.worked_stage import MERGE
 
+APPLY = "application/apply-patch+yaml"
+
 
 @pytest.fixture
 def stage() -> DefinedStage:
@@ -164,3 +166,24 @@ def test_a_text_in_place_of_an_object_is_refused(stage: DefinedStage) -> None:
     stage.send("POST", WIDGETS, widget(spec={"size": 1}))
     refused = stage.send("PATCH", f"{WIDGETS}/a", {"spec": "text"}, media_type=MERGE)
     assert (refused.code, [cause["field"] for cause in refused.body["details"]["causes"]]) == (422, ["spec"])
+
+
+def test_metadata_of_an_object_within_an_object_is_owned_as_everywhere(stage: DefinedStage) -> None:
+    embedded = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
+    spec = {"type": "object", "properties": {"template": embedded}}
+    stage.define(
+        definition(versions=[version(schema={"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}})])
+    )
+    template = {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b"}}, "spec": {"x": {"y": 1}}}
+    body, query = widget("e", spec={"template": template}), {"fieldManager": "m"}
+    applied = stage.send("PATCH", f"{WIDGETS}/e", body, media_type=APPLY, query=query)
+    (entry,) = applied.body["metadata"]["managedFields"]
+    assert entry["fieldsV1"]["f:spec"]["f:template"] == {
+        "f:apiVersion": {},
+        "f:kind": {},
+        "f:metadata": {"f:labels": {"f:a": {}}},
+        "f:spec": {".": {}, "f:x": {".": {}, "f:y": {}}},
+    }
+    template["metadata"] = {"label": "a"}
+    refused = stage.send("PATCH", f"{WIDGETS}/e", body, media_type=APPLY, query=query)
+    assert refused.message.endswith(": .spec.template.metadata.label: field not declared in schema")
