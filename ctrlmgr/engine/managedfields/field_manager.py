@@ -39,13 +39,15 @@ class FieldManager:
         versions: Collection[str] = (),
         resets: Mapping[str, Filter] | None = None,
         translate: Translate | None = None,
+        schema_changes: bool = False,
     ) -> None:
         """Take the kind's schema, or the shape that was made of it, and `apps/v1`.
 
         `kind` is what the schema's definition is called if not given (a shape has none); `versions` are the other
         apiVersions whose entries are kept, all others' being dropped as Kubernetes drops those of versions it does not
         know; `resets` says what a write to a subresource cannot change, by default what is usual (`reset_fields`);
-        `translate` is needed where versions differ in their fields.
+        `translate` is needed where there are several versions; `schema_changes` says that objects may have been written
+        to by another schema than this one.
         """
         group, _, version = api_version.rpartition("/")
         self._shape = schema if isinstance(schema, Root) else shape_of(schema)
@@ -57,6 +59,7 @@ class FieldManager:
         if resets is None:
             resets = USUAL if "status" in self._shape.fields else {}
         self._resets = resets
+        self._schema_changes = schema_changes
 
     def update(
         self, live: Unstructured | None, new: Unstructured, manager: str, now: str, subresource: str = ""
@@ -101,7 +104,7 @@ class FieldManager:
 
     def _update(self, live: Unstructured, new: Unstructured, managed: Managed, who: Manager, now: str) -> Managed:
         """Return who manages what after an update; `managed` itself if the update changed nothing of it."""
-        self._require(live, managed)
+        managed = self._reconciled(live, managed)
         difference = self._shape.compare(live, new)
         added, modified, removed = self._filtered(difference, who.subresource)
         changed = field_set.union(added or {}, modified or {})
@@ -119,9 +122,16 @@ class FieldManager:
             entry = Entry(fields, self._api_version, now, is_sorted=before.is_sorted)
         return managers.cap_updaters({**result, who: entry})
 
-    def _require(self, live: Unstructured, managed: Managed) -> None:
-        if self._translation is not None and live:
-            self._translation.require(live, managed.values())
+    def _reconciled(self, live: Unstructured, managed: Managed) -> Managed:
+        """Return the entries as the schemas of now have their fields (`reconcileManagedFieldsWithSchemaChanges`)."""
+        if not live:
+            return managed
+        shapes = {self._api_version: self._shape}
+        if self._translation is not None:
+            shapes |= self._translation.shapes(live, managed.values())
+        if not self._schema_changes:
+            return managed
+        return {manager: _settled(entry, shapes.get(entry.api_version)) for manager, entry in managed.items()}
 
     def _filtered(self, difference: Difference, subresource: str) -> Difference:
         reset = self._resets.get(subresource)
@@ -241,7 +251,7 @@ class FieldManager:
         self, live: Unstructured, applied: Unstructured, managed: Managed, who: Manager, *, force: bool
     ) -> tuple[Unstructured, Managed]:
         """Return the merged object (`live` itself if nothing changed) and who manages what; raises Conflicts."""
-        self._require(live, managed)
+        managed = self._reconciled(live, managed)
         reset = self._resets.get(who.subresource)
         said = self._shape.owned(applied) or {}
         said = reset(said) if reset else said
@@ -291,6 +301,12 @@ class FieldManager:
         gone = field_set.intersection(field_set.difference(everything, rest), last)
         pruned: Unstructured = shape.remove(merged, gone)
         return pruned
+
+
+def _settled(entry: Entry, shape: Root | None) -> Entry:
+    """Return an entry whose fields have nothing below what is owned as a whole."""
+    fields = entry.fields if shape is None else shape.settled(entry.fields)
+    return entry if fields == entry.fields else entry._replace(fields=fields, raw=None)
 
 
 def _changed(elsewhere: Mapping[str, Touched] | None, entry: Entry, changed: FieldSet) -> FieldSet:

@@ -52,10 +52,10 @@ class Translation:
         self._api_version = api_version
         self._known = known
 
-    def require(self, live: Unstructured, entries: Iterable[Entry]) -> None:
-        """Turn a stored object into the version of each entry; raises `Misfit` (`reconcileManagedFields…`)."""
-        for version in {entry.api_version for entry in entries}.intersection(self._known):
-            self._seen(live, version)
+    def shapes(self, live: Unstructured, entries: Iterable[Entry]) -> dict[str, Root]:
+        """Return the shape of each entry's version; raises `Misfit` if a stored object does not have it."""
+        versions = {entry.api_version for entry in entries}.intersection(self._known)
+        return {version: self._seen(live, version)[0] for version in versions}
 
     def differences(
         self, live: Unstructured, new: Unstructured, here: Difference, entries: Iterable[Entry]

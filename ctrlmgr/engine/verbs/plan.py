@@ -68,7 +68,13 @@ class Plan:
         versions |= kind.versions
         name, version = kind.gvk.kind, kind.gvk.api_version
         self.manager = FieldManager(
-            kind.shape, version, kind=name, versions=versions, resets=kind.resets, translate=kind.translate
+            kind.shape,
+            version,
+            kind=name,
+            versions=versions,
+            resets=kind.resets,
+            translate=kind.translate,
+            schema_changes=kind.is_custom,
         )
         self._encode = stored.codec.encode
         self._reads_served = kind.converts_last

@@ -148,3 +148,15 @@ def test_an_update_that_another_version_does_not_declare_forgets_who_manages_wha
     updated = stage.send("PATCH", stage.path("v2"), {"spec": {"b": "k"}}, media_type=MERGE)
     assert updated.code == 200
     assert "managedFields" not in updated.body["metadata"]
+
+
+def test_what_a_schema_now_owns_whole_has_nothing_below_it() -> None:
+    stage = Defined()
+    stage.apply("v1", "m1", {"a": "1", "l": ["x", "y"]})
+    string = {"type": "string"}
+    schema = _schema(a=string, l={"type": "array", "items": string})
+    stage.redefine({"spec": {"versions": [version("v1", schema=schema)]}})
+    applied = stage.apply("v1", "m2", {"a": "1"})
+    assert owned(applied) == {"m1": {"f:a": {}, "f:l": {}}, "m2": {"f:a": {}}}
+    refused = stage.apply("v1", "m2", {"a": "1", "l": ["z"]})
+    assert refused.message == 'Apply failed with 1 conflict: conflict with "m1": .spec.l'
