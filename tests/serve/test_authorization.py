@@ -150,7 +150,6 @@ VIEWS = {
     "history": "resource=services&namespace=default&name=kubernetes",
     "objects": "resource=services&namespace=default",
     "leaders": "",
-    "change": "revision=1",
 }
 
 
@@ -160,6 +159,8 @@ def test_the_page_shows_what_its_reader_may_get(site: Site) -> None:
         code, told = site.ask("ann", "GET", f"/ui/api/{view}?{query}")
         assert (code, told["reason"]) == (403, "Forbidden"), view
         assert 'User "ann" cannot ' in told["message"]
+    code, told = site.ask("ann", "GET", "/ui/api/change?revision=1")
+    assert (code, told["reason"]) == (404, "NotFound"), "a refusal would name the object"
     for view, field in (("kinds", "kinds"), ("events", "events"), ("timeline", "items"), ("cluster", "nodes")):
         code, told = site.ask("ann", "GET", f"/ui/api/{view}")
         assert (code, told[field]) == (200, []), view

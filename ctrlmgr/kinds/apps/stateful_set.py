@@ -15,7 +15,7 @@ from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supporte
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.labels import validate_labels
-from ctrlmgr.engine.validation.metadata import validate_annotations
+from ctrlmgr.engine.validation.metadata import IMMUTABLE, validate_annotations
 from ctrlmgr.engine.validation.names import dns1123_label, label_name
 from ctrlmgr.kinds.apps.status import STATEFUL_SET_COUNTS, validate_collisions, validate_replicas
 from ctrlmgr.kinds.apps.templates import (
@@ -37,7 +37,6 @@ from ctrlmgr.kinds.rules import (
     amount,
     at_most_all,
     each_problem,
-    immutable,
     int_or_percent,
     nonnegative,
     nonnegative_fields,
@@ -216,11 +215,15 @@ class ControllerRevisionStrategy(Strategy):
     """apps/v1 ControllerRevision."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check that a new one has an object in it, and that one that is there keeps it."""
+        """Check that a new one has an object as its data, and that an update keeps the data.
+
+        Kubernetes compares the bytes of the data, so the order of keys counts.
+        """
         errors = nonnegative(obj.get("revision"), Path("revision"))
         data = obj.get("data")
         if ctx.old is not None:
-            return errors + immutable(data, ctx.old.get("data"), Path("data"))
+            is_kept = _encode(data) == _encode(ctx.old.get("data"))
+            return errors if is_kept else [*errors, invalid(Path("data"), data, IMMUTABLE)]
         if data is None:
             errors.append(required("data", "data is mandatory"))
         elif not isinstance(data, dict):
