@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctrlmgr.api.work import TooMuchWork, bounded
 from ctrlmgr.regexp import PatternError, compiled
 from tests.robustness.attack.growth import WORST, growth
 
@@ -93,3 +94,48 @@ def test_no_pattern_makes_a_search_take_more_than_linear_time() -> None:
         assert not pattern.search(text)
 
     assert growth(lambda size: "a" * size + "b", search, 10_000) <= WORST
+
+
+BITS = "".join("ab"[at * at % 7 < 3] for at in range(10_000))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("^(a|b)*a(a|b){999}$", BITS),
+        ("(?:[a-z]{1,1000}b)", "x" * 10_000),
+        (r"^(\p{Lu}|\P{Lu})*$", "".join(map(chr, range(0x4E00, 0x9E00)))),
+        ("|".join(f"{letter}{{1000}}" for letter in "abcdefghijklmnopqrstuvwxyz"), "a"),
+    ],
+)
+def test_a_search_that_takes_too_many_steps_is_stopped(pattern: str, text: str) -> None:
+    with pytest.raises(TooMuchWork):
+        compiled(pattern).search(text)
+
+
+@pytest.mark.parametrize(("pattern", "text"), [("a*b|a", "a" * 10_000), ("a", "b" * 100_000), ("[a-z]{1,500}c", BITS)])
+def test_finding_all_matches_is_stopped_after_as_many_steps(pattern: str, text: str) -> None:
+    with pytest.raises(TooMuchWork):
+        compiled(pattern).spans(text)
+
+
+def test_steps_are_drawn_from_the_budget_around_a_search() -> None:
+    def search_often() -> None:
+        for at in range(100):
+            compiled(f"^b{{{at}}}$").search("b" * at)
+
+    with pytest.raises(TooMuchWork), bounded(1000):
+        search_often()
+    search_often()
+
+
+def test_a_long_text_alone_is_not_too_much() -> None:
+    assert compiled("^[a-z ]*$").search("some words " * 50_000)
+
+
+@given(st.sampled_from(_SHARED[:1] + _SHARED[2:]), st.text("abcfoxAB-09 \n", max_size=12))
+def test_matches_are_where_python_and_go_agree_that_they_are(pattern: str, text: str) -> None:
+    found = [match.span() for match in re.finditer(pattern.replace("$", r"\Z"), text, re.ASCII)]
+    # Python finds an empty match right behind a match, which Go does not
+    wanted = [span for at, span in enumerate(found) if span[0] != span[1] or at == 0 or found[at - 1][1] != span[0]]
+    assert compiled(pattern).spans(text) == wanted

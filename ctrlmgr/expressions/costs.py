@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ctrlmgr.expressions.values import SEQUENCES, size, type_of
 
@@ -18,16 +18,27 @@ TOTAL_LIMIT: Final = 10_000_000
 MATCH_LIMIT: Final = 2_500_000
 """What the match conditions of one webhook may cost together."""
 
+MOST_STEPS: Final = 1_000_000
+"""Steps (`api.work`) that one evaluation may take beside its cost: cel-go copies no list to join it, and its patterns
+are quick for what they cost."""
 _CHECK: Final = 350_000
 _TEXTS: Final = (str, bytes)
 
-_Price = Callable[[Sequence[Any], Any], int]
+Price: TypeAlias = Callable[[Sequence[Any], Any], int]
 
 
-def cost_of(function: str, values: Sequence[Any], result: Any) -> int:
-    """Return what a call has cost, given its operands and its result."""
-    price = _PRICES.get(function)
-    return price(values, result) if price is not None else 1
+def price_of(function: str) -> Price:
+    """Return what says the cost of a function's calls, given their operands and their result."""
+    return _PRICES.get(function, _one)
+
+
+def is_foreseen(function: str) -> bool:
+    """Say whether the operands decide what a call costs; if so, the result may be None."""
+    return function in _PRICES and function not in _BY_RESULT
+
+
+def _one(values: Sequence[Any], result: Any) -> int:
+    return 1
 
 
 def _traversal(count: float) -> int:
@@ -88,8 +99,11 @@ def _contains(values: Sequence[Any], result: Any) -> int:
     return _traversal(size(values[0])) * _traversal(size(values[1]))
 
 
-def _result_text(values: Sequence[Any], result: Any) -> int:
-    return ceil(size(result) * 2 * 0.1)
+def _joined(values: Sequence[Any], result: Any) -> int:
+    """Charge for the text that a list of texts is joined to."""
+    texts, separator = values[0], values[1] if len(values) > 1 else ""
+    length = sum(map(size, texts)) + size(separator) * max(len(texts) - 1, 0) if type(texts) in SEQUENCES else 1
+    return ceil(length * 2 * 0.1)
 
 
 def _contains_address(values: Sequence[Any], result: Any) -> int:
@@ -105,7 +119,7 @@ def _address(values: Sequence[Any], result: Any) -> int:
     return _text(values, result) if type(values[0]) is str else 1
 
 
-def _sets(factor: int) -> _Price:
+def _sets(factor: int) -> Price:
     return lambda values, result: 1 + size(values[0]) * size(values[1]) * factor
 
 
@@ -122,7 +136,7 @@ def _squared(values: Sequence[Any], result: Any) -> int:
     return 1 + size(values[0]) ** 2
 
 
-_PRICES: Final[Mapping[str, _Price]] = {
+_PRICES: Final[Mapping[str, Price]] = {
     **dict.fromkeys(("startsWith", "endsWith", "format", "strings.quote"), _text),
     **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim", "jsonpatch.escapeKey"), _text),
     **dict.fromkeys(("quantity", "isQuantity", "semver", "isSemver"), _text),
@@ -139,7 +153,7 @@ _PRICES: Final[Mapping[str, _Price]] = {
     "@in": _in,
     "_+_": _sum,
     "contains": _contains,
-    "join": _result_text,
+    "join": _joined,
     "ip": _address,
     "ip.isCanonical": lambda values, result: _traversal(2 * size(values[0])),
     "sets.contains": _sets(1),
@@ -152,3 +166,6 @@ _PRICES: Final[Mapping[str, _Price]] = {
     "sort": _squared,
     "@sortByAssociatedKeys": _squared,
 }
+
+_BY_RESULT: Final = frozenset(("string", "bytes", "slice", "flatten", "lists.range"))
+"""Functions whose calls cost by what they return."""

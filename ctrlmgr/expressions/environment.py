@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ctrlmgr.api.work import TooMuchWork, bounded
 from ctrlmgr.expressions.checking import check
-from ctrlmgr.expressions.costs import PER_CALL_LIMIT
+from ctrlmgr.expressions.costs import MOST_STEPS, PER_CALL_LIMIT
 from ctrlmgr.expressions.declarations import Functions
 from ctrlmgr.expressions.escapes import unescape
-from ctrlmgr.expressions.evaluation import Compiler, Run, Step
+from ctrlmgr.expressions.evaluation import Compiler
 from ctrlmgr.expressions.library.addresses import ADDRESSES
 from ctrlmgr.expressions.library.amounts import AMOUNTS
 from ctrlmgr.expressions.library.authorizing import AUTHORIZING
@@ -26,6 +27,7 @@ from ctrlmgr.expressions.library.texts import TEXTS
 from ctrlmgr.expressions.literals import check_literals
 from ctrlmgr.expressions.nodes import Node
 from ctrlmgr.expressions.reading import read
+from ctrlmgr.expressions.run import Run, Step
 from ctrlmgr.expressions.types import NoObjects, Objects, Type
 from ctrlmgr.expressions.values import CostExceeded, EvalError
 
@@ -51,9 +53,12 @@ class Expression:
         """Return the value and what it cost; raises `EvalError`, and `CostExceeded` beyond `limit`."""
         run = Run(variables, limit)
         try:
-            value = self.step(run)
+            with bounded(MOST_STEPS):
+                value = self.step(run)
         except RecursionError as error:
             raise EvalError("expression recursion limit exceeded") from error
+        except TooMuchWork as error:
+            raise CostExceeded from error
         return value, run.cost
 
     def no_value(self, error: EvalError | CostExceeded) -> NoValue:

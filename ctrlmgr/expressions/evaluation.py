@@ -10,11 +10,12 @@ Source: cel-go `interpreter/{planner,interpretable,attributes,optimizations}.go`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Final, TypeAlias
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
 
 from ctrlmgr.expressions import types
-from ctrlmgr.expressions.costs import cost_of
+from ctrlmgr.expressions.accumulating import extended, is_extension, own
+from ctrlmgr.expressions.costs import is_foreseen, price_of
 from ctrlmgr.expressions.declarations import TYPE_NAMES, Functions, Implementation, dispatch
 from ctrlmgr.expressions.library.operators import OPERATORS, index, no_overload
 from ctrlmgr.expressions.nodes import (
@@ -28,10 +29,10 @@ from ctrlmgr.expressions.nodes import (
     Select,
     StructOf,
 )
+from ctrlmgr.expressions.run import Run, Step
 from ctrlmgr.expressions.values import (
     NONE,
     SEQUENCES,
-    CostExceeded,
     EvalError,
     Optional,
     StructValue,
@@ -43,24 +44,6 @@ from ctrlmgr.expressions.values import (
 _LIST_COST: Final = 10
 _MAP_COST: Final = 30
 _STRUCT_COST: Final = 40
-
-
-class Run:
-    """One evaluation: what names stand for, and what has been paid."""
-
-    __slots__ = ("cost", "limit", "variables")
-
-    def __init__(self, variables: Mapping[str, Any], limit: int) -> None:
-        """Evaluate with `variables`, for at most `limit` units of cost."""
-        self.variables = dict(variables)
-        self.cost = 0
-        self.limit = limit
-
-    def pay(self, cost: int) -> None:
-        """Count a cost; raises `CostExceeded`."""
-        self.cost += cost
-        if self.cost > self.limit:
-            raise CostExceeded
 
 
 class Lazy:
@@ -75,9 +58,6 @@ class Lazy:
     def field(self, name: str) -> Any:
         """Return a field's value; raises `EvalError`."""
         raise NotImplementedError
-
-
-Step: TypeAlias = Callable[[Run], Any]
 
 
 class _Failed:
@@ -174,7 +154,7 @@ class Compiler:
                 pass  # it has no value each time that it is evaluated
             else:
                 return lambda run: folded
-        return _paid(name, compute, steps)
+        return extended(steps) if is_extension(node) else _paid(name, compute, steps)
 
     def _computation(self, name: str, *, as_member: bool) -> Implementation:
         overloads = self._functions.get(name) or ()
@@ -306,7 +286,7 @@ class Compiler:
             items = _items(looped(run), two=bool(node.second))
             variables = run.variables
             before = {name: variables[name] for name in names if name in variables}
-            start = initial(run)
+            start = own(initial(run))
             try:
                 variables[node.accumulator] = start
                 for first, second in items:
@@ -333,13 +313,23 @@ _CONVERSIONS: Final = frozenset(("bool", "bytes", "double", "duration", "int", "
 
 
 def _paid(name: str, compute: Implementation, steps: Sequence[Step]) -> Step:
+    price = price_of(name)
+
     def call(run: Run) -> Any:
         values = [step(run) for step in steps]
         result = compute(*values)
-        run.pay(cost_of(name, values, result))
+        run.pay(price(values, result))
         return result
 
-    return call
+    def foreseen(run: Run) -> Any:
+        values = [step(run) for step in steps]
+        cost = price(values, None)
+        run.afford(cost)
+        result = compute(*values)
+        run.pay(cost)
+        return result
+
+    return foreseen if is_foreseen(name) else call
 
 
 def _ident(name: str) -> Step:

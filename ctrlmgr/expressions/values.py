@@ -9,10 +9,11 @@ Source: cel-go `common/types`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ctrlmgr.api.work import spend
 from ctrlmgr.expressions import types
 from ctrlmgr.expressions.types import Type
 
@@ -143,10 +144,10 @@ def equal(one: Any, other: Any) -> bool:
     if kind in _NUMBERS:
         return type(other) in _NUMBERS and bool(one == other)
     if kind in SEQUENCES:
-        return type(other) in SEQUENCES and len(one) == len(other) and _EQUAL_LISTS[kind](one, other)
+        return type(other) in SEQUENCES and _same_size(one, other) and _EQUAL_LISTS[kind](one, other)
     if kind is dict:
         return (
-            type(other) is dict and len(one) == len(other) and all(_has_entry(other, *entry) for entry in one.items())
+            type(other) is dict and _same_size(one, other) and all(_has_entry(other, *entry) for entry in one.items())
         )
     if kind is Optional:
         return (
@@ -159,6 +160,14 @@ def equal(one: Any, other: Any) -> bool:
     if kind is StructValue:
         return type(other) is StructValue and one.name == other.name and equal(one.fields, other.fields)
     return type(other) is kind and bool(one == other)
+
+
+def _same_size(one: Sized, other: Sized) -> bool:
+    """Say whether two lists or maps have as many elements, each of which takes a step to compare."""
+    if len(one) != len(other):
+        return False
+    spend(1 + len(one))
+    return True
 
 
 def _in_order(one: Sequence[Any], other: Sequence[Any]) -> bool:
@@ -207,11 +216,32 @@ def entry(map_: dict[Any, Any], key: Any) -> tuple[bool, Any]:
         return False, None
     if key not in map_:
         return False, None
-    if key in (0, 1):
-        (stored,) = (each for each in map_ if not isinstance(each, str) and each == key)
-        if (type(stored) is bool) != (kind is bool):
-            return False, None
+    if key in (0, 1) and (type(_stored(map_, key)) is bool) != (kind is bool):
+        return False, None
     return True, map_[key]
+
+
+class _Probe:
+    """Equal to one key of a map, which it remembers."""
+
+    __slots__ = ("key", "stored")
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+        self.stored: Any = None
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        self.stored = other
+        return bool(self.key == other)
+
+
+def _stored(map_: dict[Any, Any], key: Any) -> Any:
+    """Return the key of a map that Python takes for equal to one that is in it, without looking at the others."""
+    probe = _Probe(key)
+    return probe.stored if probe in map_ else None
 
 
 def size(value: Any) -> int:

@@ -2,7 +2,8 @@
 
 Guarantees:
 - A pattern is accepted or refused as Go accepts or refuses it, with Go's message, and matches what Go's would match.
-- A search takes time linear in the text, whatever the pattern: there is no backtracking.
+- A search takes time linear in the text: there is no backtracking. A pattern that is too much work on a text raises
+  `TooMuchWork`: after the characters that states are known for, one call makes states for some 20 ms at most.
 
 `compiled(pattern)` returns a `Regexp`, whose `search(text)` says whether the pattern is found and `spans(text)` where;
 it raises `PatternError`. Source: Go's `regexp/syntax` and the RE2 syntax page.
@@ -11,7 +12,8 @@ it raises `PatternError`. Source: Go's `regexp/syntax` and the RE2 syntax page.
 from __future__ import annotations
 
 from ctrlmgr.api.remembered import remembered
-from ctrlmgr.regexp.automaton import Regexp, TooMuchWork
+from ctrlmgr.api.work import TooMuchWork
+from ctrlmgr.regexp.automaton import Regexp
 from ctrlmgr.regexp.syntax import PatternError, parse
 
 __all__ = ["PatternError", "Regexp", "TooMuchWork", "compiled"]

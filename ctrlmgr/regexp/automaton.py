@@ -1,32 +1,28 @@
-"""Matches a pattern by an automaton whose states are made as texts need them.
+"""Matches a pattern by automata whose states are made as texts need them.
 
-Guarantees: a search looks at every character once, and at most at every instruction for each; a pattern's memory is
-bounded, as its states are forgotten when there are too many. Several threads may search at once: a state that two of
-them make is made twice and one is kept.
+Guarantees: a search looks at every character once, and makes states for at most `MOST_STEPS` steps, whatever the
+pattern; a call that needs more raises `TooMuchWork`. A pattern's memory is bounded, as its states are forgotten when
+they hold too much. Several threads may search at once: a state that two of them make is made twice and one is kept.
+
+States that were made are kept, so a call may succeed that failed before; one that succeeded fails later only if its
+states were forgotten meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from ctrlmgr.regexp.tree import Assert, Characters, Choice, Node, Repeat, Sequence
+from ctrlmgr.api.work import TooMuchWork, spend
+from ctrlmgr.regexp.program import Program, class_of
+from ctrlmgr.regexp.tree import Node
 
-_MOST_STATES = 2_000
-_MOST_STEPS = 2_000_000
-_WORD = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
-
-
-class _Instruction(NamedTuple):
-    """Consumes a character (`matches`), or goes on to all of `to` if `holds` says so; the last one does neither."""
-
-    to: tuple[int, ...]
-    matches: Callable[[str], bool] | None = None
-    holds: Callable[[str, str], bool] | None = None
-
-
-class TooMuchWork(Exception):
-    """Finding all matches takes more steps than are allowed."""
+MOST_STEPS: Final = 60_000
+"""Steps of one call: instructions looked at, and tests whether a character is of a class."""
+_MOST_HELD: Final = 200_000
+"""Instructions in the states of a pattern, and ways between states."""
+_THREADS_PER_STEP: Final = 8
+"""Places of possible matches that are carried on to the next character for one step."""
 
 
 class _State:
@@ -41,44 +37,98 @@ class _State:
         self.found_at_end: bool | None = None
 
 
+class _Ordered:
+    """What may come next in matches that have begun, the preferred first, and what the text ended with."""
+
+    __slots__ = ("before", "next", "threads")
+
+    def __init__(self, threads: tuple[int, ...], before: str) -> None:
+        self.threads = threads
+        self.before = before
+        self.next: dict[str, _Move] = {}
+
+
+class _Move(NamedTuple):
+    """What a character does to an ordered state."""
+
+    to: _Ordered
+    origins: tuple[int, ...]
+    """For each thread of `to`, which thread it goes on from."""
+    found: int
+    """Which thread matched before the character, -1 for none."""
+
+
 _FOUND: Final = _State(frozenset(), "")
-_MATCH = _Instruction(())
+
+
+class _Work:
+    """The steps that are left of one call's."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = MOST_STEPS
+
+    def pay(self, steps: int) -> None:
+        """Count steps; raises `TooMuchWork`."""
+        self.left -= steps
+        if self.left < 0:
+            raise TooMuchWork
+
+    def settle(self) -> None:
+        """Draw what was paid from the budget of the work that the call is part of."""
+        spend(MOST_STEPS - self.left)
 
 
 class Regexp:
     """A compiled pattern."""
 
     def __init__(self, tree: Node) -> None:
-        """Take what the pattern was read as."""
-        self._program: list[_Instruction] = []
-        end = self._emit(_MATCH)
-        self._start = self._compile(tree, end)
-        self._end = end
+        """Take what the pattern was read as; it is compiled when it is first matched."""
+        self._tree = tree
+        self._compiled: Program | None = None
+        self._is_too_large = False
         self._states: dict[tuple[frozenset[int], str], _State] = {}
+        self._ordered: dict[tuple[tuple[int, ...], str], _Ordered] = {}
+        self._held = 0
 
     def search(self, text: str) -> bool:
-        """Say whether the pattern matches anywhere in a text."""
-        state = self._state(frozenset((self._start,)), "")
+        """Say whether the pattern matches anywhere in a text; raises `TooMuchWork`."""
+        program, work = self._program(), _Work()
+        try:
+            return self._search(program, text, work)
+        finally:
+            work.settle()
+
+    def _search(self, program: Program, text: str, work: _Work) -> bool:
+        state = self._state(frozenset((program.start,)), "")
         for character in text:
             following = state.next.get(character)
             if following is None:
-                following = self._step(state, character)
+                following = self._step(program, state, character, work)
             if following is _FOUND:
                 return True
             state = following
         if state.found_at_end is None:
-            state.found_at_end = self._end in self._reached(state, "")
+            state.found_at_end = program.end in _reached(program, state, "", work)
         return state.found_at_end
 
     def spans(self, text: str, most: int = -1) -> list[tuple[int, int]]:
         """Return where the pattern matches, from left to right, as Go's `FindAllStringIndex`: `most` places at most.
 
-        Raises `TooMuchWork` where that takes out of proportion to the text, as patterns can make it.
+        Raises `TooMuchWork`.
         """
+        program, work = self._program(), _Work()
+        try:
+            return self._spans(program, text, most, work)
+        finally:
+            work.settle()
+
+    def _spans(self, program: Program, text: str, most: int, work: _Work) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = []
-        at, last, fuel = 0, -1, [_MOST_STEPS]
+        at, last = 0, -1
         while at <= len(text) and len(found) != most:
-            match = self._first(text, at, fuel)
+            match = self._first(program, text, at, work)
             if match is None:
                 break
             begin, end = match
@@ -88,136 +138,134 @@ class Regexp:
             at = end if end > at else at + 1
         return found
 
-    def _first(self, text: str, at: int, fuel: list[int]) -> tuple[int, int] | None:
+    def _program(self) -> Program:
+        if self._compiled is None:
+            if self._is_too_large:
+                raise TooMuchWork
+            try:
+                self._compiled = Program(self._tree)
+            except TooMuchWork:
+                self._is_too_large = True
+                raise
+        return self._compiled
+
+    # Where matches are
+
+    def _first(self, program: Program, text: str, at: int, work: _Work) -> tuple[int, int] | None:
         """Return the leftmost match from `at` on, of several there the one that the pattern prefers."""
-        threads: list[tuple[int, int]] = []
+        start = (program.start,)
+        state, begins = self._in_order(start, class_of(text[at - 1 : at] if at else "")), [at]
         best: tuple[int, int] | None = None
         for here in range(at, len(text) + 1):
+            character = text[here : here + 1]
+            move = state.next.get(character) or self._move(program, state, character, work)
+            work.pay(1 + len(begins) // _THREADS_PER_STEP)
+            if move.found >= 0:
+                best = (begins[move.found], here)
+            begins = [begins[origin] for origin in move.origins]
+            state = move.to
             if best is None:
-                threads.append((self._start, here))
-            elif not threads:
+                begins.append(here + 1)
+                state = self._in_order((*state.threads, *start), state.before)
+            elif not begins:
                 break
-            before, after = text[here - 1 : here] if here else "", text[here : here + 1]
-            threads, begin = self._advance(threads, before, after, fuel)
-            best = (begin, here) if begin >= 0 else best
         return best
 
-    def _advance(
-        self, threads: list[tuple[int, int]], before: str, after: str, fuel: list[int]
-    ) -> tuple[list[tuple[int, int]], int]:
-        """Return the threads that go on behind `after`, best first, and where a match began that ends here, or -1."""
+    def _in_order(self, threads: tuple[int, ...], before: str) -> _Ordered:
+        key = (threads, before)
+        state = self._ordered.get(key)
+        if state is None:
+            self._hold(1 + len(threads))
+            state = self._ordered[key] = _Ordered(*key)
+        return state
+
+    def _move(self, program: Program, state: _Ordered, after: str, work: _Work) -> _Move:
+        """Return what a character does: the threads that go on behind it, and which one ended before it."""
         seen: set[int] = set()
-        onward: list[tuple[int, int]] = []
-        waiting = list(reversed(threads))
+        consumed: dict[int, bool] = {}
+        onward: list[int] = []
+        origins: list[int] = []
+        found = -1
+        waiting = [(at, origin) for origin, at in enumerate(state.threads)][::-1]
         while waiting:
-            at, begin = waiting.pop()
+            at, origin = waiting.pop()
             if at in seen:
                 continue
+            work.pay(1)
             seen.add(at)
-            if at == self._end:
-                fuel[0] -= len(seen)
-                return onward, begin
-            instruction = self._program[at]
-            if instruction.matches is not None:
-                if after and instruction.matches(after):
-                    onward += ((to, begin) for to in instruction.to)
-            elif instruction.holds is None or instruction.holds(before, after):
-                waiting += ((to, begin) for to in reversed(instruction.to))
-        fuel[0] -= len(seen)
-        if fuel[0] < 0:
-            raise TooMuchWork
-        return onward, -1
+            if at == program.end:
+                found = origin
+                break
+            instruction = program.instructions[at]
+            if instruction.consumes >= 0:
+                if after and _consumes(program, instruction.consumes, after, consumed, work):
+                    onward += instruction.to
+                    origins += [origin] * len(instruction.to)
+            elif instruction.holds is None or instruction.holds(state.before, after):
+                waiting += ((to, origin) for to in reversed(instruction.to))
+        move = _Move(self._in_order(tuple(onward), class_of(after)), tuple(origins), found)
+        self._hold(1 + len(origins))
+        state.next[after] = move
+        return move
+
+    # Whether there is a match
 
     def _state(self, instructions: frozenset[int], before: str) -> _State:
         key = (instructions, before)
         state = self._states.get(key)
         if state is None:
-            if len(self._states) >= _MOST_STATES:
-                self._states = {}
+            self._hold(1 + len(instructions))
             state = self._states[key] = _State(*key)
         return state
 
-    def _step(self, state: _State, character: str) -> _State:
-        reached = self._reached(state, character)
-        if self._end in reached:
+    def _hold(self, count: int) -> None:
+        self._held += count
+        if self._held > _MOST_HELD:
+            self._states, self._ordered, self._held = {}, {}, count
+
+    def _step(self, program: Program, state: _State, character: str, work: _Work) -> _State:
+        reached = _reached(program, state, character, work)
+        if program.end in reached:
             following = _FOUND
         else:
-            onward = {self._start}  # the match may begin after this character too
-            for at in reached:
-                instruction = self._program[at]
-                if instruction.matches is not None and instruction.matches(character):
-                    onward.update(instruction.to)
-            following = self._state(frozenset(onward), _class_of(character))
-        if len(state.next) < _MOST_STATES:
-            state.next[character] = following
+            following = self._state(_behind(program, reached, character, work), class_of(character))
+        self._hold(1)
+        state.next[character] = following
         return following
 
-    def _reached(self, state: _State, after: str) -> set[int]:
-        """Return the instructions that can be reached without consuming anything."""
-        reached: set[int] = set()
-        waiting = list(state.instructions)
-        while waiting:
-            at = waiting.pop()
-            if at in reached:
-                continue
-            reached.add(at)
-            instruction = self._program[at]
-            if instruction.matches is None and (instruction.holds is None or instruction.holds(state.before, after)):
-                waiting += instruction.to
-        return reached
 
-    # Compiling: every node is given the instruction to go on with, and returns the one to begin with.
-
-    def _emit(self, instruction: _Instruction) -> int:
-        self._program.append(instruction)
-        return len(self._program) - 1
-
-    def _compile(self, node: Node, onward: int) -> int:
-        if isinstance(node, Characters):
-            return self._emit(_Instruction((onward,), matches=node.matches))
-        if isinstance(node, Assert):
-            return self._emit(_Instruction((onward,), holds=_HOLDS[node.kind]))
-        if isinstance(node, Choice):
-            return self._emit(_Instruction(tuple(self._compile(each, onward) for each in node.parts)))
-        if isinstance(node, Sequence):
-            return self._sequence(node.parts, onward)
-        return self._repeat(node, onward)
-
-    def _sequence(self, parts: Iterable[Node], onward: int) -> int:
-        for part in reversed(list(parts)):
-            onward = self._compile(part, onward)
-        return onward
-
-    def _repeat(self, node: Repeat, onward: int) -> int:
-        if node.most < 0:
-            again = self._emit(_MATCH)
-            body = self._compile(node.part, again)
-            self._program[again] = _Instruction((onward, body) if node.lazy else (body, onward))
-            onward = again
-        else:
-            end = onward
-            for _ in range(node.most - node.least):
-                body = self._compile(node.part, onward)
-                onward = self._emit(_Instruction((end, body) if node.lazy else (body, end)))
-        for _ in range(node.least):
-            onward = self._compile(node.part, onward)
-        return onward
+def _behind(program: Program, reached: Iterable[int], character: str, work: _Work) -> frozenset[int]:
+    """Return the instructions behind a character; the match may begin after it too."""
+    onward = {program.start}
+    consumed: dict[int, bool] = {}
+    for at in reached:
+        instruction = program.instructions[at]
+        if instruction.consumes >= 0 and _consumes(program, instruction.consumes, character, consumed, work):
+            onward.update(instruction.to)
+    return frozenset(onward)
 
 
-def _class_of(character: str) -> str:
-    """Return what assertions need to know of a character: one that stands for all of its class."""
-    return "\n" if character == "\n" else "w" if character in _WORD else "-"
+def _consumes(program: Program, number: int, character: str, known: dict[int, bool], work: _Work) -> bool:
+    """Say whether a character is of a class, which is tested once for all instructions."""
+    verdict = known.get(number)
+    if verdict is None:
+        tested = program.classes[number]
+        work.pay(tested.weight)
+        verdict = known[number] = tested.matches(character)
+    return verdict
 
 
-def _at_boundary(before: str, after: str) -> bool:
-    return (before in _WORD) != (after in _WORD)
-
-
-_HOLDS: dict[str, Callable[[str, str], bool]] = {
-    "begin_text": lambda before, after: not before,
-    "end_text": lambda before, after: not after,
-    "begin_line": lambda before, after: before in ("", "\n"),
-    "end_line": lambda before, after: after in ("", "\n"),
-    "word_boundary": _at_boundary,
-    "no_word_boundary": lambda before, after: not _at_boundary(before, after),
-}
+def _reached(program: Program, state: _State, after: str, work: _Work) -> set[int]:
+    """Return the instructions that can be reached without consuming anything."""
+    reached: set[int] = set()
+    waiting: list[int] = list(state.instructions)
+    while waiting:
+        at = waiting.pop()
+        if at in reached:
+            continue
+        work.pay(1)
+        reached.add(at)
+        instruction = program.instructions[at]
+        if instruction.consumes < 0 and (instruction.holds is None or instruction.holds(state.before, after)):
+            waiting += instruction.to
+    return reached

@@ -216,3 +216,11 @@ def test_sets_and_maps_hold_nothing_twice() -> None:
 def test_errors_are_capped() -> None:
     schema = Schema({"type": "object", "additionalProperties": {"type": "string"}})
     assert len(schema.validate({str(number): number for number in range(5000)})) == 1000
+
+
+def test_a_value_that_takes_too_many_steps_to_match_is_refused() -> None:
+    schema = Schema({"type": "string", "pattern": "^(a|b)*a(a|b){999}$"})
+    value = "".join("ab"[at * at % 7 < 3] for at in range(10_000))
+    (error,) = schema.validate(value, path=Path("x"))
+    assert (error.reason, error.field) == (INVALID, "x")
+    assert error.body.endswith(" in body takes too many steps to match '^(a|b)*a(a|b){999}$'")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.go_text import quote
+from ctrlmgr.api.work import spend
 from ctrlmgr.expressions.library.numbers import write_double, write_fixed, write_scientific
 from ctrlmgr.expressions.times import write_duration, write_timestamp
 from ctrlmgr.expressions.types import Type
@@ -22,6 +23,8 @@ from ctrlmgr.expressions.values import SEQUENCES, Duration, EvalError, Timestamp
 _DEFAULT_PRECISION: Final = 6
 _MOST_PRECISION: Final = 1000
 _VERBS: Final = "sdfebxXo"
+_WRITTEN: Final = 30
+"""Characters that are written in one step of work."""
 _DIGITS: Final = b"0123456789"
 
 WANTS: Final[Mapping[str, str]] = {
@@ -53,7 +56,9 @@ def format_text(text: str, arguments: Sequence[Any]) -> str:
     def write(clause: Clause, at: int) -> str:
         if at >= len(arguments):
             raise EvalError(f"index {at} out of range")
-        return _WRITERS[clause.verb](arguments[at], clause.precision)
+        written = _WRITERS[clause.verb](arguments[at], clause.precision)
+        spend(1 + len(written) // _WRITTEN)
+        return written
 
     return interpolated(text, len(arguments), write, counts_first=True)
 

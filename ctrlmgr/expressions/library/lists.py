@@ -5,12 +5,14 @@ Source: apiserver `pkg/cel/library/lists.go`; cel-go `ext/lists.go` (version 3) 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import cmp_to_key
 from itertools import pairwise
 from typing import Any, Final
 
+from ctrlmgr.api.work import spend
 from ctrlmgr.expressions.declarations import Library
+from ctrlmgr.expressions.keys import keys_of
 from ctrlmgr.expressions.library.operators import add, compare
 from ctrlmgr.expressions.values import NONE, SEQUENCES, Duration, EvalError, Optional, UInt, entry, equal
 
@@ -20,6 +22,8 @@ _function = LISTS.function
 _NUMERIC = ("int", "uint", "double", "duration")
 _ORDERED = (*_NUMERIC, "bool", "string", "bytes", "timestamp")
 _LARGEST_RANGE: Final = 1_000_000
+_COPIED: Final = 16
+"""Elements that are made or copied in one step of work."""
 
 
 @_function("isSorted", *(f"list({each}).() -> bool" for each in _ORDERED))
@@ -86,6 +90,7 @@ def _flatten(items: Sequence[Any], depth: int = 1) -> list[Any]:
         raise EvalError("level must be non-negative")
     flat: list[Any] = list(items)
     for _ in range(min(depth, 100)):
+        spend(len(flat))
         if not any(type(each) in SEQUENCES for each in flat):
             break
         flat = [part for each in flat for part in (each if type(each) in SEQUENCES else (each,))]
@@ -94,6 +99,7 @@ def _flatten(items: Sequence[Any], depth: int = 1) -> list[Any]:
 
 @_function("lists.range", "(int) -> list(int)")
 def _range(count: int) -> list[int]:
+    spend(max(count, 0) // _COPIED)
     if count > _LARGEST_RANGE:
         raise EvalError(f"range of {count} is too large")
     return list(range(count))
@@ -106,6 +112,12 @@ def _reverse(items: Sequence[Any]) -> list[Any]:
 
 @_function("distinct", "list(T).() -> list(T)")
 def _distinct(items: Sequence[Any]) -> list[Any]:
+    keys = keys_of(items)
+    if keys is not None:
+        first: dict[Hashable, Any] = {}
+        for key, each in zip(keys, items, strict=True):
+            first.setdefault(key, each)
+        return list(first.values())
     distinct: list[Any] = []
     for each in items:
         if not any(equal(each, known) for known in distinct):
@@ -144,7 +156,8 @@ def _last(items: Sequence[Any]) -> Optional:
 def _insert(before: dict[Any, Any], key: Any, value: Any) -> dict[Any, Any]:
     if entry(before, key)[0]:
         raise EvalError(f"insert failed: key {key} already exists")
-    return {**before, key: value}
+    before[key] = value  # the loop's own, which only macros hand to this function
+    return before
 
 
 @_function("cel.@mapInsert", "(map(K, V), map(K, V)) -> map(K, V)")
@@ -152,4 +165,5 @@ def _insert_all(before: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]:
     for key in more:
         if entry(before, key)[0]:
             raise EvalError(f"insert failed: key {key} already exists")
-    return {**before, **more}
+    before.update(more)
+    return before

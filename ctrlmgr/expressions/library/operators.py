@@ -13,6 +13,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from ctrlmgr.api.work import spend
 from ctrlmgr.expressions.declarations import Library
 from ctrlmgr.expressions.times import duration, timestamp
 from ctrlmgr.expressions.values import (
@@ -81,6 +82,7 @@ def add(one: Any, other: Any) -> Any:
     if kind in SEQUENCES:
         if type(other) not in SEQUENCES:
             raise no_overload()
+        spend((len(one) + len(other)) // _COPIED[kind])
         return _JOINED[kind](one, other)
     if kind in (Duration, Timestamp):
         return _later(one, other)
@@ -119,6 +121,10 @@ _JOINED: Final[Mapping[type, Callable[[Any, Any], Sequence[Any]]]] = {
     SetList: _union,
     MapList: _merged,
 }
+
+
+_COPIED: Final[Mapping[type, int]] = {list: 16, tuple: 16, SetList: 1, MapList: 1}
+"""Elements that are joined in one step of work."""
 
 
 def _later(one: Any, other: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ctrlmgr.api.work import spend
 from ctrlmgr.expressions.declarations import Library
 from ctrlmgr.expressions.library.formatting import format_text
 from ctrlmgr.expressions.values import EvalError
@@ -18,6 +19,8 @@ _function = STRINGS.function
 
 _LOWER = {code: chr(code + 32) for code in range(ord("A"), ord("Z") + 1)}
 _UPPER = {code: chr(code - 32) for code in range(ord("a"), ord("z") + 1)}
+_WRITTEN: Final = 100
+"""Characters that are written in one step of work."""
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
@@ -65,6 +68,9 @@ def _trim(text: str) -> str:
 
 @_function("replace", "string.(string, string) -> string", "string.(string, string, int) -> string")
 def _replace(text: str, old: str, new: str, most: int = -1) -> str:
+    found = len(text) + 1 if not old else text.count(old)
+    replaced = found if most < 0 else min(found, most)
+    spend((len(text) + replaced * max(len(new) - len(old), 0)) // _WRITTEN)
     return text.replace(old, new, max(most, -1))
 
 

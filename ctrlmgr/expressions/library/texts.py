@@ -12,8 +12,8 @@ from urllib.parse import quote, unquote, unquote_plus
 from ctrlmgr.api.go_url import Url, parse_request_uri
 from ctrlmgr.expressions.declarations import Library
 from ctrlmgr.expressions.types import Type, opaque
-from ctrlmgr.expressions.values import CostExceeded, EvalError
-from ctrlmgr.regexp import PatternError, TooMuchWork, compiled
+from ctrlmgr.expressions.values import EvalError
+from ctrlmgr.regexp import PatternError, compiled
 
 TEXTS: Final = Library()
 PATCHES: Final = Library()
@@ -26,8 +26,6 @@ def _found(text: str, pattern: str, most: int) -> list[str]:
         return [text[begin:end] for begin, end in compiled(pattern).spans(text, most)]
     except PatternError as error:
         raise EvalError(f"Illegal regex: {error}") from error
-    except TooMuchWork as error:
-        raise CostExceeded from error
 
 
 @_function("find", "string.(string) -> string")

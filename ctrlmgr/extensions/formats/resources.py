@@ -6,7 +6,7 @@ An address is what Go's `net/mail` reads as one (RFC 5322, with a display name i
 from __future__ import annotations
 
 from ctrlmgr.api.go_url import parse_request_uri
-from ctrlmgr.regexp import compiled
+from ctrlmgr.regexp import TooMuchWork, compiled
 
 _ATOM = r"[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~\x{80}-\x{10ffff}]+"
 _DOT_ATOM = rf"{_ATOM}(?:\.{_ATOM})*"
@@ -29,5 +29,8 @@ def is_uri(text: str) -> bool:
 
 
 def is_email(text: str) -> bool:
-    """Say whether it is one address."""
-    return _address.search(text)
+    """Say whether it is one address; a text that takes too many steps to read is none."""
+    try:
+        return _address.search(text)
+    except TooMuchWork:
+        return False

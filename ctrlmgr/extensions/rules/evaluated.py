@@ -13,7 +13,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from ctrlmgr.api.field import ROOT, FieldError, Path, duplicate, forbidden, invalid, required
-from ctrlmgr.expressions.costs import PER_CALL_LIMIT, TOTAL_LIMIT
+from ctrlmgr.api.work import bounded
+from ctrlmgr.expressions.costs import MOST_STEPS, PER_CALL_LIMIT, TOTAL_LIMIT
 from ctrlmgr.expressions.values import NONE, CostExceeded, EvalError, Optional
 from ctrlmgr.extensions.rules.compiled import Node, Rule
 from ctrlmgr.extensions.rules.typing import visible
@@ -21,6 +22,8 @@ from ctrlmgr.extensions.structural import MISSING
 from ctrlmgr.extensions.values.go import identity, same, told
 
 _LONGEST_MESSAGE: Final = 5 * 1024
+_MOST_STEPS: Final = 2 * MOST_STEPS
+"""Steps of work of all rules of one object."""
 _ROOT: Final = "<nil>"
 
 
@@ -36,7 +39,7 @@ def evaluate_rules(
     What they have against what is unchanged goes to `warnings`.
     """
     run = _Run([] if warnings is None else warnings)
-    with suppress(_Stop):
+    with suppress(_Stop), bounded(_MOST_STEPS):
         run.node(node, value, old, path)
     return run.errors
 

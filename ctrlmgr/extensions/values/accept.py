@@ -102,7 +102,7 @@ def _strings(node: Node) -> Check:
     if longest is not None:
         checks.append(lambda value: len(value) <= longest)
     if node.pattern:
-        checks.append(node.regexp.search)
+        checks.append(node.matches)
     checks += [node.format_check or _always, _junctors(node)]
     return _together(checks)
 

@@ -28,6 +28,7 @@ from ctrlmgr.extensions.values.result import (
     placeless,
     wrong_type,
 )
+from ctrlmgr.regexp import TooMuchWork
 
 
 def explain(node: Node, value: Any, correlation: Correlation | None = None, path: str = "") -> Result:
@@ -125,9 +126,16 @@ def _string_fault(node: Node, value: str, path: str) -> Found | None:
         return over_long(path, node.longest)
     if node.shortest is not None and len(value) < node.shortest:
         return faulty(path, f"{path} in body should be at least {node.shortest} chars long", value)
-    if node.pattern and not node.regexp.search(value):
-        return faulty(path, f"{path} in body should match '{node.pattern}'", value)
-    return None
+    return _pattern_fault(node, value, path) if node.pattern else None
+
+
+def _pattern_fault(node: Node, value: str, path: str) -> Found | None:
+    try:
+        if node.regexp.search(value):
+            return None
+    except TooMuchWork:
+        return faulty(path, f"{path} in body takes too many steps to match '{node.pattern}'", value)
+    return faulty(path, f"{path} in body should match '{node.pattern}'", value)
 
 
 def _check_number(node: Node, value: float, path: str, result: Result) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from ctrlmgr.extensions.formats import Format, format_named, is_recognized
 from ctrlmgr.extensions.structural import INT_OR_STRING, LIST_MAP_KEYS, LIST_TYPE, Raw, single_items
 from ctrlmgr.extensions.values.numbers import NumberRules
-from ctrlmgr.regexp import Regexp, compiled
+from ctrlmgr.regexp import Regexp, TooMuchWork, compiled
 
 
 class Node:
@@ -62,6 +62,13 @@ class Node:
     def regexp(self) -> Regexp:
         """The pattern, compiled; raises PatternError for one that is none."""
         return compiled(self.pattern)
+
+    def matches(self, text: str) -> bool:
+        """Say whether a text matches the pattern; one that takes too many steps to match does not."""
+        try:
+            return self.regexp.search(text)
+        except TooMuchWork:
+            return False
 
     def _below(self, raw: Raw) -> Node:
         return Node(raw, is_default=self._is_default)

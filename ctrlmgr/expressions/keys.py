@@ -1,0 +1,76 @@
+"""Keys by which values are found: equal for what is `equal`, so that sets of values are looked up and not compared.
+
+Source: cel-go compares pairwise (`ext/sets.go`, `ext/lists.go`); what is equal is the same here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, Final
+
+from ctrlmgr.api.work import spend
+from ctrlmgr.expressions.types import Type
+from ctrlmgr.expressions.values import Optional, StructValue, UInt
+
+
+def keys_of(values: Iterable[Any]) -> list[Hashable] | None:
+    """Return the keys of values, None if one has none."""
+    try:
+        return [_key(each) for each in values]
+    except TypeError:
+        return None
+
+
+def _key(value: Any) -> Hashable:
+    """Return what is equal for equal values; raises TypeError for one without: a list whose order does not matter."""
+    make = _KEYS.get(type(value))
+    if make is not None:
+        return make(value)
+    made = (type(value), value)
+    hash(made)
+    return made
+
+
+def _number(value: Any) -> Hashable:
+    """Return the number, which Python takes for equal to others as CEL does; NaN is equal to nothing."""
+    return value if value == value else object()
+
+
+def _text(value: Any) -> Hashable:
+    return str(value)
+
+
+def _list(value: Any) -> Hashable:
+    spend(1 + len(value))
+    return ("list", *map(_key, value))
+
+
+def _map(value: Mapping[Any, Any]) -> Hashable:
+    spend(1 + len(value))
+    return ("map", frozenset((_key(key), _key(each)) for key, each in value.items()))
+
+
+def _struct(value: StructValue) -> Hashable:
+    return ("struct", value.name, _map(value.fields))
+
+
+def _optional(value: Optional) -> Hashable:
+    return ("optional", _key(value.value)) if value.present else ("none",)
+
+
+def _named(value: Type) -> Hashable:
+    return ("type", value.name)
+
+
+_KEYS: Final[Mapping[type, Callable[[Any], Hashable]]] = {
+    str: _text,
+    int: _number,
+    UInt: _number,
+    float: _number,
+    list: _list,
+    tuple: _list,
+    dict: _map,
+    StructValue: _struct,
+    Optional: _optional,
+    Type: _named,
+}

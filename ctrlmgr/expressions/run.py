@@ -1,0 +1,35 @@
+"""One evaluation of an expression: its variables, and what it has cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from ctrlmgr.expressions.values import CostExceeded
+
+
+class Run:
+    """One evaluation: what names stand for, and what has been paid."""
+
+    __slots__ = ("cost", "limit", "variables")
+
+    def __init__(self, variables: Mapping[str, Any], limit: int) -> None:
+        """Evaluate with `variables`, for at most `limit` units of cost."""
+        self.variables = dict(variables)
+        self.cost = 0
+        self.limit = limit
+
+    def pay(self, cost: int) -> None:
+        """Count a cost; raises `CostExceeded`."""
+        self.cost += cost
+        if self.cost > self.limit:
+            raise CostExceeded
+
+    def afford(self, cost: int) -> None:
+        """Refuse to begin what would cost more than is left; raises `CostExceeded`."""
+        if self.cost + cost > self.limit:
+            raise CostExceeded
+
+
+Step: TypeAlias = Callable[[Run], Any]
+"""What evaluates a node."""

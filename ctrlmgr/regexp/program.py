@@ -1,0 +1,112 @@
+"""Compiles a pattern's tree to instructions, as Thompson's automata have them.
+
+Guarantees: a program has at most `MOST_INSTRUCTIONS`; a pattern that needs more raises `TooMuchWork`, as counted
+repetition multiplies what stands in it (`a{1000}` is a thousand instructions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from ctrlmgr.api.work import TooMuchWork
+from ctrlmgr.regexp.tree import Assert, Characters, Choice, Node, Repeat, Sequence
+
+MOST_INSTRUCTIONS: Final = 20_000
+_PER_TEST: Final = 6
+"""Steps that a test costs that is no range: it looks a character up in Unicode's classes."""
+_WORD = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
+
+
+class Class(NamedTuple):
+    """Characters that instructions consume; several instructions of one repetition share one."""
+
+    matches: Callable[[str], bool]
+    weight: int
+    """Steps that one test costs."""
+
+
+class Instruction(NamedTuple):
+    """Consumes a character of `consumes`, or goes on to all of `to` if `holds` says so; the last one does neither."""
+
+    to: tuple[int, ...]
+    consumes: int = -1
+    """Which of the program's classes it consumes a character of; -1 for none."""
+    holds: Callable[[str, str], bool] | None = None
+
+
+class Program:
+    """The instructions of a pattern; `start` is the first one, `end` the one that means a match."""
+
+    def __init__(self, tree: Node) -> None:
+        """Compile; raises `TooMuchWork`."""
+        self.instructions: list[Instruction] = []
+        self.classes: list[Class] = []
+        self._numbers: dict[int, int] = {}
+        self.end = self._emit(Instruction(()))
+        self.start = self._compile(tree, self.end)
+
+    # Every node is given the instruction to go on with, and returns the one to begin with.
+
+    def _emit(self, instruction: Instruction) -> int:
+        if len(self.instructions) >= MOST_INSTRUCTIONS:
+            raise TooMuchWork
+        self.instructions.append(instruction)
+        return len(self.instructions) - 1
+
+    def _compile(self, node: Node, onward: int) -> int:
+        if isinstance(node, Characters):
+            return self._emit(Instruction((onward,), consumes=self._class(node)))
+        if isinstance(node, Assert):
+            return self._emit(Instruction((onward,), holds=_HOLDS[node.kind]))
+        if isinstance(node, Choice):
+            return self._emit(Instruction(tuple(self._compile(each, onward) for each in node.parts)))
+        if isinstance(node, Sequence):
+            return self._sequence(node.parts, onward)
+        return self._repeat(node, onward)
+
+    def _class(self, node: Characters) -> int:
+        number = self._numbers.get(id(node))
+        if number is None:
+            number = self._numbers[id(node)] = len(self.classes)
+            self.classes.append(Class(node.matches, 2 + len(node.ranges) // 2 + _PER_TEST * len(node.tests)))
+        return number
+
+    def _sequence(self, parts: Iterable[Node], onward: int) -> int:
+        for part in reversed(list(parts)):
+            onward = self._compile(part, onward)
+        return onward
+
+    def _repeat(self, node: Repeat, onward: int) -> int:
+        if node.most < 0:
+            again = self._emit(Instruction(()))
+            body = self._compile(node.part, again)
+            self.instructions[again] = Instruction((onward, body) if node.lazy else (body, onward))
+            onward = again
+        else:
+            end = onward
+            for _ in range(node.most - node.least):
+                body = self._compile(node.part, onward)
+                onward = self._emit(Instruction((end, body) if node.lazy else (body, end)))
+        for _ in range(node.least):
+            onward = self._compile(node.part, onward)
+        return onward
+
+
+def class_of(character: str) -> str:
+    """Return what assertions need to know of a character: one that stands for all of its class."""
+    return "\n" if character == "\n" else "w" if character in _WORD else "-" if character else ""
+
+
+def _at_boundary(before: str, after: str) -> bool:
+    return (before in _WORD) != (after in _WORD)
+
+
+_HOLDS: dict[str, Callable[[str, str], bool]] = {
+    "begin_text": lambda before, after: not before,
+    "end_text": lambda before, after: not after,
+    "begin_line": lambda before, after: before in ("", "\n"),
+    "end_line": lambda before, after: after in ("", "\n"),
+    "word_boundary": _at_boundary,
+    "no_word_boundary": lambda before, after: not _at_boundary(before, after),
+}

@@ -1,0 +1,162 @@
+"""What an evaluation may do beside what it pays for: nothing is done before it is afforded, and nothing unbounded."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctrlmgr.api.work import TooMuchWork, bounded, spend
+from ctrlmgr.expressions.keys import keys_of
+from ctrlmgr.expressions.library import lists, sets
+from ctrlmgr.expressions.values import CostExceeded, MapList, Optional, StructValue, Timestamp, UInt, entry, equal
+from tests.expressions.stage import VALUES, compiled
+
+MANY = list(range(20_000))
+
+
+def evaluated(source: str, **given: Any) -> Any:
+    return compiled(source).evaluate({**VALUES, **given})[0]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "sets.intersects(object.a, object.b)",
+        "sets.contains(object.a, object.b)",
+        "sets.equivalent(object.a, object.b)",
+        "object.a.distinct()",
+    ],
+)
+def test_a_call_that_cannot_be_afforded_is_not_begun(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def begun(items: Any) -> None:
+        raise AssertionError("it was begun")
+
+    monkeypatch.setattr(sets, "keys_of", begun)
+    monkeypatch.setattr(lists, "keys_of", begun)
+    with pytest.raises(CostExceeded):
+        evaluated(source, object={"a": MANY, "b": [-each for each in MANY]})
+
+
+def test_sets_of_values_are_looked_up_and_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compared(one: Any, other: Any) -> bool:
+        raise AssertionError("two elements were compared")
+
+    monkeypatch.setattr(sets, "equal", compared)
+    monkeypatch.setattr(lists, "equal", compared)
+    two = {"a": [{"n": at, "l": [at]} for at in range(500)], "b": [{"n": 1.0 * at, "l": [at]} for at in range(500)]}
+    assert evaluated("sets.equivalent(object.a, object.b) && sets.contains(object.a, object.b)", object=two)
+    assert evaluated("sets.intersects(object.a, object.b) && object.a.distinct().size() == 500", object=two)
+
+
+SCALARS = st.sampled_from(
+    [
+        None,
+        True,
+        False,
+        0,
+        1,
+        UInt(1),
+        1.0,
+        1.5,
+        math.nan,
+        "",
+        "1",
+        b"1",
+        2**63 - 1,
+        2.0**63,
+        Timestamp(1),
+        Optional(False),
+    ]
+)
+CEL = st.recursive(
+    SCALARS,
+    lambda below: st.one_of(
+        st.lists(below, max_size=2),
+        st.dictionaries(st.sampled_from(["a", "b"]), below, max_size=2),
+        st.builds(Optional, st.just(True), below),
+        st.builds(StructValue, st.sampled_from(["A", "B"]), st.dictionaries(st.just("f"), below, max_size=1)),
+    ),
+    max_leaves=4,
+)
+
+
+@given(CEL, CEL)
+def test_values_have_equal_keys_if_they_are_equal_and_only_then(one: Any, other: Any) -> None:
+    keys = keys_of([one, other])
+    assert keys is not None
+    assert (keys[0] == keys[1]) == equal(one, other)
+
+
+@given(st.lists(CEL, max_size=6))
+def test_distinct_elements_are_the_first_of_those_that_are_equal(items: list[Any]) -> None:
+    found: list[Any] = []
+    for each in items:
+        if not any(equal(each, known) for known in found):
+            found.append(each)
+    made = evaluated("object.distinct()", object=items)
+    assert list(map(id, made)) == list(map(id, found))
+
+
+def test_lists_whose_order_does_not_matter_have_no_key_and_are_compared() -> None:
+    one, same = MapList([{"k": 1}, {"k": 2}], ("k",)), MapList([{"k": 2}, {"k": 1}], ("k",))
+    assert keys_of([one]) is None
+    assert evaluated("object.distinct()", object=[one, same]) == [one]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "object.all(x, (object + object).size() > 0)",  # joining copies
+        "object.all(x, [[object]] == [[other]])",  # a list of one element, which is deep
+        "s.replace('', s).size() > 0",
+        "s.findAll('(?:a.*z)|a').size() > 0",
+        "s.matches('^(a|b)*a(a|b){999}$')",
+        "[s, s, s, s, s, s, s, s].all(x, '%s%s%s%s%s'.format([s + s, s + s, s + s, s + s, s + s]) != '')",
+    ],
+)
+def test_what_an_evaluation_is_not_charged_for_is_bounded_too(source: str) -> None:
+    given = {"object": MANY, "other": MANY[:], "s": "ab" * 200_000}
+    with pytest.raises(CostExceeded):
+        evaluated(source.replace("other", "object.map(x, x)"), **given)
+
+
+def test_a_loop_adds_to_the_list_or_map_that_it_makes_and_copies_none() -> None:
+    assert evaluated("object.map(x, x).size() == 20000 && object.filter(x, x > 1) != []", object=MANY)
+    nested = "[1, 2].map(x, [3, 4].map(y, x * y)) == [[3, 4], [6, 8]] && [1].map(x, x) + [2] == [1, 2]"
+    assert evaluated(nested) is True
+    assert evaluated(nested) is True  # nothing is left of the first time
+
+
+class Hashed(int):
+    """A key that counts how often it is compared."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Hashed.compared += 1
+        return int(self) == other
+
+    __hash__ = int.__hash__
+
+
+def test_the_keys_0_and_1_are_found_without_a_look_at_the_others() -> None:
+    assert entry({Hashed(at): at for at in range(1000)}, 1) == (True, 1)
+    assert Hashed.compared <= 4
+    assert entry({True: "a"}, 1) == (False, None)
+    assert entry({1: "a"}, UInt(1)) == (True, "a")
+
+
+def test_a_budget_is_drawn_from_the_one_around_it() -> None:
+    with bounded(10):
+        spend(5)
+        with pytest.raises(TooMuchWork), bounded(1):
+            spend(2)
+        with pytest.raises(TooMuchWork), bounded(100):
+            spend(4)
+        with pytest.raises(TooMuchWork):
+            spend(1)
+    spend(10**9)  # nothing is counted where no budget is set
