@@ -1,7 +1,8 @@
 """What an access review asks: its spec, checked and read as the attributes of a request.
 
 Guarantees: of a selector that cannot be read, in whole or in part, what cannot be read is left out, which asks for more
-rights and never for fewer; the answer says so (`evaluationError`).
+rights and never for fewer; the answer says so (`evaluationError`). A selector of more than `MOST_REQUIREMENTS` is
+refused before any of them is looked at.
 
 Rules: `pkg/apis/authorization/validation/validation.go`, `pkg/registry/authorization/util/helpers.go`.
 """
@@ -11,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required, too_many
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.authorization.attributes import Attributes, Requirement, path_attributes
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
 from ctrlmgr.engine.selectors.requirements import field_requirements, label_requirements
+from ctrlmgr.engine.selectors.tokens import MOST_REQUIREMENTS
 from ctrlmgr.engine.validation.labels import validate_requirement
 from ctrlmgr.errors import BadRequest
 
@@ -89,6 +91,8 @@ def _local_errors(spec: Mapping[str, Any], namespace: str) -> list[FieldError]:
 
 def _selector_errors(selector: Mapping[str, Any], path: Path, *, is_of_labels: bool) -> list[FieldError]:
     raw, requirements = selector.get("rawSelector"), selector.get("requirements") or ()
+    if len(requirements) > MOST_REQUIREMENTS:
+        return [too_many(path.child("requirements"), len(requirements), MOST_REQUIREMENTS)]
     errors: list[FieldError] = []
     if raw and requirements:
         errors.append(invalid(path.child("rawSelector"), raw, "may not specified at the same time as requirements"))
