@@ -40,6 +40,22 @@ class Bounds:
     noise: int = 10_000
     """Frames of HTTP/2 that ask for nothing, within `head_timeout`."""
 
+    resets: int = 100
+    """Requests of an HTTP/2 connection that end before they are answered, within `head_timeout` and beyond those that
+    are completed meanwhile."""
+
+    least_room: int = 1024
+    """Bytes of a WINDOW_UPDATE that is not noise. Go's client sends 4,096 or more (`inflowMinRefresh`)."""
+
+    heads_bytes: int = 64 << 20
+    """Bytes of all long heads of a server together, of requests under way."""
+
+    connection_heads_bytes: int = 4 << 20
+    """The same of one connection."""
+
+    short_head: int = 8 * 1024
+    """Bytes of a head that is taken in nevertheless, and not counted."""
+
     bodies_bytes: int = 256 << 20
     """Bytes of all bodies of a server together, beyond which only short ones are taken in."""
 

@@ -22,7 +22,7 @@ from collections import deque
 
 from ctrlmgr.server.http.context import ServerContext
 from ctrlmgr.server.http.exchange import Exchange
-from ctrlmgr.server.http.head import Head, Malformed
+from ctrlmgr.server.http.head import TOO_LARGE, Head, Malformed
 from ctrlmgr.server.http.line_answers import LineAnswers
 from ctrlmgr.server.http.parser import RequestParser
 from ctrlmgr.server.http.transported import Transported
@@ -97,6 +97,8 @@ class Connection(Transported, LineAnswers):
         self._forget_head_timer()
         self._idleness.cancel()
         exchange = Exchange(head, self, self.bounds)
+        if not exchange.hold_head(head):
+            raise Malformed(TOO_LARGE)
         if self._is_last:
             exchange.keep_alive = False
         self._receiving = exchange

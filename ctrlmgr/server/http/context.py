@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ctrlmgr.clock import Clock
 from ctrlmgr.server.http.bounds import Bounds
+from ctrlmgr.server.http.budget import Budget
 from ctrlmgr.server.http.exchange import Handler
 from ctrlmgr.server.http.framing import Header
 
@@ -47,6 +48,8 @@ class ServerContext:
         connections share one, since what is read is handed on before anything else is read: that spares each request
         the allocation, and each idle watcher the heap that would be torn by it.
         """
+        self.heads = Budget(bounds.heads_bytes)
+        """What the heads of requests under way may take."""
         self._bodies = 0
 
     def reserve(self, count: int) -> bool:

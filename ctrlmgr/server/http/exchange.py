@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias
 
+from ctrlmgr.api.header_lines import HeaderLines
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.server.http.bounds import Bounds
 from ctrlmgr.server.http.framing import Header
@@ -67,6 +68,12 @@ class Wire(Outlet, Protocol):
     def release(self, count: int) -> None:
         """Count them no longer."""
 
+    def reserve_head(self, cost: int) -> bool:
+        """Return whether a head of `cost` bytes may be held, and count them if so."""
+
+    def release_head(self, cost: int) -> None:
+        """Stop counting a head."""
+
 
 class Exchange:
     """See the module's docstring; used on the event loop only."""
@@ -77,6 +84,7 @@ class Exchange:
         "_bounds",
         "_expects",
         "_has_ended",
+        "_held",
         "_is_refused",
         "_reserved",
         "_waiting",
@@ -85,6 +93,7 @@ class Exchange:
         "is_answered",
         "is_begun",
         "is_lost",
+        "is_started",
         "keep_alive",
         "length",
         "method",
@@ -109,6 +118,8 @@ class Exchange:
         """The version of HTTP: `2`, `1.1` or `1.0`."""
         self.keep_alive = head.keep_alive
         """Whether the connection goes on after the answer."""
+        self.is_started = False
+        """Whether the application has been asked for an answer."""
         self.is_begun = False
         """Whether the answer has begun to be written."""
         self.is_answered = False
@@ -123,6 +134,7 @@ class Exchange:
         self._body = bytearray()
         self._allowed = bounds.unread_bytes
         self._has_ended = False
+        self._held = 0  # bytes that the head counts for
         self._is_refused = False
         self._reserved = 0
         self._waiting: asyncio.Future[None] | None = None
@@ -202,6 +214,23 @@ class Exchange:
 
     # What the connection tells.
 
+    def hold_head(self, head: Head) -> bool:
+        """Return whether this head may be held, and count it if it is long; called once."""
+        cost = head.cost
+        if cost <= self._bounds.short_head:
+            return True
+        if not self._wire.reserve_head(cost):
+            return False
+        self._held = cost
+        return True
+
+    def forget_head(self) -> None:
+        """Drop a long head: the application is done with it, though the answer may still wait for its reader."""
+        if self._held:
+            self._wire.release_head(self._held)
+            self._held = 0
+            self.headers, self.path, self.query = HeaderLines(), b"", b""
+
     def receive(self, piece: bytes) -> None:
         """Take a piece of the body; what comes after the answer is of no interest."""
         if self.is_answered or self.is_lost or self._is_refused:
@@ -226,6 +255,8 @@ class Exchange:
         """Note that the client has gone away."""
         self.is_lost = True
         self._forget_body()
+        if not self.is_started:
+            self.forget_head()
         self._wake()
         if self.stream is not None:
             self.stream.lose()

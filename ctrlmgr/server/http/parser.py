@@ -23,10 +23,12 @@ from ctrlmgr.server.http.head import (
     BAD_REQUEST,
     END,
     EXPECTATION_FAILED,
+    NOT_IMPLEMENTED,
     TOO_LARGE,
     UNKNOWN_VERSION,
     Head,
     Malformed,
+    check_host,
     read_target,
 )
 
@@ -159,7 +161,11 @@ class RequestParser:
             raise self._refused(TOO_LARGE)
         head = self._head = self._read()
         self.in_head, self.in_body, self._head_size = False, True, 0
-        self._sink.on_head(head)
+        try:
+            self._sink.on_head(head)
+        except Malformed as error:
+            self._refusal = error
+            raise
 
     def on_body(self, piece: bytes) -> None:
         """Hand on a piece of the body."""
@@ -184,19 +190,25 @@ class RequestParser:
         version = parser.get_http_version()
         if version not in ("1.1", "1.0"):
             raise self._refused(UNKNOWN_VERSION)
-        hosts, expectation, length = 0, b"", None
+        hosts, codings, expectation, length = [], [], b"", None
         for name, value in self._headers:
             if name == b"host":
-                hosts += 1
+                hosts.append(value.strip(b"\t "))
+            elif name == b"transfer-encoding":
+                codings.append(value.strip(b"\t ").lower())
             elif name == b"expect":
                 expectation = value.lower()
             elif name == b"content-length":
                 length = int(value)
-        if hosts != 1 and (hosts or version == "1.1"):
+        if codings not in ([], [b"chunked"]):
+            raise self._refused(NOT_IMPLEMENTED)
+        if len(hosts) != 1 and (hosts or version == "1.1"):
             raise self._refused(BAD_REQUEST)
         if expectation not in (b"", b"100-continue"):
             raise self._refused(EXPECTATION_FAILED)
         try:
+            for host in hosts:
+                check_host(host)
             path, query = read_target(bytes(self._url))
         except Malformed as error:
             self._refusal = error

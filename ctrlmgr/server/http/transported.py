@@ -17,6 +17,7 @@ from typing import Any
 import structlog
 
 from ctrlmgr.server.http.bounds import Bounds
+from ctrlmgr.server.http.budget import Budget
 from ctrlmgr.server.http.client_certificates import presented_certificates
 from ctrlmgr.server.http.context import ServerContext
 from ctrlmgr.server.http.eager import start
@@ -66,6 +67,7 @@ class Transported(asyncio.BufferedProtocol):
         "_context",
         "_expiry",
         "_head_timer",
+        "_heads",
         "_idleness",
         "_is_leaving",
         "_is_reading_paused",
@@ -87,6 +89,7 @@ class Transported(asyncio.BufferedProtocol):
         self._context = context
         self._transport: asyncio.Transport
         self._certificate: Mapping[str, Any] | None = None
+        self._heads = Budget(context.bounds.connection_heads_bytes)
         self._is_leaving = False  # whether the connection closes once what is under way has been answered
         self._is_reading_paused = False
         self._head_timer: asyncio.TimerHandle | None = None
@@ -214,8 +217,23 @@ class Transported(asyncio.BufferedProtocol):
         """Count them no longer."""
         self._context.release(count)
 
+    def reserve_head(self, cost: int) -> bool:
+        """Return whether a head of `cost` bytes may be held, and count them if so."""
+        if not self._heads.reserve(cost):
+            return False
+        if self._context.heads.reserve(cost):
+            return True
+        self._heads.release(cost)
+        return False
+
+    def release_head(self, cost: int) -> None:
+        """Stop counting a head."""
+        self._heads.release(cost)
+        self._context.heads.release(cost)
+
     def _start(self, exchange: Exchange) -> None:
         """Have a request answered."""
+        exchange.is_started = True
         task = start(self._answer(exchange), self.loop)
         if task is not None:
             self._context.tasks.add(task)
@@ -228,6 +246,7 @@ class Transported(asyncio.BufferedProtocol):
             log.exception("a request was not answered")
         finally:
             exchange.abandon()
+            exchange.forget_head()
 
     # How it ends.
 

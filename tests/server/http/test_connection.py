@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.server.http.bounds import DEFAULT
+from ctrlmgr.server.http.bounds import DEFAULT, Bounds
 from ctrlmgr.testing.clock import FakeClock
 from tests.server.http.loopback import CERTIFICATE, PRESENTED, Client
 
@@ -383,3 +383,43 @@ def test_an_application_that_fails_or_says_nothing_drops_the_connection(caplog: 
         client = Client()
         client.send(GET.replace(b"/version", path))
         assert (client.transport.aborted, client.said) == (True, [])
+
+
+# Heads that are held.
+
+
+def long_head(path: bytes = b"/slow", size: int = 30_000) -> bytes:
+    return b"GET %b HTTP/1.1\r\nhost: x\r\nx: %b\r\n\r\n" % (path, b"a" * size)
+
+
+def test_the_heads_of_a_connection_are_bounded() -> None:
+    client = Client(Bounds(connection_heads_bytes=70_000))
+    client.send(long_head() * 3)
+    for _ in range(6):
+        client.loop.go_on()
+    assert [line.split()[1] for line in client.said] == [b"200", b"200", b"431"]
+    assert client.transport.closed
+    assert client.context.heads.held == 0
+
+
+def test_the_heads_of_a_server_are_bounded_but_short_ones_are_taken() -> None:
+    client = Client(Bounds(heads_bytes=20_000))
+    client.send(long_head(b"/a", 5_000))
+    client.send(long_head(b"/a"))
+    assert [line.split()[1] for line in client.said] == [b"200", b"431"]
+
+
+@pytest.mark.parametrize("path", [b"/a", b"/chunks", b"/silent"])
+def test_a_head_is_given_back_once_it_is_answered(path: bytes) -> None:
+    client = Client()
+    client.send(long_head(path))
+    assert client.context.heads.held == 0
+
+
+def test_the_heads_of_a_connection_that_is_lost_are_given_back() -> None:
+    client = Client()
+    client.send(long_head() * 2)
+    assert client.context.heads.held > 60_000
+    client.connection.connection_lost(None)
+    client.loop.go_on()
+    assert client.context.heads.held == 0

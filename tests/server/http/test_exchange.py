@@ -68,6 +68,12 @@ class Line(LineAnswers):
     def release(self, count: int) -> None:
         self.held -= count
 
+    def reserve_head(self, cost: int) -> bool:
+        return self.reserve(cost)
+
+    def release_head(self, cost: int) -> None:
+        self.release(cost)
+
     def finished(self, *, keep_alive: bool) -> None:
         self.done.append(keep_alive)
 

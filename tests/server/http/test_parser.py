@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.server.http.bounds import DEFAULT, Bounds
-from ctrlmgr.server.http.head import Head, Malformed
+from ctrlmgr.server.http.head import LONGEST_TARGET, Head, Malformed
 from ctrlmgr.server.http.parser import RequestParser
 
 GET = b"GET /version HTTP/1.1\r\nhost: x\r\n\r\n"
@@ -108,7 +108,11 @@ def test_a_target_is_read_in_every_form_it_has(target: bytes) -> None:
         POST + b"content-length: 1\r\ncontent-length: 2\r\n\r\n",
         POST + b"content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n",
         POST + b"content-length: +1\r\n\r\n",
-        POST + b"transfer-encoding: xchunked\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost: a b\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost: a/b\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost: u@x\r\n\r\n",
+        b"GET / HTTP/1.0\r\nhost: a\xffb\r\n\r\n",
+        POST + b"transfer-encoding: chunked, chunked\r\n\r\n",
         POST + b"transfer-encoding: chunked, identity\r\n\r\n",
         CHUNKED + b"zz\r\n",
         CHUNKED + b"-1\r\n",
@@ -120,6 +124,31 @@ def test_a_target_is_read_in_every_form_it_has(target: bytes) -> None:
 @pytest.mark.parametrize("piece", [1, 65_536])
 def test_what_could_be_read_in_two_ways_is_refused(sent: bytes, piece: int) -> None:
     assert Heard().refusal(sent, piece) == BAD
+
+
+@pytest.mark.parametrize("host", [b"x:6443", b"[::1]:6443", b"a_b.c~d", b"", b"x \t"])
+def test_a_host_is_what_go_takes_for_one(host: bytes) -> None:
+    assert Heard().feed(b"GET / HTTP/1.1\r\nhost: %b\r\n\r\n" % host).ended == 1
+
+
+@pytest.mark.parametrize(
+    "coding",
+    [b"xchunked", b"gzip, chunked", b"gzip,chunked", b"gzip\r\ntransfer-encoding: chunked"],
+)
+@pytest.mark.parametrize("piece", [1, 65_536])
+def test_a_body_is_chunked_and_coded_in_no_other_way(coding: bytes, piece: int) -> None:
+    sent = POST + b"transfer-encoding: %b\r\n\r\n" % coding
+    assert Heard().refusal(sent, piece) == "501 Not Implemented"
+
+
+def test_that_a_body_is_chunked_may_be_said_in_capitals() -> None:
+    assert Heard().feed(POST + b"transfer-encoding: Chunked \r\n\r\n1\r\na\r\n0\r\n\r\n").bodies == [b"a"]
+
+
+@pytest.mark.parametrize("target", [b"/" + b"a" * LONGEST_TARGET, b"/?" + b"a=%41&" * 30_000])
+def test_a_target_has_so_many_bytes_at_most(target: bytes) -> None:
+    assert Heard().refusal(b"GET %b HTTP/1.1\r\nhost: x\r\n\r\n" % target) == "414 URI Too Long"
+    assert Heard().feed(b"GET %b HTTP/1.1\r\nhost: x\r\n\r\n" % target[:LONGEST_TARGET]).ended == 1
 
 
 def test_an_expectation_is_met_or_refused() -> None:

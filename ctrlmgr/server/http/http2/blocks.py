@@ -24,13 +24,22 @@ from hpack import Decoder, HPACKError
 from ctrlmgr.api.header_lines import HeaderLine, HeaderLines
 from ctrlmgr.api.remembered import remembered
 from ctrlmgr.server.http.bounds import Bounds
-from ctrlmgr.server.http.head import BAD_REQUEST, EXPECTATION_FAILED, TOO_LARGE, Head, Malformed, read_target
+from ctrlmgr.server.http.head import (
+    BAD_REQUEST,
+    EXPECTATION_FAILED,
+    TOO_LARGE,
+    Head,
+    Malformed,
+    check_host,
+    read_target,
+)
 from ctrlmgr.server.http.http2.frames import Code, ConnectionFault, StreamFault
 from ctrlmgr.server.http.http2.huffman import decoded
 
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
 _VALUE = re.compile(rb"(?![\t ])[\t\x20-\x7e\x80-\xff]*(?<![\t ])")
 _OF_CONNECTIONS = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"})
+_SCHEMES = frozenset({b"http", b"https"})
 _PSEUDO = frozenset({b":method", b":scheme", b":authority", b":path"})
 
 _LONGEST = 2048
@@ -45,6 +54,8 @@ _UPDATE = 0x20
 """What a field begins with that sets the size of the table."""
 _PATHS: Final = frozenset({0x04, 0x05, 0x14, 0x15, 0x44, 0x45})
 """How a path that is written out begins: the static table has its name twice, and there are three kinds of literals."""
+_PIECE: Final = 64
+"""Bytes of a block that take as long to decode as a short field does."""
 _LONGEST_NUMBER = 5
 """Bytes of a number in a block."""
 _SHORT: Final = [bytes((size,)) for size in range(0x7F)]
@@ -70,10 +81,12 @@ class _Around(NamedTuple):
 class BlockReader:
     """Reads the header blocks of one connection, in the order in which they come."""
 
-    __slots__ = ("_bounds", "_decoder", "_heads", "_known")
+    __slots__ = ("_bounds", "_decoder", "_heads", "_known", "work")
 
     def __init__(self, bounds: Bounds) -> None:
         """Keep `bounds`."""
+        self.work = 0
+        """What reading has cost so far: in fields, and in pieces of `_PIECE` bytes."""
         self._bounds = bounds
         self._decoder = Decoder(2 * bounds.head_bytes)  # never more than that, of a block that is within them
         # What has been read around paths: by what came before one, and by what followed.
@@ -96,6 +109,8 @@ class BlockReader:
         try:
             for _ in self._decoded(block):
                 pass
+        except Malformed as error:
+            raise StreamFault(Code.PROTOCOL_ERROR, "trailers that are too large") from error
         except HPACKError as error:
             raise ConnectionFault(Code.COMPRESSION_ERROR, f"trailers that cannot be read: {error}") from error
 
@@ -136,8 +151,10 @@ class BlockReader:
             else:
                 lines.append((name, value))
         method, target = pseudo.get(b":method", b""), pseudo.get(b":path", b"")
-        if not target or b":scheme" not in pseudo or not (method.isalpha() and method.isascii()):
+        if not target or pseudo.get(b":scheme") not in _SCHEMES or not (method.isalpha() and method.isascii()):
             raise StreamFault(Code.PROTOCOL_ERROR, "a request without a method, a scheme or a path")
+        if not all(map(_VALUE.fullmatch, pseudo.values())):
+            raise StreamFault(Code.PROTOCOL_ERROR, "a pseudo header that must not be")
         around = _around(method.decode(), lines, pseudo.get(b":authority"))
         if not has_table and len(block) - len(target) <= _LONGEST:
             self._remember(block, around)
@@ -157,6 +174,7 @@ class BlockReader:
     def _decoded(self, block: bytes) -> Iterator[HeaderLine]:
         """Yield the fields of a block, to its end, so that the table is as the client has it; raises `Malformed`."""
         count = size = 0
+        self.work += len(block) // _PIECE
         for begins, ends in _spans(block):
             if count > 2 * self._bounds.header_count:  # to read on would cost more than the connection is worth
                 raise ConnectionFault(Code.ENHANCE_YOUR_CALM, "a header block of too many fields")
@@ -164,6 +182,7 @@ class BlockReader:
                 raise ConnectionFault(Code.COMPRESSION_ERROR, "a table's size in the middle of a block")
             for name, value in self._decoder.decode(block[begins:ends], raw=True):
                 count += 1
+                self.work += 1
                 size += len(name) + len(value) + 4
                 if count <= self._bounds.header_count and size <= self._bounds.head_bytes:
                     yield bytes(name), bytes(value)
@@ -198,6 +217,7 @@ def _around(method: str, lines: Sequence[HeaderLine], authority: bytes | None) -
         kept.append((name, value))
     if len(hosts) != 1:
         raise Malformed(BAD_REQUEST)
+    check_host(hosts[0])
     if expectation not in (b"", b"100-continue"):
         raise Malformed(EXPECTATION_FAILED)
     if cookies:  # which a client may send one by one (RFC 9113, section 8.2.3)

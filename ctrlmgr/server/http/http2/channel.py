@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 from ctrlmgr.server.http.bounds import Bounds
@@ -33,6 +34,7 @@ from ctrlmgr.server.http.http2.frames import (
     headers,
     window_update,
 )
+from ctrlmgr.server.http.lazy_timer import LazyTimer
 from ctrlmgr.server.http.stream import Framing
 
 
@@ -69,6 +71,9 @@ class Trunk(Protocol):
     def forget(self, channel: Channel) -> None:
         """Note that a channel is over."""
 
+    def complete(self, channel: Channel) -> None:
+        """Note that the whole answer of a channel has been sent."""
+
     def await_room(self, channel: Channel) -> None:
         """Have a channel go on when the client has room again on the connection."""
 
@@ -77,6 +82,12 @@ class Trunk(Protocol):
 
     def release(self, count: int) -> None:
         """Count them no longer."""
+
+    def reserve_head(self, cost: int) -> bool:
+        """Return whether a head of `cost` bytes may be held, and count them if so."""
+
+    def release_head(self, cost: int) -> None:
+        """Stop counting a head."""
 
 
 class Channel:
@@ -114,7 +125,7 @@ class Channel:
         self._waiting: deque[memoryview] = deque()  # what it has no room for
         self._ends = False  # whether the answer is over with that
         self._is_over = False  # whether nothing is sent any more
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: LazyTimer | None = None
 
     # What comes in.
 
@@ -145,7 +156,8 @@ class Channel:
         self._window += count
         if self._window > WIDEST:
             raise StreamFault(Code.FLOW_CONTROL_ERROR, "more room than there can be")
-        self.go_on()
+        if count > 0 and self._waiting and self._window > 0:
+            self.go_on()
 
     def lose(self) -> None:
         """Note that the client has gone away, or is to have no answer any more."""
@@ -155,6 +167,11 @@ class Channel:
         self._part().lose()
 
     # What those who answer ask of it.
+
+    @property
+    def waits(self) -> bool:
+        """Whether some of the answer waits for room."""
+        return bool(self._waiting)
 
     @property
     def is_paused(self) -> bool:
@@ -239,6 +256,14 @@ class Channel:
         """Count them no longer."""
         self._trunk.release(count)
 
+    def reserve_head(self, cost: int) -> bool:
+        """Return whether a head of `cost` bytes may be held, and count them if so."""
+        return self._trunk.reserve_head(cost)
+
+    def release_head(self, cost: int) -> None:
+        """Stop counting a head."""
+        self._trunk.release_head(cost)
+
     # What goes out.
 
     def go_on(self) -> None:
@@ -246,6 +271,7 @@ class Channel:
         waiting, trunk = self._waiting, self._trunk
         if not waiting:
             return
+        before = self._window
         while waiting and (room := min(self._window, trunk.window, LARGEST)) > 0:
             piece = waiting[0]
             size = min(len(piece), room)
@@ -259,7 +285,8 @@ class Channel:
         if waiting:
             if trunk.window <= 0:
                 trunk.await_room(self)
-            self._time()
+            if self._timer is None or self._window < before:
+                self._time()
             return
         self._forget_timer()
         if self._ends:
@@ -272,6 +299,7 @@ class Channel:
         if not self._is_over:
             self._is_over = True
             self._trunk.send(head(0, DATA, END_STREAM, self.number))
+        self._trunk.complete(self)
         if not self._has_come:  # and nobody will look at the rest of it
             self._trunk.drop(self.number)
         self._part()
@@ -291,10 +319,14 @@ class Channel:
             self._unread = 0
 
     def _time(self) -> None:
-        self._forget_timer()
-        self._timer = self._trunk.loop.call_later(self._trunk.bounds.write_timeout, self.reset, Code.FLOW_CONTROL_ERROR)
+        if self._timer is None:
+            trunk = self._trunk
+            self._timer = LazyTimer(
+                trunk.loop, trunk.bounds.write_timeout, partial(self.reset, Code.FLOW_CONTROL_ERROR)
+            )
+        self._timer.start()
 
     def _forget_timer(self) -> None:
         if self._timer is not None:
-            self._timer.cancel()
+            self._timer.close()
             self._timer = None

@@ -1,16 +1,18 @@
 """A connection on which HTTP/2 is spoken: what its streams share, and what a client must not do on any of them.
 
 Guarantees:
-- Requests that come together are begun in the order in which they came, once all of them have been read, and not so
-  many at a time that others wait for it. What is answered together goes out together.
+- Requests that come together are begun in the order in which they came, once all of them have been read. What is
+  answered together goes out together. Reading frames and beginning requests yields to the event loop by work done.
 - A client that has not said what it speaks `Bounds.head_timeout` seconds after it connected is disconnected, and so is
   one that does not finish a frame or a header block for as long. Without a request under way it may be idle.
 - A client has `Bounds.streams` requests under way at most; what goes beyond is refused, and may be sent again.
 - While a client does not read, nothing that it sends is looked at; so what answers it without being asked (settings,
   pings) cannot pile up.
-- A client that sends more than `Bounds.noise` frames that ask for nothing within `Bounds.head_timeout` seconds, or
-  takes back as many requests, is told to calm down, and its connection closes. Header blocks are bounded in bytes and
-  in frames.
+- A client that sends more than `Bounds.noise` frames that ask for nothing within `Bounds.head_timeout` seconds is told
+  to calm down, and its connection closes. Noise is also room for less than `Bounds.least_room` bytes, and a changed
+  window counts once for each answer that waits for room. So is a client of which more than `Bounds.resets` requests
+  end before they are answered, beyond those that are completed, whether the client ends them or makes the server do it.
+- Header blocks are bounded in bytes and in frames, and so are the heads of the requests under way.
 - A server that stops says so at once (`leave`), and answers what is under way.
 - Of a client certificate that expires, streams are cut off, and no further request is answered.
 
@@ -20,7 +22,7 @@ Rules: RFC 9113; limits as Go's `net/http` and kube-apiserver set them.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
@@ -29,7 +31,9 @@ from ctrlmgr.server.http.head import Malformed
 from ctrlmgr.server.http.http2 import frames
 from ctrlmgr.server.http.http2.blocks import BlockReader, written
 from ctrlmgr.server.http.http2.channel import Channel
-from ctrlmgr.server.http.http2.frames import Code, ConnectionFault, Frame, FrameReader, Setting, StreamFault
+from ctrlmgr.server.http.http2.floods import Flood
+from ctrlmgr.server.http.http2.frames import Code, ConnectionFault, Frame, Setting, StreamFault
+from ctrlmgr.server.http.http2.inbox import Inbox
 from ctrlmgr.server.http.http2.outbox import Outbox
 from ctrlmgr.server.http.transported import Transported
 
@@ -38,6 +42,9 @@ _UNREAD = 1024 * 1024
 
 _TOGETHER = 16
 """Requests that are begun before others have the loop."""
+
+_TURN = 512
+"""Frames, fields and answers that go on before others have the loop: about 3 ms."""
 
 _WINDOW = 65_535
 """Bytes that either end has room for before it says anything else (RFC 9113, section 6.9.2)."""
@@ -49,19 +56,22 @@ class Http2Connection(Transported):
     __slots__ = (
         "_blocks",
         "_channels",
-        "_cut",
         "_dropped",
         "_has_failed",
+        "_inbox",
+        "_is_beginning",
+        "_is_due",
         "_last",
         "_new",
         "_noise",
-        "_noise_ends",
         "_outbox",
+        "_resets",
         "_roomless",
         "_said_goodbye",
         "_stream_window",
         "_unfinished",
         "_unread",
+        "_work",
         "send",
         "window",
     )
@@ -72,11 +82,14 @@ class Http2Connection(Transported):
         self.window = _WINDOW
         """Bytes of bodies that the client has room for, whatever stream they are on."""
         self._stream_window = _WINDOW  # the same of a new stream
-        self._cut = FrameReader(context.bounds)
+        self._inbox = Inbox(context.bounds)
+        self._is_due = False  # whether `_read_on` will be called soon
+        self._is_beginning = False  # whether `_begin` will be
+        self._work = 0  # done in this turn, besides that of reading blocks
         self._blocks = BlockReader(context.bounds)
         self._channels: dict[int, Channel] = {}
         self._new: deque[Channel] = deque()  # those whose requests have not begun to be answered
-        self._roomless: dict[Channel, None] = {}  # those that wait for room on the connection
+        self._roomless: OrderedDict[Channel, None] = OrderedDict()  # those that wait for room on the connection
         self._last = 0  # the newest stream
         self._dropped: deque[int] = deque(maxlen=2 * context.bounds.streams)  # those that ended here, not there
         self._unfinished: set[int] = set()  # those of them whose clients still send, and have not been told to stop
@@ -86,8 +99,9 @@ class Http2Connection(Transported):
         """Send pieces of frames soon, with what else is sent by then."""
         self._has_failed = False  # whether nothing that comes is looked at
         self._said_goodbye = False
-        self._noise = 0
-        self._noise_ends = 0.0
+        bounds, loop = context.bounds, context.loop
+        self._noise = Flood(loop, bounds.noise, bounds.head_timeout, "too much that asks for nothing")
+        self._resets = Flood(loop, bounds.resets, bounds.head_timeout, "too many requests that are given up")
 
     # What the transport calls.
 
@@ -108,6 +122,7 @@ class Http2Connection(Transported):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell those who answer that the client has gone."""
         self._has_failed = True
+        self._inbox.clear()
         for channel in list(self._channels.values()):
             channel.lose()
         self._new.clear()
@@ -116,7 +131,7 @@ class Http2Connection(Transported):
 
     def _reads_again(self) -> None:
         """Go on with what comes, and with all that waits to be sent."""
-        self.resume_reading()
+        self._read_on()
         for channel in list(self._channels.values()):
             if channel.exchange.stream is not None and not channel.is_paused:
                 channel.exchange.stream.wake()
@@ -127,38 +142,65 @@ class Http2Connection(Transported):
         """Take what has come, and begin to answer what has been asked."""
         if self._has_failed or self._transport.is_closing():
             return
+        self._inbox.put(data)
+        if not self._is_due:
+            self._read_on()
+
+    def _read_on(self) -> None:
+        """Take as much of what has come as one turn may cost, and have the rest taken soon."""
+        self._is_due = False
+        if self._has_failed or self._transport.is_closing():
+            return
         self._outbox.hold()
         try:
-            for frame in self._cut.feed(data):
-                self._forget_head_timer()
-                self._take(frame)
+            self._take_some()
         except ConnectionFault as fault:
             self._new.clear()
             self._fail(fault.code, str(fault))
-        self._begin()
+        if not self._is_beginning:
+            self._begin()
         self._bound()
         self._outbox.flush()
         if self.is_paused:
             self.pause_reading()
+        elif self._inbox.may_have_more and not self._has_failed:
+            self.pause_reading()
+            self._is_due = True
+            self.loop.call_soon(self._read_on)
+        else:
+            self.resume_reading()
+
+    def _take_some(self) -> None:
+        self._work = 0
+        ends = self._blocks.work + _TURN
+        while self._work + self._blocks.work < ends and not self.is_paused:
+            frame = self._inbox.take()
+            if frame is None:
+                return
+            self._work += 1
+            self._forget_head_timer()
+            self._take(frame)
 
     def _begin(self) -> None:
         """Begin to answer some of what has been asked; others have the loop before there are more."""
+        self._is_beginning = False
         for _ in range(min(len(self._new), _TOGETHER)):
             channel = self._new.popleft()
             if channel.number in self._channels:
                 self._start(channel.exchange)
         if self._new:
+            self._is_beginning = True
             self.loop.call_soon(self._begin)
 
     def _take(self, frame: Frame) -> None:
         take = self._TAKES.get(frame.kind)
         if take is None:
-            self._hear_noise()
+            self._noise.hear()
             return
         try:
             take(self, frame)
         except StreamFault as fault:
-            self._hear_noise()
+            self._resets.hear()
             channel = self._channels.get(frame.stream)
             if channel is not None:
                 channel.reset(fault.code)
@@ -180,14 +222,17 @@ class Http2Connection(Transported):
             self.send(
                 frames.headers(number, written(int(error.status[:3]), self.date, (), length=0), frames.END_STREAM)
             )
-            self._hear_noise()
+            self._resets.hear()
             return
         if self._is_leaving:
             return  # it has been told that this is not answered
         if len(self._channels) >= self.bounds.streams:
             raise StreamFault(Code.REFUSED_STREAM, "too many requests at a time")
+        channel = Channel(number, head, self, self._stream_window)
+        if not channel.exchange.hold_head(head):
+            raise StreamFault(Code.REFUSED_STREAM, "too long heads of requests at a time")
+        self._channels[number] = channel
         self._idleness.cancel()
-        channel = self._channels[number] = Channel(number, head, self, self._stream_window)
         if ends:
             channel.end()
         self._new.append(channel)
@@ -200,7 +245,7 @@ class Http2Connection(Transported):
         elif channel is not None:
             raise StreamFault(Code.PROTOCOL_ERROR, "trailers that are not the end")
         elif number in self._dropped:
-            self._hear_noise()
+            self._noise.hear()
         else:
             raise ConnectionFault(Code.STREAM_CLOSED, "a request on a stream that is over")
 
@@ -211,7 +256,7 @@ class Http2Connection(Transported):
         channel = self._channels.get(frame.stream)
         ends = bool(frame.flags & frames.END_STREAM)
         if channel is None or (not piece and not ends):
-            self._hear_noise()
+            self._noise.hear()
         if channel is not None:
             channel.receive(piece, size)
             if ends:
@@ -231,13 +276,15 @@ class Http2Connection(Transported):
 
     def _take_reset(self, frame: Frame) -> None:
         self._must_be_known(frame)
-        self._hear_noise()
+        self._noise.hear()
         channel = self._channels.get(frame.stream)
         if channel is not None:
+            if not channel.exchange.is_begun:
+                self._resets.hear()
             channel.lose()
 
     def _take_settings(self, frame: Frame) -> None:
-        self._hear_noise()
+        self._noise.hear()
         values = frames.read_settings(frame)
         if frame.flags & frames.ACK:
             return
@@ -245,13 +292,16 @@ class Http2Connection(Transported):
         window = values.get(Setting.INITIAL_WINDOW_SIZE, self._stream_window)
         change, self._stream_window = window - self._stream_window, window
         for channel in list(self._channels.values()) if change else ():
+            if channel.waits:
+                self._work += 1
+                self._noise.hear()
             try:
                 channel.widen(change)
             except StreamFault as fault:
                 raise ConnectionFault(fault.code, str(fault)) from fault
 
     def _take_ping(self, frame: Frame) -> None:
-        self._hear_noise()
+        self._noise.hear()
         if not frame.flags & frames.ACK:
             self.send(frames.head(8, frames.PING, frames.ACK, 0), frame.payload)
 
@@ -261,6 +311,8 @@ class Http2Connection(Transported):
 
     def _take_window_update(self, frame: Frame) -> None:
         count = frames.read_increment(frame)
+        if count < self.bounds.least_room:
+            self._noise.hear()
         if frame.stream:
             self._must_be_known(frame)
             if not count:
@@ -274,13 +326,13 @@ class Http2Connection(Transported):
         self.window += count
         if self.window > frames.WIDEST:
             raise ConnectionFault(Code.FLOW_CONTROL_ERROR, "more room than there can be")
-        roomless, self._roomless = self._roomless, {}
-        for channel in roomless:
-            channel.go_on()
+        while self._roomless and self.window > 0:
+            self._work += 1
+            self._roomless.popitem(last=False)[0].go_on()
 
     def _take_priority(self, frame: Frame) -> None:
         """Look at nothing of it: priorities are deprecated (RFC 9113, section 5.3)."""
-        self._hear_noise()
+        self._noise.hear()
 
     def _take_push(self, frame: Frame) -> None:
         raise ConnectionFault(Code.PROTOCOL_ERROR, "a push by a client")
@@ -293,20 +345,10 @@ class Http2Connection(Transported):
 
     def _bound(self) -> None:
         """See that what has begun does not go on for too long."""
-        if not self._cut.is_amid:
+        if not self._inbox.is_amid:
             self._forget_head_timer()
         elif self._head_timer is None:
             self._time_head()
-
-    def _hear_noise(self) -> None:
-        """Count a frame that asks for nothing; raises `ConnectionFault`."""
-        self._noise += 1
-        if self._noise <= self.bounds.noise:
-            return
-        now = self.loop.time()
-        if now < self._noise_ends:
-            raise ConnectionFault(Code.ENHANCE_YOUR_CALM, "too much that asks for nothing")
-        self._noise, self._noise_ends = 0, now + self.bounds.head_timeout
 
     # What channels ask of it.
 
@@ -336,6 +378,10 @@ class Http2Connection(Transported):
                 self._part()
             else:
                 self._idleness.start()
+
+    def complete(self, channel: Channel) -> None:
+        """Note that the whole answer of a channel has been sent."""
+        self._resets.make_up()
 
     def await_room(self, channel: Channel) -> None:
         """Have a channel go on when the client has room again on the connection."""
@@ -370,6 +416,7 @@ class Http2Connection(Transported):
     def _fail(self, code: Code, why: str) -> None:
         """Say what the client must not have done, and look at nothing more that comes."""
         self._has_failed = True
+        self._inbox.clear()
         self.send(frames.goaway(self._last, code, why))
         self._part()
 

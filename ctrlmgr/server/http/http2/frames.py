@@ -42,6 +42,8 @@ _HEAD = Struct(">HBBBI")
 _HEAD_SIZE = _HEAD.size
 _SETTING = Struct(">HI")
 _NUMBER = Struct(">I")
+_MOST_SETTINGS = 100
+"""Settings in one frame; Go refuses more (`processSettings`)."""
 
 
 class Setting(IntEnum):
@@ -208,12 +210,21 @@ def read_settings(frame: Frame) -> dict[int, int]:
     """Return what a SETTINGS frame says, nothing if it acknowledges ours; raises `ConnectionFault`."""
     if len(frame.payload) % _SETTING.size or (frame.flags & ACK and frame.payload):
         raise ConnectionFault(Code.FRAME_SIZE_ERROR, "settings that are cut short, or acknowledge and set")
-    values = dict(_SETTING.iter_unpack(frame.payload))
-    if values.get(Setting.INITIAL_WINDOW_SIZE, 0) > WIDEST:
+    if len(frame.payload) > _MOST_SETTINGS * _SETTING.size:
+        raise ConnectionFault(Code.PROTOCOL_ERROR, "too many settings in a frame")
+    pairs = list(_SETTING.iter_unpack(frame.payload))
+    for setting, value in pairs:
+        _check_setting(setting, value)
+    return dict(pairs)
+
+
+def _check_setting(setting: int, value: int) -> None:
+    if setting == Setting.INITIAL_WINDOW_SIZE and value > WIDEST:
         raise ConnectionFault(Code.FLOW_CONTROL_ERROR, "more room than there can be")
-    if values.get(Setting.ENABLE_PUSH, 0) > 1 or not LARGEST <= values.get(Setting.MAX_FRAME_SIZE, LARGEST) < 1 << 24:
-        raise ConnectionFault(Code.PROTOCOL_ERROR, "settings that must not be")
-    return values
+    if setting == Setting.ENABLE_PUSH and value > 1:
+        raise ConnectionFault(Code.PROTOCOL_ERROR, "a push that is neither on nor off")
+    if setting == Setting.MAX_FRAME_SIZE and not LARGEST <= value < 1 << 24:
+        raise ConnectionFault(Code.PROTOCOL_ERROR, "a size of frames that must not be")
 
 
 def read_increment(frame: Frame) -> int:

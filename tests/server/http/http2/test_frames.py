@@ -129,6 +129,9 @@ def test_a_header_block_is_bounded_in_bytes_and_in_frames(part: bytes) -> None:
     ("payload", "code"),
     [
         (b"12345", Code.FRAME_SIZE_ERROR),
+        (b"\0\x04\x80\0\0\0\0\x04\0\0\0\x01", Code.FLOW_CONTROL_ERROR),
+        (b"\0\x05\0\0\0\x01\0\x05\0\0\x40\0", Code.PROTOCOL_ERROR),
+        (b"".join(bytes((9, at, 0, 0, 0, 0)) for at in range(101)), Code.PROTOCOL_ERROR),
         (b"\0\x04\x80\0\0\0", Code.FLOW_CONTROL_ERROR),
         (b"\0\x02\0\0\0\x02", Code.PROTOCOL_ERROR),
         (b"\0\x05\0\0\x3f\xff", Code.PROTOCOL_ERROR),
@@ -139,6 +142,11 @@ def test_settings_that_must_not_be(payload: bytes, code: Code) -> None:
     with pytest.raises(ConnectionFault) as caught:
         frames.read_settings(Frame(frames.SETTINGS, 0, 0, payload))
     assert caught.value.code is code
+
+
+def test_of_settings_that_are_said_twice_the_last_one_counts() -> None:
+    frame = Frame(frames.SETTINGS, 0, 0, b"\0\x04\0\0\0\x64\0\x04\0\0\0\x01")
+    assert frames.read_settings(frame) == {frames.Setting.INITIAL_WINDOW_SIZE: 1}
 
 
 def test_an_acknowledgement_sets_nothing() -> None:
