@@ -179,9 +179,18 @@ def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldErro
 
     Its values are shown in the order given; a set's sorted, as Go's `sets.List` does.
     """
+    return unsupported(field, value, supported_values(supported))
+
+
+def supported_values(supported: Iterable[str]) -> str:
+    """Return what `not_supported` says of the values of an enumeration."""
     values = sorted(supported) if isinstance(supported, (set, frozenset)) else supported
-    detail = ", ".join(quote(each) for each in values)
-    return _error("FieldValueNotSupported", "Unsupported value", field, f"supported values: {detail}", value)
+    return f"supported values: {', '.join(quote(each) for each in values)}"
+
+
+def unsupported(field: str, value: Any, detail: str) -> FieldError:
+    """Return the error for a value that an enumeration lacks, of whose values `supported_values` was written before."""
+    return _error("FieldValueNotSupported", "Unsupported value", field, detail, value)
 
 
 def not_found(field: str, value: Any, detail: str = "") -> FieldError:

@@ -137,8 +137,6 @@ class Strategy:
     shares_defaults = False
     """Whether `default` may put one and the same part into two places of an object, as Go's defaults do with maps: a
     later change of one shows in the other, so the object must not be copied in between."""
-    dearness = 1
-    """How many times as long as usual it takes to check an object of so many bytes."""
     own_preconditions = False
     """Whether its deletion's preconditions are checked by a storage of its own in Kubernetes, in other words."""
     revalidates: int = 1
@@ -167,6 +165,11 @@ class Strategy:
     """What a client is told whose deletion does not say."""
     fields: tuple[str, ...] = ()
     """The field selectors besides metadata.name and metadata.namespace that `selectable` answers."""
+
+    @property
+    def dearness(self) -> int:
+        """How many times as long as usual it takes to check an object of so many bytes."""
+        return 1
 
     def default(self, obj: Unstructured) -> None:
         """Fill in what the caller left out, in place (Kubernetes' SetDefaults functions); idempotent."""

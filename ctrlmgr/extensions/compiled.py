@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
-from ctrlmgr.api.field import ROOT, FieldError, Path
+from ctrlmgr.api.field import ROOT, FieldError, Path, invalid
+from ctrlmgr.api.work import TooMuchWork, bounded
 from ctrlmgr.extensions.rules.compiled import Node as RulesNode
 from ctrlmgr.extensions.rules.compiled import compile_rules
 from ctrlmgr.extensions.shaping import embedded, lists
@@ -24,11 +25,14 @@ from ctrlmgr.extensions.shaping.defaults import pruned_defaults
 from ctrlmgr.extensions.shaping.nulls import drop_nulls
 from ctrlmgr.extensions.shaping.prune import prune
 from ctrlmgr.extensions.structural import MISSING, Raw, Structural
-from ctrlmgr.extensions.values.accept import compile_accept
+from ctrlmgr.extensions.values.accept import accepting
 from ctrlmgr.extensions.values.correlation import Correlation
 from ctrlmgr.extensions.values.explain import explain
 from ctrlmgr.extensions.values.node import Node
+from ctrlmgr.extensions.values.result import NOWHERE
 
+_MOST_STEPS: Final = 5_000_000
+"""Steps of work (`api.work`) in which a value is validated."""
 _PARTS = ("_is_clean", "_fill", "_has_embedded", "_accepts", "_is_unique", "rules")
 """What of a schema is made when it is first needed."""
 
@@ -123,14 +127,19 @@ class Schema:
 
         With an `old` value, mistakes that it has already, where nothing has changed, are none.
         """
-        if self._accepts(value):
-            return []
-        correlation = None if old is MISSING else Correlation(self.node, value, old)
-        return explain(self.node, value, correlation).field_errors(path)
+        try:
+            with bounded(_MOST_STEPS):
+                if self._accepts(value):
+                    return []
+                correlation = None if old is MISSING else Correlation(self.node, value, old)
+                result = explain(self.node, value, correlation)
+        except TooMuchWork:
+            return [invalid(path or NOWHERE, "", "takes too many steps to validate against the schema")]
+        return result.field_errors(path)
 
     @cached_property
     def _accepts(self) -> Callable[[Any], bool]:
-        return compile_accept(self.node)
+        return accepting(self.node)
 
     def validate_embedded(self, value: Any) -> list[FieldError]:
         """Return what is wrong with the metadata of embedded resources."""

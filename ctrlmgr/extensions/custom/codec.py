@@ -15,14 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from ctrlmgr.api.field import FieldError
 from ctrlmgr.api.go_text import escape_html, quote
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.errors import BadRequest, UnsupportedMediaType
+from ctrlmgr.api.work import TooMuchWork, bounded
+from ctrlmgr.errors import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 from ctrlmgr.extensions.compiled import Schema
 from ctrlmgr.extensions.shaping.embedded import read_metadata
 from ctrlmgr.schema import strict_json, yaml_document
@@ -37,6 +38,8 @@ _TYPE_META = "struct { APIVersion string; Kind string }"
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _SHOWN = 30
 """How many characters of a body a refusal shows."""
+MOST_DEFAULTED: Final = 3 * 1024 * 1024
+"""Bytes of JSON that defaults may add to what was sent: as many as may be sent. What is stored is read whole."""
 _HEAD = ("kind", "apiVersion", "metadata")
 _WHOLE_BELOW = 1e21
 """Go writes floats from here on with an exponent."""
@@ -140,7 +143,8 @@ class CustomCodec:
         """Do the same with what is decoded already; `fields` is used up.
 
         `known` is an object that was read before: metadata that a patch has left as it was there is not read again.
-        A patch may have made anything of them: raises `BadRequest` for what cannot be an object.
+        A patch may have made anything of them: raises `BadRequest` for what cannot be an object, and
+        `RequestEntityTooLarge` for what the schema's defaults make much larger than it was sent.
         """
         if not isinstance(fields, dict):
             raise BadRequest(
@@ -150,7 +154,11 @@ class CustomCodec:
             metadata, problems = _read_metadata(fields, known)
         except ValueError as error:
             raise self.refuse(str(error)) from error
-        unknown, malformed = self._schema().read(fields)
+        try:
+            with bounded(MOST_DEFAULTED):
+                unknown, malformed = self._schema().read(fields)
+        except TooMuchWork as error:
+            raise RequestEntityTooLarge(f"the schema's defaults add more than {MOST_DEFAULTED} bytes") from error
         if malformed is not None:
             raise self.refuse(malformed.message)
         if metadata is not None:

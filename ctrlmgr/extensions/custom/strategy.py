@@ -20,6 +20,7 @@ from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.refusals import forbidden
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.names import qualified_name
+from ctrlmgr.extensions.cost import relative_cost
 from ctrlmgr.extensions.definition import Version
 
 _STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
@@ -43,6 +44,11 @@ class CustomStrategy(Strategy):
         self._read = read
         self.has_status = version.has_status
         self.fields = tuple(field.name for field in version.selectable)
+
+    @property
+    def dearness(self) -> int:
+        """What the schema says: alternatives, rules and defaults multiply what there is to do."""
+        return relative_cost(self._version.raw_schema or {})
 
     def begin_create(self, ctx: Context, obj: Unstructured) -> None:
         """Refuse to create what is about to be deleted with its definition."""

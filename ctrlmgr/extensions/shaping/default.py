@@ -3,6 +3,8 @@
 Guarantees: a default that is filled in is a copy; filling in twice changes nothing that once did not; a null that is
 not allowed is replaced where there is a default. Schemas without defaults cost nothing.
 
+What is filled in is drawn from the budget of `api.work`, if one is set: a step for each byte of JSON.
+
 Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/algorithm.go`.
 """
 
@@ -11,6 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
+
+from ctrlmgr.api.work import spend
 from ctrlmgr.extensions.structural import MISSING, Structural
 
 Fill: TypeAlias = Callable[[Any], None]
@@ -35,14 +40,22 @@ class _Field(NamedTuple):
     default: Any
     nullable: bool
     fill: Fill | None
+    size: int
+    """Bytes of the default as JSON."""
 
     def replacement(self) -> Any:
-        return None if self.default is MISSING else copied(self.default)
+        return None if self.default is MISSING else self.copy()
+
+    def copy(self) -> Any:
+        """Return a copy of the default, whose bytes are drawn from the budget of what reads the object."""
+        spend(self.size)
+        return copied(self.default)
 
 
 def _field(schema: Structural, defaults: Mapping[int, Any]) -> _Field:
     default = defaults.get(id(schema), schema.default)
-    return _Field(default, schema.nullable, compile_defaults(schema, defaults))
+    size = 0 if default is MISSING else len(msgspec.json.encode(default))
+    return _Field(default, schema.nullable, compile_defaults(schema, defaults), size)
 
 
 def _worth_a_look(schema: Structural | None, defaults: Mapping[int, Any]) -> _Field | None:
@@ -62,7 +75,7 @@ def _filler(
         if kind is dict:
             for name, each in defaulted:
                 if value.get(name) is None and (name not in value or not each.nullable):
-                    value[name] = copied(each.default)
+                    value[name] = each.copy()
             for name, fill_below in deep:
                 below = value.get(name)
                 if below is not None:

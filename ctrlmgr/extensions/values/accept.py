@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ctrlmgr.extensions.values.go import HIGHEST, LOWEST, equals_converted, is_integral
+from ctrlmgr.api.work import spend
+from ctrlmgr.extensions.values.go import HIGHEST, LOWEST, is_integral
 from ctrlmgr.extensions.values.node import Node
 
 Check: TypeAlias = Callable[[Any], bool]
@@ -23,7 +24,7 @@ def _never(value: Any) -> bool:
     return False
 
 
-def compile_accept(node: Node) -> Check:
+def _compile(node: Node) -> Check:
     """Return the check of a schema's values."""
     string, number, whole = _strings(node), _floats(node), _integers(node)
     large = number
@@ -47,6 +48,13 @@ def compile_accept(node: Node) -> Check:
         return checks[type(value)](value)
 
     return accept
+
+
+def accepting(node: Node) -> Check:
+    """Return the check of a schema's values, which is made once."""
+    if node.accepts is None:
+        node.accepts = _compile(node)
+    return node.accepts
 
 
 def _together(checks: Sequence[Check]) -> Check:
@@ -81,8 +89,7 @@ def _skips_type(node: Node) -> bool:
 def _enum(node: Node) -> Check:
     if not node.enum:
         return _always
-    values = node.enum
-    return lambda value: any(equals_converted(value, each) for each in values)
+    return node.listed.has
 
 
 def _string_enum(node: Node) -> Check:
@@ -143,7 +150,7 @@ def _lists(node: Node) -> Check:
         checks.append(lambda value: len(value) >= least)
     if most is not None:
         checks.append(lambda value: len(value) <= most)
-    if node.items is not None and (item := compile_accept(node.items)) is not _always:
+    if node.items is not None and (item := accepting(node.items)) is not _always:
         checks.append(lambda value: all(map(item, value)))
     return _together([*checks, _enum(node), _junctors(node)])
 
@@ -163,8 +170,8 @@ def _objects(node: Node) -> Check:
 
 
 def _fields(node: Node) -> Check:
-    fields = {name: compile_accept(each) for name, each in node.properties.items()}
-    others = _never if node.forbids_others else compile_accept(node.additional) if node.additional else _always
+    fields = {name: accepting(each) for name, each in node.properties.items()}
+    others = _never if node.forbids_others else accepting(node.additional) if node.additional else _always
     if others is _always:
         checked = {name: check for name, check in fields.items() if check is not _always}
         if not checked:
@@ -182,20 +189,28 @@ def _fields(node: Node) -> Check:
 
 
 def _junctors(node: Node) -> Check:
-    checks = [compile_accept(each) for each in node.all_of]
+    checks = [accepting(each) for each in node.all_of]
     if node.any_of:
-        checks.append(_any([compile_accept(each) for each in node.any_of]))
+        checks.append(_any([accepting(each) for each in node.any_of]))
     if node.one_of:
-        checks.append(_one([compile_accept(each) for each in node.one_of]))
+        checks.append(_one([accepting(each) for each in node.one_of]))
     if node.not_ is not None:
-        negated = compile_accept(node.not_)
+        negated = accepting(node.not_)
         checks.append(lambda value: not negated(value))
     return _together(checks)
 
 
 def _any(checks: Sequence[Check]) -> Check:
-    return lambda value: any(check(value) for check in checks)
+    def accept(value: Any) -> bool:
+        spend(len(checks))
+        return any(check(value) for check in checks)
+
+    return accept
 
 
 def _one(checks: Sequence[Check]) -> Check:
-    return lambda value: sum(check(value) for check in checks) == 1
+    def accept(value: Any) -> bool:
+        spend(len(checks))
+        return sum(check(value) for check in checks) == 1
+
+    return accept

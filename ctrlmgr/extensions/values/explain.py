@@ -10,12 +10,14 @@ apiextensions-apiserver `pkg/apiserver/validation/ratcheting.go`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ctrlmgr.api.go_text import quote
+from ctrlmgr.api.work import TooMuchWork, spend
 from ctrlmgr.extensions.structural import TYPE_META
+from ctrlmgr.extensions.values.accept import accepting
 from ctrlmgr.extensions.values.correlation import Correlation
-from ctrlmgr.extensions.values.go import equals_converted, is_int, is_integral
+from ctrlmgr.extensions.values.go import is_int, is_integral
 from ctrlmgr.extensions.values.node import Node
 from ctrlmgr.extensions.values.result import (
     Found,
@@ -28,18 +30,27 @@ from ctrlmgr.extensions.values.result import (
     placeless,
     wrong_type,
 )
-from ctrlmgr.regexp import TooMuchWork
+
+_STEPS: Final = 30
+"""Steps of work that it takes to look at one value."""
 
 
-def explain(node: Node, value: Any, correlation: Correlation | None = None, path: str = "") -> Result:
-    """Validate a value; `path` is where it is below the one that is validated."""
-    result = _explain(node, value, correlation, path)
+def explain(
+    node: Node, value: Any, correlation: Correlation | None = None, path: str = "", *, counts: bool = False
+) -> Result:
+    """Validate a value; `path` is where it is below the one that is validated.
+
+    `counts` asks for the number of matches, which the choice among alternatives needs; if it does not matter, what is
+    right is not looked at in detail. Raises `TooMuchWork` where a budget is set.
+    """
+    spend(_STEPS)
+    result = _explain(node, value, correlation, path, counts)
     if correlation is not None and not result.is_valid and correlation.is_unchanged:
         result.errors = {}
     return result
 
 
-def _explain(node: Node, value: Any, correlation: Correlation | None, path: str) -> Result:
+def _explain(node: Node, value: Any, correlation: Correlation | None, path: str, counts: bool) -> Result:
     if type(value) is int and not is_int(value):
         value = float(value)
     result = Result()
@@ -58,12 +69,12 @@ def _explain(node: Node, value: Any, correlation: Correlation | None, path: str)
     elif type(value) in (int, float):
         _check_number(node, value, path, result)
     elif type(value) is list:
-        result.merge(_check_list(node, value, correlation, path))
+        result.merge(_check_list(node, value, correlation, path, counts))
         result.matches += 1
     _check_enum(node, value, path, result)
     result.matches += 1
     if type(value) is dict:
-        result.merge(_check_object(node, value, correlation, path))
+        result.merge(_check_object(node, value, correlation, path, counts))
         result.matches += 1
     result.matches += 1
     return result
@@ -106,8 +117,8 @@ def _check_type(node: Node, value: Any, path: str, result: Result) -> None:
 
 
 def _check_enum(node: Node, value: Any, path: str, result: Result) -> None:
-    if node.enum and not any(equals_converted(value, each) for each in node.enum):
-        result.add(not_listed(path, value, node.enum))
+    if node.enum and not node.listed.has(value):
+        result.add(not_listed(path, value, node.listed.supported))
 
 
 def _check_string(node: Node, value: str, path: str, result: Result) -> None:
@@ -145,12 +156,15 @@ def _check_number(node: Node, value: float, path: str, result: Result) -> None:
     result.matches += 2
 
 
-def _check_list(node: Node, value: list[Any], correlation: Correlation | None, path: str) -> Result:
+def _check_list(node: Node, value: list[Any], correlation: Correlation | None, path: str, counts: bool) -> Result:
     result = Result()
     if node.items is not None:
         for at, each in enumerate(value):
-            below = None if correlation is None else correlation.index(at)
-            result.merge(explain(node.items, each, below, f"{path}[{at}]"))
+            if result.is_full:
+                break
+            if counts or not accepting(node.items)(each):
+                below = None if correlation is None else correlation.index(at)
+                result.merge(explain(node.items, each, below, f"{path}[{at}]", counts=counts))
     size = len(value)
     if node.least_items is not None and size < node.least_items:
         result.add(faulty(path, f"{path} in body should have at least {node.least_items} items", size))
@@ -160,7 +174,9 @@ def _check_list(node: Node, value: list[Any], correlation: Correlation | None, p
     return result
 
 
-def _check_object(node: Node, value: dict[str, Any], correlation: Correlation | None, path: str) -> Result:
+def _check_object(
+    node: Node, value: dict[str, Any], correlation: Correlation | None, path: str, counts: bool
+) -> Result:
     result = Result()
     size = len(value)
     if node.least_properties is not None and size < node.least_properties:
@@ -168,6 +184,8 @@ def _check_object(node: Node, value: dict[str, Any], correlation: Correlation | 
     if node.most_properties is not None and size > node.most_properties:
         result.add(over_many(path, "properties", size, node.most_properties))
     for name, each in value.items():
+        if result.is_full:
+            break
         below = node.properties.get(name)
         if below is not None:
             at = f"{path}.{name}" if path else name
@@ -178,7 +196,8 @@ def _check_object(node: Node, value: dict[str, Any], correlation: Correlation | 
             below, at = node.additional, f"{path}.{name}"
         else:
             continue
-        result.merge(explain(below, each, _correlated(correlation, name, path), at))
+        if counts or not accepting(below)(each):
+            result.merge(explain(below, each, _correlated(correlation, name, path), at, counts=counts))
     for name in node.required:
         if name not in value:
             result.add(missing(f"{path}.{name}"))
@@ -200,7 +219,7 @@ def _check_junctors(node: Node, value: Any, path: str) -> Result:
         _check_one(node.one_of, value, path, result)
     if node.all_of:
         _check_all(node.all_of, value, path, result)
-    if node.not_ is not None and explain(node.not_, value, None, path).is_valid:
+    if node.not_ is not None and explain(node.not_, value, None, path, counts=True).is_valid:
         result.add(placeless(f"{quote(path)} must not validate the schema (not)"))
     result.matches += 1
     return result
@@ -209,7 +228,7 @@ def _check_junctors(node: Node, value: Any, path: str) -> Result:
 def _check_any(nodes: Sequence[Node], value: Any, path: str, result: Result) -> None:
     best: Result | None = None
     for node in nodes:
-        found = explain(node, value, None, path)
+        found = explain(node, value, None, path, counts=True)
         if found.is_valid:
             result.merge(found)
             return
@@ -224,7 +243,7 @@ def _check_one(nodes: Sequence[Node], value: Any, path: str, result: Result) -> 
     best: Result | None = None
     valid: list[Result] = []
     for node in nodes:
-        found = explain(node, value, None, path)
+        found = explain(node, value, None, path, counts=True)
         if found.is_valid:
             valid.append(found)
         elif not valid and (best is None or found.matches > best.matches):
@@ -241,7 +260,7 @@ def _check_one(nodes: Sequence[Node], value: Any, path: str, result: Result) -> 
 def _check_all(nodes: Sequence[Node], value: Any, path: str, result: Result) -> None:
     valid = 0
     for node in nodes:
-        found = explain(node, value, None, path)
+        found = explain(node, value, None, path, counts=True)
         valid += found.is_valid
         result.merge(found)
     if valid != len(nodes):

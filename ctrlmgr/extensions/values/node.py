@@ -6,12 +6,13 @@ kube-openapi `pkg/validation/validate/{schema,type}.go`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from ctrlmgr.extensions.formats import Format, format_named, is_recognized
 from ctrlmgr.extensions.structural import INT_OR_STRING, LIST_MAP_KEYS, LIST_TYPE, Raw, single_items
+from ctrlmgr.extensions.values.listed import Listed
 from ctrlmgr.extensions.values.numbers import NumberRules
 from ctrlmgr.regexp import Regexp, TooMuchWork, compiled
 
@@ -35,6 +36,8 @@ class Node:
         self.format = self._format(raw.get("format") or "")
         self.format_check: Format | None = format_named(self.format) if self.format else None
         self.enum: Sequence[Any] = raw.get("enum") or ()
+        self.accepts: Callable[[Any], bool] | None = None
+        """The check of its values, once `accept.accepting` has made it."""
         self.longest: int | None = raw.get("maxLength")
         self.shortest: int | None = raw.get("minLength")
         self.pattern: str = raw.get("pattern") or ""
@@ -57,6 +60,11 @@ class Node:
     def numbers(self) -> NumberRules:
         """What numbers must satisfy."""
         return NumberRules.of(self._raw, self.types[0] if len(self.types) == 1 else "", self.format)
+
+    @cached_property
+    def listed(self) -> Listed:
+        """The values of the enumeration, to be looked up."""
+        return Listed(self.enum)
 
     @cached_property
     def regexp(self) -> Regexp:

@@ -6,13 +6,13 @@ by which the best of several alternatives is chosen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
-from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required, too_long, too_many
+from ctrlmgr.api.field import FieldError, Path, invalid, required, too_long, too_many, unsupported
 from ctrlmgr.api.go_numbers import write_float
 from ctrlmgr.api.go_text import quote
-from ctrlmgr.extensions.values.go import encode, shown, told
+from ctrlmgr.extensions.values.go import told
 
 MOST_ERRORS = 1000
 """How many errors are told; what has more is no more understandable for it."""
@@ -22,9 +22,10 @@ NOWHERE = "<nil>"
 
 
 class Found(NamedTuple):
-    """An error: its words, and what makes a cause of it at the place where the value is."""
+    """An error: what tells it from others, and what makes a cause of it at the place where the value is."""
 
-    words: str
+    key: Hashable
+    """Its words, or as much of them as makes them different."""
     at: str | None
     """The path below the value that was validated, "" for itself; None for errors that name no place."""
     cause: Callable[[str], FieldError]
@@ -37,7 +38,7 @@ class Result:
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self.errors: dict[str, Found] = {}
+        self.errors: dict[Hashable, Found] = {}
         self.matches = 0
 
     @property
@@ -45,10 +46,15 @@ class Result:
         """Whether nothing is wrong."""
         return not self.errors
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many errors as are told, so that no more need be looked for."""
+        return len(self.errors) >= MOST_ERRORS
+
     def add(self, found: Found) -> None:
         """Add an error."""
-        if len(self.errors) < MOST_ERRORS:
-            self.errors.setdefault(found.words, found)
+        if not self.is_full:
+            self.errors.setdefault(found.key, found)
 
     def merge(self, other: Result) -> None:
         """Add all errors and matches of another."""
@@ -96,11 +102,9 @@ def missing(path: str) -> Found:
     return Found(f"{path} in body is required", path, required)
 
 
-def not_listed(path: str, value: Any, values: Sequence[Any]) -> Found:
-    """Return the error for a value that an enumeration lacks."""
-    supported = [each if type(each) is str else encode(shown(each)).decode() for each in values]
-    words = f"{path} in body should be one of {supported}"
-    return Found(words, path, lambda at: not_supported(at, told(value), supported))
+def not_listed(path: str, value: Any, supported: str) -> Found:
+    """Return the error for a value that an enumeration lacks; `supported` says what it has."""
+    return Found((path, supported), path, lambda at: unsupported(at, told(value), supported))
 
 
 def over_long(path: str, limit: int) -> Found:

@@ -224,5 +224,5 @@ def test_a_selector_of_too_many_requirements_is_refused_before_any_is_looked_at(
 
 def test_of_very_many_wrong_requirements_only_so_many_are_told() -> None:
     asked = {**POD, "name": "", "fieldSelector": {"requirements": [{}] * 1000}}
-    with pytest.raises(Invalid, match=r"and at least \d+ more\]$|more\]$"):
+    with pytest.raises(Invalid, match=r"and at least \d+ more\]$"):
         ask("SelfSubjectAccessReview", {"resourceAttributes": asked})

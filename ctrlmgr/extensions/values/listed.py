@@ -1,0 +1,56 @@
+"""The values of an enumeration, by type, so that a value is looked up and not compared with each.
+
+Source: kube-openapi `pkg/validation/validate/values.go` (`Enum`), which compares after conversion.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ctrlmgr.api.field import supported_values
+from ctrlmgr.api.work import spend
+from ctrlmgr.extensions.values.go import encode, equals_converted, shown
+
+
+class Listed:
+    """What an enumeration lists."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        """Take the values as the schema has them."""
+        self._values = values
+        self._by_type = {kind: frozenset(each for each in values if type(each) is kind) for kind in _SCALARS}
+        self._others = [each for each in values if type(each) in (dict, list)]
+        self._supported: str | None = None
+
+    def has(self, value: Any) -> bool:
+        """Say whether a value is one of them, once it is converted to the type of one (`go.equals_converted`)."""
+        kind = type(value)
+        if kind in (dict, list):
+            spend(len(self._others))
+            return any(equals_converted(value, each) for each in self._others)
+        if value in self._by_type.get(kind, ()):
+            return True
+        if kind is int:
+            return any(equals_converted(value, each) for each in self._converted(value))
+        return kind is float and math.isfinite(value) and math.trunc(value) in self._by_type[int]
+
+    def _converted(self, value: int) -> list[Any]:
+        """Return which values of other types an integer may be equal to."""
+        text = chr(value) if 0 <= value <= _LAST_CHARACTER else _REPLACEMENT
+        return [each for each in (float(value), text) if each in self._by_type[type(each)]]
+
+    @property
+    def supported(self) -> str:
+        """What an error says of them, which is written once."""
+        if self._supported is None:
+            self._supported = supported_values(
+                each if type(each) is str else encode(shown(each)).decode() for each in self._values
+            )
+        return self._supported
+
+
+_SCALARS = (str, int, float, bool)
+_LAST_CHARACTER = 0x10FFFF
+_REPLACEMENT = "\ufffd"

@@ -1,0 +1,107 @@
+"""What a schema multiplies is bounded, and counts for where an object is worked on."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctrlmgr.api.field import supported_values
+from ctrlmgr.api.work import bounded
+from ctrlmgr.errors import RequestEntityTooLarge
+from ctrlmgr.extensions.compiled import Schema
+from ctrlmgr.extensions.cost import relative_cost
+from ctrlmgr.extensions.custom import codec
+from ctrlmgr.extensions.custom.codec import CustomCodec
+from ctrlmgr.extensions.values import accept
+from ctrlmgr.extensions.values.go import equals_converted
+from ctrlmgr.extensions.values.listed import Listed
+from ctrlmgr.extensions.values.result import MOST_ERRORS, not_listed
+
+
+def items(**schema: Any) -> dict[str, Any]:
+    return {"type": "array", "items": schema}
+
+
+def test_an_enumeration_is_written_once_and_only_as_many_errors_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    written, found = Mock(wraps=supported_values), Mock(wraps=not_listed)
+    monkeypatch.setattr("ctrlmgr.extensions.values.listed.supported_values", written)
+    monkeypatch.setattr("ctrlmgr.extensions.values.explain.not_listed", found)
+    errors = Schema(items(type="integer", enum=list(range(3000)))).validate([-1] * 10_000)
+    assert len(errors) == found.call_count == MOST_ERRORS
+    assert written.call_count == 1
+    assert errors[0].body.startswith('Unsupported value: -1: supported values: "0", "1", "2"')
+
+
+NUMBERS = [0, 1, 97, -1, 2**40, 0.5, 1.0, 1.5, 97.2, 1e300]
+VALUES = st.sampled_from([None, True, False, *NUMBERS, "a", "", "1", "\ufffd", [], [1], [1.0], {}, {"a": 1}])
+
+
+@given(VALUES, st.lists(VALUES))
+def test_a_value_is_looked_up_as_if_it_were_compared_with_each(value: Any, values: list[Any]) -> None:
+    assert Listed(values).has(value) == any(equals_converted(value, each) for each in values)
+
+
+ALTERNATIVES = [{"enum": [at]} for at in range(60)]
+
+
+def test_of_many_items_with_alternatives_only_wrong_ones_are_explained() -> None:
+    schema = Schema({"type": "array", "items": {"type": "integer", "anyOf": ALTERNATIVES}})
+    value = [59] * 15_000
+    value[7] = 60
+    with bounded(2 * 60 * len(value) + 10_000):  # each is looked at twice; to explain one takes thirty times as long
+        errors = schema.validate(value)
+    assert [each.field for each in errors] == ["<nil>", "[7]"]
+
+
+def test_a_value_that_takes_too_many_steps_is_refused() -> None:
+    schema = Schema({"type": "array", "items": {"anyOf": [{"anyOf": ALTERNATIVES}] * 60}})
+    with bounded(100_000):
+        (error,) = schema.validate([60] * 1000)
+    assert error.message == '<nil>: Invalid value: "": takes too many steps to validate against the schema'
+
+
+@pytest.mark.parametrize(
+    ("schema", "cost"),
+    [
+        ({}, 1),
+        ({"type": "object", "properties": {"a": items(type="string")}}, 1),
+        (items(anyOf=ALTERNATIVES), 15),
+        (items(anyOf=[{"anyOf": ALTERNATIVES}] * 60), 915),
+        ({"type": "object", "x-kubernetes-validations": [{"rule": "true"}]}, 1),  # which is evaluated once
+        (items(**{"type": "object", "x-kubernetes-validations": [{"rule": "true"}]}), 8),
+        (items(type="object", properties={"a": {"default": "x" * 6398}}), 100),
+        (items(**items(type="string", pattern="^a*$")), 1),
+        ({"additionalProperties": {"oneOf": [{}, *ALTERNATIVES], "not": {"enum": [1]}}}, 15),
+    ],
+)
+def test_what_a_byte_costs_is_told_by_the_schema(schema: dict[str, Any], cost: int) -> None:
+    assert relative_cost({"type": "object", "properties": {"spec": schema}}) == cost
+
+
+def test_defaults_that_make_much_of_little_are_refused_as_they_are_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(codec, "MOST_DEFAULTED", 1000)
+    inner = {"type": "object", "properties": {"a": {"type": "string", "default": "x" * 98}}}
+    spec = items(type="object", default={}, properties={"b": {**inner, "default": {}}})
+    schema = Schema({"type": "object", "properties": {"spec": spec}})
+    read = CustomCodec("Thing", "g", "v1", lambda version: schema)
+    assert read.read({"spec": [{}] * 9})[0]["spec"][8]["b"]["a"] == "x" * 98
+    with pytest.raises(RequestEntityTooLarge, match="the schema's defaults add more than 1000 bytes"):
+        read.read({"spec": [{} for _ in range(10)]})
+    stored: dict[str, Any] = {"spec": [{} for _ in range(10)]}
+    assert len(read.from_store(stored)["spec"]) == 10  # what is stored stays readable
+
+
+def test_a_schema_is_compiled_once_however_deep_its_alternatives_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = Mock(wraps=accept._compile)
+    monkeypatch.setattr(accept, "_compile", compiled)
+    schema: dict[str, Any] = {"type": "integer"}
+    for _ in range(20):
+        schema = {"anyOf": [schema]}
+    assert not Schema(schema).validate(1)
+    assert compiled.call_count == 21
