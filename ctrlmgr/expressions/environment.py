@@ -76,19 +76,22 @@ class Environment:
         objects: Objects | None = None,
         *,
         unescapes: bool = False,
+        binds: bool = False,
     ) -> None:
         """Declare variables with their types, functions, and the fields of objects.
 
         Where it `unescapes`, expressions escape the names of fields, and objects are given with the names themselves.
+        Where it `binds`, they may name values with `cel.bind`.
         """
         self._variables = dict(variables)
         self._functions = functions
         self._objects = objects if objects is not None else NoObjects()
         self._unescapes = unescapes
+        self._binds = binds
 
     def compile(self, source: str) -> Expression:
         """Return an expression; raises `CompileError`."""
-        root = read(source)
+        root = read(source, binds=self._binds)
         type_ = check(source, root, self._variables, self._functions, self._objects)
         check_literals(source, root)
         if self._unescapes:

@@ -1,10 +1,10 @@
 """Macros: what is written as a call and is a loop, a test for presence, or a variable.
 
 Guarantees: `has`, `all`, `exists`, `exists_one`, `map` and `filter`, those of two variables (`transformList`,
-`transformMap`, `transformMapEntry`), `optMap`, `optFlatMap` and `sortBy` expand to the trees that cel-go expands them
-to, so that they cost what they cost there.
+`transformMap`, `transformMapEntry`), `optMap`, `optFlatMap`, `sortBy` and `cel.bind` expand to the trees that cel-go
+expands them to, so that they cost what they cost there.
 
-Source: cel-go `parser/macro.go`, `ext/{comprehensions,lists}.go`, `cel/library.go`.
+Source: cel-go `parser/macro.go`, `ext/{bindings,comprehensions,lists}.go`, `cel/library.go`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,15 @@ class MacroError(Exception):
         self.at = at
 
 
-def expand(at: int, function: str, target: Node | None, arguments: Sequence[Node]) -> Node | None:
-    """Return what a call expands to, None if it is no macro; raises `MacroError`."""
+def expand(
+    at: int, function: str, target: Node | None, arguments: Sequence[Node], *, binds: bool = False
+) -> Node | None:
+    """Return what a call expands to, None if it is no macro; `binds`: `cel.bind` is one. Raises `MacroError`."""
     if target is None:
         return _has(at, arguments[0]) if function == "has" and len(arguments) == 1 else None
+    if binds and function == "bind" and len(arguments) == 3 and isinstance(target, Ident) and target.name == "cel":
+        name = _variable(arguments[0], "cel.bind() variable names must be simple identifiers")
+        return _bound(at, name, arguments[1], arguments[2])
     macro = _MACROS.get((function, len(arguments)))
     return macro(at, target, arguments) if macro is not None else None
 

@@ -56,13 +56,13 @@ class _Stop(Exception):
     """A problem after which nothing can be read."""
 
 
-def read(source: str) -> Node:
-    """Return the tree of an expression; raises `CompileError`."""
+def read(source: str, *, binds: bool = False) -> Node:
+    """Return the tree of an expression, which may name values with `cel.bind` if it `binds`; raises `CompileError`."""
     if len(source) > _LARGEST:
         problem = f"expression code point size exceeds limit: size: {len(source)}, limit {_LARGEST}"
         raise CompileError("", [Problem(0, problem)])
     problems: list[Problem] = []
-    reader = _Reader(tokens_of(source, problems), problems)
+    reader = _Reader(tokens_of(source, problems), problems, binds=binds)
     try:
         node = reader.whole()
     except _Stop:
@@ -107,8 +107,9 @@ def _is_too_large(root: Node) -> bool:
 
 
 class _Reader:
-    def __init__(self, tokens: Sequence[Token], problems: list[Problem]) -> None:
+    def __init__(self, tokens: Sequence[Token], problems: list[Problem], *, binds: bool) -> None:
         self._tokens = tokens
+        self._binds = binds
         self._at = 0
         self._problems = problems
         self._nested = 0
@@ -216,7 +217,7 @@ class _Reader:
     def _call(self, at: int, function: str, target: Node | None) -> Node:
         arguments = self._list_until(")")
         try:
-            expanded = expand(at, function, target, arguments)
+            expanded = expand(at, function, target, arguments, binds=self._binds)
         except MacroError as error:
             self._note(error.at, str(error))
             return Literal(at, None)

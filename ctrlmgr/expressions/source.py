@@ -41,7 +41,9 @@ class CompileError(Exception):
 
 
 def written(source: str, problem: Problem) -> str:
-    """Return a problem with its place and its line."""
+    """Return a problem with its place and its line; of an empty text there is none to show."""
+    if not source:
+        return f"ERROR: <input>:1:0: {problem.text}"
     before = source[: problem.at]
     line = before.count("\n")
     column = problem.at - (before.rfind("\n") + 1)

@@ -18,7 +18,10 @@ from typing import Any, Final, NamedTuple
 from ctrlmgr.schema.structure import GoField, go, go_fields
 
 _CORE: Final = "io.k8s.api.core.v1."
-_GROUPS: Final = (_CORE, *(f"io.k8s.api.{group}.v1." for group in ("batch", "flowcontrol", "admissionregistration")))
+_GROUPS: Final = (
+    _CORE,
+    *(f"io.k8s.api.{group}.v1." for group in ("batch", "flowcontrol", "admissionregistration", "resource")),
+)
 """Where the published types are looked for."""
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _CONTEXT: Final = 3
@@ -75,7 +78,10 @@ _PART_OF: Final = {"PersistentVolumeSource": "PersistentVolumeSpec"}
 """Types that the published ones have taken in, and which has."""
 
 _NAMES: Final = {
-    **{name: name.upper() for name in ("csi", "fc", "grpc", "ip", "iqn", "iscsi", "nfs", "os", "rbd", "tty", "uid")},
+    **{
+        name: name.upper()
+        for name in ("cel", "csi", "fc", "grpc", "ip", "iqn", "iscsi", "nfs", "os", "rbd", "tty", "uid")
+    },
     "apiGroup": "APIGroup",
     "apiGroups": "APIGroups",
     "apiVersion": "APIVersion",
@@ -107,6 +113,8 @@ _NAMES: Final = {
 
 _NAMES_WITHIN: Final = {
     ("AzureDiskVolumeSource", "diskName"): "DiskName",
+    **{("DeviceAttribute", name): f"{name.capitalize()}Value" for name in ("int", "bool", "string", "version")},
+    **{("DeviceAttribute", f"{name}s"): f"{name.capitalize()}Values" for name in ("int", "bool", "string", "version")},
     ("GlusterfsVolumeSource", "endpoints"): "EndpointsName",
     ("GlusterfsPersistentVolumeSource", "endpoints"): "EndpointsName",
     **{
@@ -149,6 +157,8 @@ def with_empties(fields: Mapping[str, Any], sent: Any) -> dict[str, Any]:
             found.setdefault(name, value)
         elif name in found:
             found[name] = _filled(found[name], value)
+        elif isinstance(value, dict) and (empties := with_empties({}, value)):
+            found[name] = empties
     return found
 
 

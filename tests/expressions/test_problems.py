@@ -118,3 +118,9 @@ def test_what_nests_too_deeply_or_grows_too_large_is_refused(source: str) -> Non
 
 def test_a_long_chain_of_conditions_does_not_nest() -> None:
     assert compiled(" && ".join(["n > 0"] * 2000)).evaluate({"n": 1})[0] is True
+
+
+def test_an_empty_text_has_no_line_to_show() -> None:
+    with pytest.raises(CompileError) as caught:
+        compiled("")
+    assert str(caught.value) == f"ERROR: <input>:1:0: Syntax error: mismatched input '<EOF>' expecting {_OPERANDS}"

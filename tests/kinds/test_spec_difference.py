@@ -126,12 +126,14 @@ def test_what_was_sent_empty_is_told_from_what_was_not_sent() -> None:
         "containers": [{**CONTAINER, "env": [], "resources": {"limits": {}}}],
         "tolerations": [],
         "nodeSelector": {},
+        "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}},
     }
     found = with_empties({"containers": [{"name": "c", "resources": {}}], "priority": 5}, sent)
     assert found == {
         "containers": [{"name": "c", "env": [], "resources": {"limits": {}}}],
         "tolerations": [],
         "nodeSelector": {},
+        "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}},
         "priority": 5,
     }
     lines = [line.strip() for line in written("PodSpec", found).splitlines()]

@@ -23,6 +23,7 @@ from ctrlmgr.api.remembered import remembered
 IPAddress: TypeAlias = IPv4Address | IPv6Address
 
 NOT_AN_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_NOT_AN_INTERFACE = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
 NOT_A_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 _LONGEST = 45  # the most characters of an address without leading zeros; longer ones are not worth keeping
@@ -210,6 +211,17 @@ def validate_cidr(path: Path, value: str) -> list[FieldError]:
     if not errors and value != canonical:
         errors.append(invalid(path, value, f"must be in canonical form ({quote(canonical)})"))
     return errors
+
+
+def validate_interface_address(path: Path, value: str) -> list[FieldError]:
+    """Check an address of an interface with the length of its network's prefix, in the canonical form."""
+    written, _, length = value.partition("/")
+    address = parse_ip(written)
+    if address is None or parse_cidr(value) is None:
+        return [invalid(path, value, _NOT_AN_INTERFACE)]
+    bits = int(length)
+    canonical = f"{address}/{bits - 96 if address.version == 4 and bits > 32 else bits}"
+    return [] if value == canonical else [invalid(path, value, f'must be in canonical form ("{canonical}")')]
 
 
 def _strict_cidr(path: Path, value: str) -> list[FieldError]:

@@ -65,6 +65,8 @@ _ROLE = {"kind": "ClusterRole", "name": "x"}
 _INGRESS = {"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}}
 _VOLUME = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/x"}}
 _TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+_REQUESTS = {"devices": {"requests": [{"name": "a", "exactly": {"deviceClassName": "c"}}]}}
+_SLICE = {"driver": "d.x", "nodeName": "n", "pool": {"name": "p", "resourceSliceCount": 1}}
 _RBAC = "rbac.authorization.k8s.io/v1"
 
 VALID: dict[str, dict[str, Any]] = {
@@ -90,6 +92,10 @@ VALID: dict[str, dict[str, Any]] = {
     "networking.k8s.io/v1/ingresses": {"spec": _INGRESS},
     "networking.k8s.io/v1/networkpolicies": {"spec": {"podSelector": {}}},
     "policy/v1/poddisruptionbudgets": {"spec": {"minAvailable": 1}},
+    "resource.k8s.io/v1/deviceclasses": {"spec": {"selectors": [{"cel": {"expression": "true"}}]}},
+    "resource.k8s.io/v1/resourceclaims": {"spec": _REQUESTS},
+    "resource.k8s.io/v1/resourceclaimtemplates": {"spec": {"spec": _REQUESTS}},
+    "resource.k8s.io/v1/resourceslices": {"spec": _SLICE},
     f"{_RBAC}/roles": {"rules": [_RULE]},
     f"{_RBAC}/clusterroles": {"rules": [_RULE]},
     f"{_RBAC}/rolebindings": {"roleRef": _ROLE},

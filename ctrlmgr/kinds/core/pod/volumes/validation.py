@@ -273,7 +273,7 @@ def _validate_ephemeral(source: Source, name: str, pod_name: str, path: Path) ->
     if template is None:
         errors = [required(below)]
     else:
-        errors = _validate_claim_metadata(template.get("metadata") or {}, below.child("metadata"))
+        errors = validate_template_metadata(template.get("metadata") or {}, below.child("metadata"))
         errors += validate_claim_spec(template.get("spec") or {}, below.child("spec"))
     if pod_name and name:
         claim = f"{pod_name}-{name}"
@@ -282,7 +282,8 @@ def _validate_ephemeral(source: Source, name: str, pod_name: str, path: Path) ->
     return errors
 
 
-def _validate_claim_metadata(metadata: Source, path: Path) -> list[FieldError]:
+def validate_template_metadata(metadata: Source, path: Path) -> list[FieldError]:
+    """Check what claims that are made of a template are given (`ValidateTemplateObjectMeta`)."""
     errors = validate_annotations(metadata.get("annotations") or {}, path.child("annotations"))
     errors += validate_labels(metadata.get("labels") or {}, path.child("labels"))
     others = [field for field, value in metadata.items() if value and field not in ("annotations", "labels")]

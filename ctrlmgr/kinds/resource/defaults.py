@@ -1,0 +1,44 @@
+"""What objects about devices are given that their authors left out.
+
+Rules come from Kubernetes' `pkg/apis/resource/v1/defaults.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+ALL = "All"
+EXACT_COUNT = "ExactCount"
+
+
+def default_claim_spec(spec: Mapping[str, Any]) -> None:
+    """Ask for one device wherever a request does not say how many, in place."""
+    for request in _requests(spec):
+        if not request.get("allocationMode"):
+            request["allocationMode"] = EXACT_COUNT
+        if request["allocationMode"] == EXACT_COUNT and not request.get("count"):
+            request["count"] = 1
+
+
+def _requests(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for request in (spec.get("devices") or {}).get("requests") or ():
+        if request.get("exactly") is not None:
+            yield request["exactly"]
+        yield from request.get("firstAvailable") or ()
+
+
+def default_slice_spec(spec: Mapping[str, Any]) -> None:
+    """Let devices take as much of a node's resources as they are asked for, in place."""
+    for device in spec.get("devices") or ():
+        for mapping in (device.get("nodeAllocatableResourceMappings") or {}).values():
+            if mapping.get("allocationMultiplier") is None:
+                mapping["allocationMultiplier"] = "1"
+
+
+def stamp_taints(spec: Mapping[str, Any], now: str) -> None:
+    """Note in taints that do not say it that they were added now (RFC 3339), in place."""
+    for device in spec.get("devices") or ():
+        for taint in device.get("taints") or ():
+            if taint.get("timeAdded") is None:
+                taint["timeAdded"] = now

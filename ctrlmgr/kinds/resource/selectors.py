@@ -1,0 +1,115 @@
+"""Selectors of devices: CEL expressions about one device, which must be cheap enough for every device there is.
+
+Source: Kubernetes' `pkg/apis/resource/validation/validation.go` (`validateCELSelector`) and
+`k8s.io/dynamic-resource-allocation/cel/compile.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Any, Final
+
+from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required, too_long
+from ctrlmgr.engine.expressions import FUNCTIONS
+from ctrlmgr.engine.features.gates import is_on
+from ctrlmgr.engine.validation import names
+from ctrlmgr.expressions.environment import Environment, Expression
+from ctrlmgr.expressions.estimating.operands import Place
+from ctrlmgr.expressions.estimating.ranges import Range
+from ctrlmgr.expressions.estimating.walking import estimate_cost
+from ctrlmgr.expressions.library.amounts import Quantity
+from ctrlmgr.expressions.source import CompileError
+from ctrlmgr.expressions.types import ANY, BOOL, STRING, DeclaredObjects, Type, map_of, struct
+from ctrlmgr.kinds.admissionregistration.expressions import runtime_name
+from ctrlmgr.kinds.resource.parts import validate_list
+
+_MAX_SELECTORS: Final = 32
+_LONGEST: Final = 10 * 1024
+_MOST_COST: Final = 1_000_000
+_LONGEST_KEPT: Final = 1000
+_DEVICE: Final = "kubernetes.DRADevice"
+_FIELDS: Final[Mapping[str, Type]] = {
+    "driver": STRING,
+    "attributes": map_of(STRING, map_of(STRING, ANY)),
+    "capacity": map_of(STRING, map_of(STRING, Quantity.cel_type)),
+}
+_MAX_ENTRIES: Final = 32
+_MAX_DOMAIN: Final = 63
+_MAX_IDENTIFIER: Final = 32
+_MAX_VALUE: Final = 64
+_SIZES: Final[Mapping[Place, int]] = {
+    (): 0,
+    ("driver",): _MAX_DOMAIN,
+    ("allowMultipleAllocations",): 1,
+    **{
+        (field, *below): size
+        for field, value in (("attributes", _MAX_VALUE), ("capacity", 0))
+        for below, size in (
+            ((), _MAX_ENTRIES),
+            (("@keys",), _MAX_DOMAIN),
+            (("@values",), _MAX_ENTRIES),
+            (("@items",), _MAX_ENTRIES),
+            *(((each, "@keys"), _MAX_IDENTIFIER) for each in ("@values", "@items")),
+            *(((each, "@values"), value) for each in ("@values", "@items")),
+            *(((each, "@items"), value) for each in ("@values", "@items")),
+        )
+    },
+}
+"""How large what an expression finds in a device can be, by its place."""
+
+
+def validate_selectors(selectors: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
+    """Check what devices a request or a class means."""
+    return validate_list(selectors, _MAX_SELECTORS, _validate_selector, path)
+
+
+def _validate_selector(selector: Mapping[str, Any], path: Path) -> list[FieldError]:
+    cel, below = selector.get("cel"), path.child("cel")
+    return [required(below)] if cel is None else _validate_expression(cel.get("expression") or "", below)
+
+
+def _validate_expression(source: str, path: Path) -> list[FieldError]:
+    below = path.child("expression")
+    if names.length(source) > _LONGEST:
+        return [too_long(below, _LONGEST)]
+    problem, cost = (_judged if len(source) <= _LONGEST_KEPT else _judge)(source, is_on("DRAConsumableCapacity"))
+    if problem:
+        return [invalid(below, source, problem)]
+    return [forbidden(below, "too complex, exceeds cost limit")] if cost > _MOST_COST else []
+
+
+def _judge(source: str, consumable: bool) -> tuple[str, int]:
+    """Return what is wrong with an expression, and the most that it may cost."""
+    try:
+        expression = _environment(consumable).compile(source)
+    except CompileError as error:
+        return f"compilation failed: {error}", 0
+    if expression.type not in (BOOL, ANY):
+        return f"must evaluate to {BOOL} or the unknown type, not {runtime_name(expression.type)}", 0
+    return "", _most_cost(expression)
+
+
+_judged = lru_cache(maxsize=512)(_judge)
+
+
+@cache
+def _environment(consumable: bool) -> Environment:
+    """Return what expressions may name; whether devices are `consumable` in parts is KEP-5075's."""
+    fields = {**_FIELDS, **({"allowMultipleAllocations": BOOL} if consumable else {})}
+    return Environment({"device": struct(_DEVICE)}, FUNCTIONS, DeclaredObjects({_DEVICE: fields}), binds=True)
+
+
+def _most_cost(expression: Expression) -> int:
+    return estimate_cost(expression.root, _size_at).most
+
+
+def _size_at(place: Place) -> Range | None:
+    """Return how large the value at a place in `device` can be; any attribute of a domain is as large as the others."""
+    if not place or place[0] != "device":
+        return None
+    below = place[1:]
+    size = _SIZES.get(below)
+    if size is None and len(below) == 3 and below[0] == "attributes" and below[1] in ("@values", "@items"):
+        size = _MAX_VALUE
+    return None if size is None else Range(0, size)

@@ -1,0 +1,51 @@
+"""Selectors of devices: what they may name, and what they may cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctrlmgr.api.field import ROOT
+from ctrlmgr.engine.features import gates
+from ctrlmgr.kinds.resource.selectors import validate_selectors
+
+DEAR = " && ".join(["device.attributes.all(d, device.attributes[d].all(a, device.attributes.exists(e, e == d)))"] * 12)
+
+
+def said(expression: str) -> list[str]:
+    return [each.body for each in validate_selectors([{"cel": {"expression": expression}}], ROOT)]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "device.driver == 'd.x'",
+        "device.attributes['d.x'].model",
+        "device.attributes['d.x'].model == 'm' && 'serial' in device.attributes['d.x']",
+        "device.capacity['d.x'].memory.compareTo(quantity('1Gi')) >= 0",
+        "cel.bind(own, device.attributes['d.x'], own.fast && own.version.isGreaterThan(semver('1.0.0')))",
+        "device.allowMultipleAllocations",
+    ],
+)
+def test_what_a_device_has_can_be_named(expression: str) -> None:
+    assert said(expression) == []
+
+
+def test_a_name_that_is_bound_is_a_simple_one() -> None:
+    (body,) = said("cel.bind(a.b, 1, true)")
+    assert "1:11: cel.bind() variable names must be simple identifiers" in body
+
+
+def test_it_says_yes_or_no() -> None:
+    words = "must evaluate to bool or the unknown type, not map(string, any)"
+    assert said("device.attributes['d.x']") == [f"Invalid value: \"device.attributes['d.x']\": {words}"]
+
+
+def test_it_is_cheap_and_short() -> None:
+    assert said(DEAR) == ["Forbidden: too complex, exceeds cost limit"]
+    assert said(f"{' ' * 10240}true") == ["Too long: may not be more than 10240 bytes"]
+
+
+def test_allocations_of_one_device_are_told_behind_their_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(gates.ENABLED, "DRAConsumableCapacity", False)
+    (body,) = said("device.allowMultipleAllocations")
+    assert "undefined field 'allowMultipleAllocations'" in body
