@@ -1,7 +1,7 @@
-"""The classes that other objects name: of ingresses, storage and priorities. What a class means never changes.
+"""The classes that other objects name: of ingresses and priorities. What a class means never changes.
 
-Rules come from Kubernetes' `pkg/apis/{networking,storage,scheduling}/validation`, their `v1/defaults.go`, and
-`pkg/registry/{networking/ingressclass,storage/storageclass,scheduling/priorityclass}/strategy.go`.
+Rules come from Kubernetes' `pkg/apis/{networking,scheduling}/validation`, their `v1/defaults.go`, and
+`pkg/registry/{networking/ingressclass,scheduling/priorityclass}/strategy.go`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required, too_long
+from ctrlmgr.api.field import FieldError, Path, forbidden, not_supported, required, too_long
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.refusals import forbidden as refused
@@ -23,8 +23,6 @@ SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-crit
 _SYSTEM = "system-"
 _PREEMPTION = ("PreemptLowerPriority", "Never")
 _CONTROLLER_LENGTH = 250
-_PARAMETERS = 512
-_PARAMETERS_SIZE = 256 * 1024
 
 
 class PriorityClassStrategy(Strategy):
@@ -127,52 +125,3 @@ def _validate_scope(reference: Mapping[str, Any], path: Path) -> list[FieldError
     if namespace is not None:
         return [forbidden(path.child("namespace"), "`parameters.scope` is set to 'Cluster'")]
     return []
-
-
-class StorageClassStrategy(Strategy):
-    """storage.k8s.io/v1 StorageClass."""
-
-    returns_deleted = True
-    revalidates = False
-
-    def default(self, obj: Unstructured) -> None:
-        """Let volumes go with their claims, and be bound at once."""
-        for field, value in (("reclaimPolicy", "Delete"), ("volumeBindingMode", "Immediate")):
-            if obj.get(field) is None:
-                obj[field] = value
-
-    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check a new one."""
-        if ctx.old is not None:
-            return []
-        provisioner, path = obj.get("provisioner", ""), Path("provisioner")
-        errors = [] if provisioner else [required(path)]
-        if provisioner:
-            errors += [invalid(path, provisioner, each) for each in names.qualified_name(provisioner.lower())]
-        errors += _validate_parameters(obj.get("parameters") or {}, Path("parameters"))
-        enumerations = (("reclaimPolicy", ("Delete", "Retain")), ("volumeBindingMode", _BINDING_MODES))
-        for field, values in enumerations:
-            if obj[field] not in values:
-                errors.append(not_supported(field, obj[field], values))
-        return errors
-
-    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that all that volumes are made with stays."""
-        errors = [
-            forbidden(field, f"updates to {field} are forbidden.")
-            for field in ("parameters", "provisioner", "reclaimPolicy")
-            if (new.get(field) or None) != (old.get(field) or None)
-        ]
-        field = "volumeBindingMode"
-        return errors + immutable(new.get(field), old.get(field), Path(field))
-
-
-_BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
-
-
-def _validate_parameters(parameters: Mapping[str, str], path: Path) -> list[FieldError]:
-    if len(parameters) > _PARAMETERS:
-        return [too_long(path, _PARAMETERS)]
-    errors = [invalid(path, key, "field can not be empty.") for key in parameters if not key]
-    size = sum(names.length(key) + names.length(value) for key, value in parameters.items())
-    return [*errors, too_long(path, _PARAMETERS_SIZE)] if size > _PARAMETERS_SIZE else errors

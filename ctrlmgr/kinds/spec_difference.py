@@ -20,7 +20,7 @@ from ctrlmgr.schema.structure import GoField, go, go_fields
 _CORE: Final = "io.k8s.api.core.v1."
 _GROUPS: Final = (
     _CORE,
-    *(f"io.k8s.api.{group}.v1." for group in ("batch", "flowcontrol", "admissionregistration", "resource")),
+    *(f"io.k8s.api.{group}.v1." for group in ("batch", "flowcontrol", "admissionregistration", "resource", "storage")),
 )
 """Where the published types are looked for."""
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
@@ -34,6 +34,12 @@ _LONGEST: Final = 2000
 
 _HOST: Final = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
 """What the published spec of a pod has, and the internal type's security context."""
+
+_VOLUME_SOURCES: Final = (
+    *("gcePersistentDisk", "awsElasticBlockStore", "hostPath", "glusterfs", "nfs", "rbd", "quobyte", "iscsi"),
+    *("flexVolume", "cinder", "cephfs", "fc", "flocker", "azureFile", "vsphereVolume", "azureDisk"),
+    *("photonPersistentDisk", "portworxVolume", "scaleIO", "local", "storageos", "csi"),
+)
 
 _ORDER: Final[Mapping[str, Sequence[str]]] = {
     "PodSpec": (
@@ -66,10 +72,10 @@ _ORDER: Final[Mapping[str, Sequence[str]]] = {
         *("downwardAPI", "fc", "azureFile", "configMap", "vsphereVolume", "azureDisk", "photonPersistentDisk"),
         *("projected", "portworxVolume", "scaleIO", "storageos", "csi", "ephemeral", "image"),
     ),
-    "PersistentVolumeSource": (
-        *("gcePersistentDisk", "awsElasticBlockStore", "hostPath", "glusterfs", "nfs", "rbd", "quobyte", "iscsi"),
-        *("flexVolume", "cinder", "cephfs", "fc", "flocker", "azureFile", "vsphereVolume", "azureDisk"),
-        *("photonPersistentDisk", "portworxVolume", "scaleIO", "local", "storageos", "csi"),
+    "PersistentVolumeSource": _VOLUME_SOURCES,
+    "PersistentVolumeSpec": (
+        *("capacity", *_VOLUME_SOURCES, "accessModes", "claimRef", "persistentVolumeReclaimPolicy"),
+        *("storageClassName", "mountOptions", "volumeMode", "nodeAffinity", "volumeAttributesClassName"),
     ),
 }
 """The fields of internal types whose order is another."""
@@ -153,8 +159,8 @@ def with_empties(fields: Mapping[str, Any], sent: Any) -> dict[str, Any]:
     """Return fields with the lists and maps that were `sent` empty, which decoding drops and a difference shows."""
     found = dict(fields)
     for name, value in sent.items() if isinstance(sent, dict) else ():
-        if value in ([], {}):
-            found.setdefault(name, value)
+        if value in ([], {}) and found.get(name) is None:
+            found[name] = value
         elif name in found:
             found[name] = _filled(found[name], value)
         elif isinstance(value, dict) and (empties := with_empties({}, value)):

@@ -3,8 +3,9 @@ from typing import Any
 import pytest
 
 from ctrlmgr.engine.validation import names
-from ctrlmgr.kinds.classes import IngressClassStrategy, PriorityClassStrategy, StorageClassStrategy
+from ctrlmgr.kinds.classes import IngressClassStrategy, PriorityClassStrategy
 from ctrlmgr.kinds.node.runtime_class import RuntimeClassStrategy
+from ctrlmgr.kinds.storage.classes import StorageClassStrategy
 from tests.engine.stage import Stage
 from tests.kinds.write import create, update
 
@@ -170,9 +171,9 @@ def test_what_volumes_are_made_with_stays() -> None:
         "volumeBindingMode": "WaitForFirstConsumer",
     }
     assert update(STORAGE, old, change, namespaced=False).messages == [
-        "parameters: Forbidden: updates to parameters are forbidden.",
-        "provisioner: Forbidden: updates to provisioner are forbidden.",
-        "reclaimPolicy: Forbidden: updates to reclaimPolicy are forbidden.",
+        'parameters: Invalid value: {"a":"b"}: field is immutable',
+        'provisioner: Invalid value: "q": field is immutable',
+        'reclaimPolicy: Invalid value: "Retain": field is immutable',
         'volumeBindingMode: Invalid value: "WaitForFirstConsumer": field is immutable',
     ]
 

@@ -15,7 +15,7 @@ from ctrlmgr.api.field import FieldError
 from ctrlmgr.engine.options import Body
 from ctrlmgr.schema.codec import JSON
 
-_NULL: Final = "Invalid value: null"
+_NULL: Final = ("Invalid value: null", "Unsupported value: null")
 _EMPTY: Final[tuple[Any, ...]] = ([], {})
 _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]|\[([^\]]+)\]")
 

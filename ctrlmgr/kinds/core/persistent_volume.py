@@ -53,6 +53,8 @@ _MOUNTABLE = frozenset(
 )
 """The kinds of volumes that have options to mount them with."""
 _LONGEST_PORTAL = 64
+_INLINE = "in the context of inline volumes"
+_NOT_INLINE = f"may not be specified {_INLINE}"
 _STABLE_LABELS = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
@@ -145,7 +147,7 @@ def _validate_spec(obj: Unstructured) -> list[FieldError]:
     if policy not in _RECLAIM:
         errors.append(not_supported(SPEC.child("persistentVolumeReclaimPolicy"), policy, _RECLAIM))
     errors += _validate_affinity(spec.get("nodeAffinity"), SPEC.child("nodeAffinity"))
-    errors += _validate_sources(spec, metadata_of(obj).get("name") or "")
+    errors += _validate_sources(spec, metadata_of(obj).get("name") or "", SPEC)
     return errors + _validate_classes(spec)
 
 
@@ -198,35 +200,56 @@ def _requirements(new: Any, old: Any) -> Any:
     return new
 
 
-def _validate_sources(spec: Mapping[str, Any], name: str) -> list[FieldError]:
+def validate_inline_spec(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
+    """Check the spec of a volume that only a VolumeAttachment describes."""
+    errors = [forbidden(path.child(each), _NOT_INLINE) for each in ("claimRef", "capacity") if _is_said(spec, each)]
+    errors += [] if _is_said(spec, "csi") else [required(path.child("csi"), f"has to be specified {_INLINE}")]
+    errors += [] if spec.get("accessModes") else [required(path.child("accessModes"))]
+    errors += validate_access_modes(spec.get("accessModes") or (), path.child("accessModes"))
+    (policy, kept), (mode, usual) = ("persistentVolumeReclaimPolicy", "Retain"), ("volumeMode", "Filesystem")
+    if spec.get(policy) not in (None, "", kept):
+        errors.append(forbidden(path.child(policy), f"may only be {kept} {_INLINE}"))
+    errors += [forbidden(path.child("nodeAffinity"), _NOT_INLINE)] if _is_said(spec, "nodeAffinity") else []
+    errors += _validate_sources({**spec, "nodeAffinity": None}, "", path)
+    errors += [forbidden(path.child("storageClassName"), _NOT_INLINE)] if spec.get("storageClassName") else []
+    if spec.get(mode) not in (None, usual):
+        errors.append(forbidden(path.child(mode), f"may not specify volumeMode other than {usual} {_INLINE}"))
+    return errors
+
+
+def _is_said(spec: Mapping[str, Any], field: str) -> bool:
+    return spec.get(field) is not None
+
+
+def _validate_sources(spec: Mapping[str, Any], name: str, path: Path) -> list[FieldError]:
     given = [field for field in PERSISTENT_SOURCES if spec.get(field) is not None]
     errors: list[FieldError] = []
     for index, field in enumerate(given):
         several, own, check = PERSISTENT_SOURCES[field]
         if index and field != "flexVolume":  # which Kubernetes does not count against the others
-            errors.append(forbidden(SPEC.child(several), ONLY_ONE))
+            errors.append(forbidden(path.child(several), ONLY_ONE))
             continue
         if field == "iscsi":
-            errors += _validate_portal(spec[field], name)
-        errors += check(spec[field], SPEC.child(own))
+            errors += _validate_portal(spec[field], name, path)
+        errors += check(spec[field], path.child(own))
         if field == "local" and spec.get("nodeAffinity") is None:
-            errors.append(required(SPEC.child("nodeAffinity"), "Local volume requires node affinity"))
+            errors.append(required(path.child("nodeAffinity"), "Local volume requires node affinity"))
     if not given:
-        errors.append(required(SPEC, "must specify a volume type"))
+        errors.append(required(path, "must specify a volume type"))
     root = posixpath.normpath((spec.get("hostPath") or {}).get("path") or ".").lstrip("/") == ""
     if root and spec.get("persistentVolumeReclaimPolicy") == "Recycle":
         detail = "may not be 'recycle' for a hostPath mount of '/'"
-        errors.append(forbidden(SPEC.child("persistentVolumeReclaimPolicy"), detail))
+        errors.append(forbidden(path.child("persistentVolumeReclaimPolicy"), detail))
     return errors
 
 
-def _validate_portal(source: Mapping[str, Any], name: str) -> list[FieldError]:
+def _validate_portal(source: Mapping[str, Any], name: str, path: Path) -> list[FieldError]:
     portal = source.get("targetPortal") or ""
     if source.get("initiatorName") is None or names.length(f"{name}:{portal}") <= _LONGEST_PORTAL:
         return []
     limit = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters"
     detail = f"{limit} if iscsi.initiatorName is specified."
-    return [invalid(SPEC.child("iscsi", "targetportal"), portal, detail)]
+    return [invalid(path.child("iscsi", "targetportal"), portal, detail)]
 
 
 def _validate_classes(spec: Mapping[str, Any]) -> list[FieldError]:

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from ctrlmgr.engine.managedfields.reset_fields import METADATA
-from ctrlmgr.kinds.classes import StorageClassStrategy
 from ctrlmgr.kinds.declaration import Declaration
-from ctrlmgr.kinds.plain import GuardedStrategy
 from ctrlmgr.kinds.storage import printers
-
-
-class VolumeStrategy(GuardedStrategy):
-    """Those that are answered with when they are deleted (Kubernetes `pkg/registry/storage`)."""
-
-    returns_deleted = True
-
-
-class VolumeAttachmentStrategy(VolumeStrategy):
-    """A volume that is attached to a node."""
-
-    status_keeps = METADATA
-
+from ctrlmgr.kinds.storage.classes import StorageClassStrategy, VolumeAttributesClassStrategy
+from ctrlmgr.kinds.storage.csi_driver import CSIDriverStrategy
+from ctrlmgr.kinds.storage.csi_node import CSINodeStrategy
+from ctrlmgr.kinds.storage.csi_storage_capacity import CSIStorageCapacityStrategy
+from ctrlmgr.kinds.storage.volume_attachment import VolumeAttachmentStrategy
 
 _V1 = "storage.k8s.io/v1"
-_UNUSED = "neither validated nor defaulted; no driver is called"
+_UNUSED = "no driver is called"
 
 KINDS = (
-    Declaration(_V1, "CSIDriver", strategy=VolumeStrategy(), printer=printers.CSI_DRIVER, unused=_UNUSED),
-    Declaration(_V1, "CSINode", strategy=VolumeStrategy(), printer=printers.CSI_NODE, unused=_UNUSED),
+    Declaration(_V1, "CSIDriver", strategy=CSIDriverStrategy(), printer=printers.CSI_DRIVER, unused=_UNUSED),
+    Declaration(_V1, "CSINode", strategy=CSINodeStrategy(), printer=printers.CSI_NODE, unused=_UNUSED),
     Declaration(
-        _V1, "CSIStorageCapacity", strategy=GuardedStrategy(), printer=printers.CSI_STORAGE_CAPACITY, unused=_UNUSED
+        _V1,
+        "CSIStorageCapacity",
+        strategy=CSIStorageCapacityStrategy(),
+        printer=printers.CSI_STORAGE_CAPACITY,
+        unused=_UNUSED,
     ),
     Declaration(_V1, "StorageClass", strategy=StorageClassStrategy(), printer=printers.STORAGE_CLASS),
     Declaration(
@@ -36,7 +29,9 @@ KINDS = (
         "VolumeAttachment",
         strategy=VolumeAttachmentStrategy(),
         printer=printers.VOLUME_ATTACHMENT,
-        unused="neither validated nor defaulted; no volume is attached",
+        unused="no volume is attached",
     ),
-    Declaration(_V1, "VolumeAttributesClass", strategy=VolumeStrategy(), printer=printers.VOLUME_ATTRIBUTES_CLASS),
+    Declaration(
+        _V1, "VolumeAttributesClass", strategy=VolumeAttributesClassStrategy(), printer=printers.VOLUME_ATTRIBUTES_CLASS
+    ),
 )

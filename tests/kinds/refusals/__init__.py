@@ -67,6 +67,7 @@ _VOLUME = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "ho
 _TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
 _REQUESTS = {"devices": {"requests": [{"name": "a", "exactly": {"deviceClassName": "c"}}]}}
 _SLICE = {"driver": "d.x", "nodeName": "n", "pool": {"name": "p", "resourceSliceCount": 1}}
+_STORAGE = "storage.k8s.io/v1"
 _RBAC = "rbac.authorization.k8s.io/v1"
 
 VALID: dict[str, dict[str, Any]] = {
@@ -96,6 +97,14 @@ VALID: dict[str, dict[str, Any]] = {
     "resource.k8s.io/v1/resourceclaims": {"spec": _REQUESTS},
     "resource.k8s.io/v1/resourceclaimtemplates": {"spec": {"spec": _REQUESTS}},
     "resource.k8s.io/v1/resourceslices": {"spec": _SLICE},
+    f"{_STORAGE}/csidrivers": {"spec": {}},
+    f"{_STORAGE}/csinodes": {"spec": {"drivers": [{"name": "d.x", "nodeID": "i"}]}},
+    f"{_STORAGE}/csistoragecapacities": {"storageClassName": "c", "nodeTopology": {"matchLabels": {"a": "b"}}},
+    f"{_STORAGE}/storageclasses": {"provisioner": "d.x", "parameters": {"a": "b"}},
+    f"{_STORAGE}/volumeattachments": {
+        "spec": {"attacher": "a.b", "nodeName": "n", "source": {"persistentVolumeName": "pv"}}
+    },
+    f"{_STORAGE}/volumeattributesclasses": {"driverName": "d.x", "parameters": {"a": "b"}},
     f"{_RBAC}/roles": {"rules": [_RULE]},
     f"{_RBAC}/clusterroles": {"rules": [_RULE]},
     f"{_RBAC}/rolebindings": {"roleRef": _ROLE},

@@ -1,0 +1,127 @@
+"""CSIDrivers: what Kubernetes must know of a driver before it has it mount a volume.
+
+Rules come from Kubernetes' `pkg/apis/storage/v1/defaults.go`, `pkg/apis/storage/validation/validation.go` and
+`pkg/registry/storage/csidriver/strategy.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.features.gates import is_on
+from ctrlmgr.engine.strategy import Context
+from ctrlmgr.kinds.apps.templates import SPEC, fill_nil
+from ctrlmgr.kinds.plain import GuardedStrategy
+from ctrlmgr.kinds.rules import immutable
+
+_DEFAULTS = {
+    "attachRequired": True,
+    "podInfoOnMount": False,
+    "storageCapacity": False,
+    "fsGroupPolicy": "ReadWriteOnceWithFSType",
+    "requiresRepublish": False,
+    "seLinuxMount": False,
+}
+_GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
+_MODES = ("Persistent", "Ephemeral")
+_SHORTEST_TOKEN = 10 * 60
+"""Seconds that a token lasts at least, ..."""
+_LONGEST_TOKEN = 1 << 32
+"""... and at most."""
+_SHORTEST_PERIOD = 10
+"""Seconds between two looks at how many volumes a node can have."""
+_IN_SECRETS = (
+    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible "
+    "logging of tokens in volume attributes"
+)
+
+
+class CSIDriverStrategy(GuardedStrategy):
+    """storage.k8s.io/v1 CSIDriver."""
+
+    returns_deleted = True
+    revalidates = False
+
+    def default(self, obj: Unstructured) -> None:
+        """Have it attach volumes that outlive pods, and do nothing else that it does not ask for."""
+        _default(obj.setdefault("spec", {}))
+
+    def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
+        """Count changes of the spec; a creation is none."""
+        if new["spec"] != _spec_of(old):
+            metadata_of(new)["generation"] = (metadata_of(old).get("generation") or 0) + 1
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check the spec."""
+        return _validate_spec(obj["spec"], SPEC)
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check that what volumes were made for stays."""
+        spec, before = new["spec"], _spec_of(old)
+        field, modes = "attachRequired", "volumeLifecycleModes"
+        errors = immutable(spec[field], before[field], SPEC.child("attachedRequired"))  # the path is Kubernetes'
+        return errors + immutable(spec[modes], before[modes], SPEC.child(modes))
+
+    def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Warn of tokens that the driver is handed where it may log them."""
+        spec, before = obj["spec"], {} if old is None else old.get("spec") or {}
+        requests = spec.get("tokenRequests")
+        is_new = requests and (old is None or requests != before.get("tokenRequests"))
+        return [_IN_SECRETS] if is_new and spec.get("serviceAccountTokenInSecrets") is None else []
+
+
+def _default(spec: dict[str, Any]) -> None:
+    fill_nil(spec, _DEFAULTS)
+    if not spec.get("volumeLifecycleModes"):
+        spec["volumeLifecycleModes"] = ["Persistent"]
+    if is_on("VolumeLimitScaling"):
+        fill_nil(spec, {"preventPodSchedulingIfMissing": False})
+
+
+def _spec_of(old: Unstructured) -> dict[str, Any]:
+    """Return the spec of a stored object with today's defaults, as Kubernetes reads it: a gate may be on since."""
+    spec = dict(old.get("spec") or {})
+    _default(spec)
+    return spec
+
+
+def _validate_spec(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    policy, requests = spec["fsGroupPolicy"], spec.get("tokenRequests") or ()
+    if policy not in _GROUP_POLICIES:
+        errors.append(not_supported(path.child("fsGroupPolicy"), policy, _GROUP_POLICIES))
+    errors += _validate_token_requests(requests, path.child("tokenRequests"))
+    field = path.child("volumeLifecycleModes")
+    errors += [not_supported(field, mode, _MODES) for mode in spec["volumeLifecycleModes"] if mode not in _MODES]
+    period, field = spec.get("nodeAllocatableUpdatePeriodSeconds"), path.child("nodeAllocatableUpdatePeriodSeconds")
+    if period is not None and period < _SHORTEST_PERIOD:
+        errors.append(invalid(field, period, "must be greater than or equal to 10 seconds"))
+    in_secrets, field = spec.get("serviceAccountTokenInSecrets"), path.child("serviceAccountTokenInSecrets")
+    if in_secrets is not None and not requests:
+        detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+        errors.append(invalid(field, in_secrets, detail))
+    return errors
+
+
+def _validate_token_requests(requests: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    audiences: set[str] = set()
+    for index, request in enumerate(requests):
+        audience, seconds, below = request.get("audience") or "", request.get("expirationSeconds"), path.at(index)
+        if audience in audiences:
+            errors.append(duplicate(below.child("audience"), audience))
+        elif seconds is not None:
+            errors += _validate_expiration(seconds, below.child("expirationSeconds"))
+        audiences.add(audience)
+    return errors
+
+
+def _validate_expiration(seconds: int, path: Path) -> list[FieldError]:
+    if seconds < _SHORTEST_TOKEN:
+        return [invalid(path, seconds, "may not specify a duration less than 10 minutes")]
+    if seconds > _LONGEST_TOKEN:
+        return [invalid(path, seconds, "may not specify a duration larger than 2^32 seconds")]
+    return []

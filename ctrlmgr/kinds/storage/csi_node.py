@@ -1,0 +1,91 @@
+"""CSINodes: the drivers that run on a node, and how many volumes each can attach to it.
+
+Rules come from Kubernetes' `pkg/apis/storage/validation/validation.go` and `pkg/registry/storage/csinode/strategy.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, required
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.strategy import Context
+from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation.metadata import IMMUTABLE
+from ctrlmgr.kinds.apps.templates import SPEC
+from ctrlmgr.kinds.core.volume_sources import driver_name
+from ctrlmgr.kinds.plain import GuardedStrategy
+from ctrlmgr.kinds.rules import each_problem, nonnegative
+from ctrlmgr.kinds.spec_difference import shown, with_empties
+
+_DRIVERS = SPEC.child("drivers")
+_LONGEST_ID = 256
+
+
+class CSINodeStrategy(GuardedStrategy):
+    """storage.k8s.io/v1 CSINode."""
+
+    returns_deleted = True
+    compares_metadata = False
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check each driver."""
+        errors: list[FieldError] = []
+        found: set[str] = set()
+        for index, driver in enumerate(_drivers_of(obj)):
+            errors += _validate_driver(driver, found, _DRIVERS.at(index))
+        return errors
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check that a driver that stays changes nothing but how many volumes it can attach."""
+        sent = ctx.sent() if ctx.sent else None
+        drivers: dict[str, list[tuple[dict[str, Any], Any]]] = {}
+        for driver, written in zip(_drivers_of(new), _drivers_of(with_empties(new, sent)), strict=True):
+            drivers.setdefault(driver.get("name") or "", []).append((_fixed(driver), written))
+        return [
+            invalid(_DRIVERS, shown("CSINodeDriver", _fixed(written)), IMMUTABLE)
+            for before in _drivers_of(old)
+            for driver, written in drivers.get(before.get("name") or "", ())
+            if driver != _fixed(before)
+        ]
+
+
+def _drivers_of(obj: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return (obj.get("spec") or {}).get("drivers") or ()
+
+
+def _fixed(driver: Mapping[str, Any]) -> dict[str, Any]:
+    return {field: value for field, value in driver.items() if field != "allocatable"}
+
+
+def _validate_driver(driver: Mapping[str, Any], found: set[str], path: Path) -> list[FieldError]:
+    """Check one driver; `found` holds the names of those before it, and then its own."""
+    name, below = driver.get("name") or "", path.child("name")
+    errors = driver_name(name, below)
+    errors += _validate_node_id(driver.get("nodeID") or "", path.child("nodeID"))
+    errors += nonnegative((driver.get("allocatable") or {}).get("count"), path.child("allocatable", "count"))
+    if name in found:
+        errors.append(duplicate(below, name))
+    found.add(name)
+    return errors + _validate_topology_keys(driver.get("topologyKeys") or (), path)
+
+
+def _validate_node_id(node_id: str, path: Path) -> list[FieldError]:
+    if not node_id:
+        return [required(path)]
+    if names.length(node_id) > _LONGEST_ID:
+        return [invalid(path, node_id, f"must be {_LONGEST_ID} characters or less")]
+    return []
+
+
+def _validate_topology_keys(keys: Sequence[str], path: Path) -> list[FieldError]:
+    """Check the labels of nodes that a driver knows; errors carry the path of the driver, as Kubernetes' do."""
+    errors: list[FieldError] = []
+    found: set[str] = set()
+    for key in keys:
+        errors += [] if key else [required(path)]
+        errors += [duplicate(path, key)] if key in found else []
+        found.add(key)
+        errors += each_problem(names.qualified_name, key, path)
+    return errors

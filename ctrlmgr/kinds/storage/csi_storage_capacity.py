@@ -1,0 +1,58 @@
+"""CSIStorageCapacities: how much room a driver has for volumes of a class, near some nodes.
+
+Rules come from Kubernetes' `pkg/apis/storage/validation/validation.go`,
+`pkg/registry/storage/csistoragecapacity/strategy.go` and `pkg/api/{storage,node}/util.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ctrlmgr.api.field import ROOT, FieldError, Path, invalid, tentatively
+from ctrlmgr.api.quantity import parse
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.strategy import Context
+from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation.labels import validate_label_selector
+from ctrlmgr.engine.validation.metadata import IMMUTABLE
+from ctrlmgr.kinds.core.pod.warnings import NODE_LABELS, node_term_warnings
+from ctrlmgr.kinds.plain import GuardedStrategy
+from ctrlmgr.kinds.rules import NEGATIVE, each_problem, immutable
+from ctrlmgr.kinds.spec_difference import shown
+
+_TOPOLOGY = Path("nodeTopology")
+_CLASS = Path("storageClassName")
+_CAPACITY = Path("capacity")
+
+
+class CSIStorageCapacityStrategy(GuardedStrategy):
+    """storage.k8s.io/v1 CSIStorageCapacity."""
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check which nodes, which class, and how much; a selector that is wrong already may have any values."""
+        was_wrong = ctx.old is not None and _is_wrong(ctx.old.get(_TOPOLOGY))
+        errors = validate_label_selector(obj.get(_TOPOLOGY), _TOPOLOGY, invalid_values_allowed=was_wrong)
+        errors += each_problem(names.dns1123_subdomain, obj.get(_CLASS) or "", _CLASS)
+        capacity = obj.get(_CAPACITY)
+        return [*errors, invalid(_CAPACITY, capacity, NEGATIVE)] if capacity and parse(capacity) < 0 else errors
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check that what a driver was asked about stays."""
+        topology = new.get(_TOPOLOGY)
+        errors: list[FieldError] = []
+        if topology != old.get(_TOPOLOGY):
+            value = None if topology is None else shown("LabelSelector", topology)
+            errors.append(invalid(_TOPOLOGY, value, IMMUTABLE))
+        return errors + immutable(new.get(_CLASS) or "", old.get(_CLASS) or "", _CLASS)
+
+    def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Warn of labels of nodes that are called otherwise today."""
+        topology = obj.get(_TOPOLOGY) or {}
+        labels, path = topology.get("matchLabels") or (), _TOPOLOGY.child("matchLabels")
+        found = [f"{path.child(label)}: {NODE_LABELS[label]}" for label in labels if label in NODE_LABELS]
+        return [*node_term_warnings(topology, _TOPOLOGY), *found]
+
+
+def _is_wrong(topology: Mapping[str, Any] | None) -> bool:
+    return bool(tentatively(lambda: validate_label_selector(topology, ROOT)))
