@@ -10,6 +10,7 @@ from typing import Final
 from ctrlmgr.engine.validation import names
 from ctrlmgr.expressions.declarations import Functions
 from ctrlmgr.expressions.environment import LIBRARIES
+from ctrlmgr.expressions.library.devices import DEVICES
 from ctrlmgr.expressions.library.formats import Format, format_library
 from ctrlmgr.expressions.library.texts import PATCHES, uri_problems
 from ctrlmgr.expressions.library.written import base64_problems, date_problems, datetime_problems, uuid_problems
@@ -40,3 +41,5 @@ FUNCTIONS: Final = Functions(_LIBRARIES)
 """All of them."""
 PATCH_FUNCTIONS: Final = Functions((*_LIBRARIES, PATCHES))
 """Those of expressions that make JSON patches, too."""
+DEVICE_FUNCTIONS: Final = Functions((*_LIBRARIES, DEVICES))
+"""Those of selectors of devices whose attributes may be lists, too."""

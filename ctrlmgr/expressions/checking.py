@@ -308,7 +308,7 @@ class _Checker:
             return (types.INT, looped.parameters[0]) if node.second else (looped.parameters[0], DYN)
         if looped.kind == "parameter":
             self._is_assignable([DYN], [looped])
-        elif not types.is_dyn(looped):
+        elif not types.is_dyn(looped) or looped == types.ANY:
             words = "cannot be range of a comprehension (must be list, map, or dynamic)"
             self._note(node.range.at, f"expression of type '{looped}' {words}")
             return ERROR, ERROR

@@ -32,7 +32,7 @@ def _simple(name: str) -> Type:
 
 
 ANY: Final = Type("dyn", "any")
-"""What is not known before it is there, as Kubernetes calls it in maps of anything."""
+"""What is not known before it is there either, and is no list or map to loop over (`google.protobuf.Any`)."""
 BOOL: Final = _simple("bool")
 BYTES: Final = _simple("bytes")
 DOUBLE: Final = _simple("double")

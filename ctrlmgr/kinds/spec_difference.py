@@ -161,7 +161,7 @@ def with_empties(fields: Mapping[str, Any], sent: Any) -> dict[str, Any]:
     for name, value in sent.items() if isinstance(sent, dict) else ():
         if value in ([], {}) and found.get(name) is None:
             found[name] = value
-        elif name in found:
+        elif found.get(name) is not None:
             found[name] = _filled(found[name], value)
         elif isinstance(value, dict) and (empties := with_empties({}, value)):
             found[name] = empties

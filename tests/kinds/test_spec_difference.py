@@ -128,7 +128,8 @@ def test_what_was_sent_empty_is_told_from_what_was_not_sent() -> None:
         "nodeSelector": {},
         "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}},
     }
-    found = with_empties({"containers": [{"name": "c", "resources": {}}], "priority": 5}, sent)
+    decoded = {"containers": [{"name": "c", "resources": {}}], "tolerations": None, "priority": 5}
+    found = with_empties(decoded, sent)
     assert found == {
         "containers": [{"name": "c", "env": [], "resources": {"limits": {}}}],
         "tolerations": [],

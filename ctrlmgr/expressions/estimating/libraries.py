@@ -15,6 +15,7 @@ from ctrlmgr.expressions.declarations import Overload
 from ctrlmgr.expressions.estimating.operands import Estimate, Operand, SizeAt
 from ctrlmgr.expressions.estimating.ranges import FREE, LARGEST, ONE, UNKNOWN, Range, fixed
 from ctrlmgr.expressions.estimating.standard import PATTERN, TRAVERSAL, matching
+from ctrlmgr.expressions.library.devices import MOST_VALUES
 from ctrlmgr.expressions.nodes import Literal
 from ctrlmgr.expressions.types import Type
 
@@ -267,6 +268,7 @@ _PRICES: Final[Mapping[str, _Price]] = {
     **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim"), _same_size),
     **dict.fromkeys(("find", "findAll"), _find),
     **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _read(TRAVERSAL)),
+    "includes": lambda call: Estimate(Range(0, MOST_VALUES)),
     "check": lambda call: Estimate(fixed(_CHECK)),
     "replace": _replace,
     "split": _split,

@@ -202,6 +202,7 @@ CONDITIONS: Final = Scope()
 
 _LONGEST_KEPT: Final = 1000
 _NAMES: Final = {
+    types.ANY: "google.protobuf.Any",
     types.NULL: "null_type",
     types.TIMESTAMP: "google.protobuf.Timestamp",
     types.DURATION: "google.protobuf.Duration",
@@ -210,6 +211,8 @@ _NAMES: Final = {
 
 def runtime_name(type_: Type) -> str:
     """Write a type as messages about results do."""
+    if type_.parameters:
+        return f"{type_.name}({', '.join(map(runtime_name, type_.parameters))})"
     return _NAMES.get(type_) or str(type_)
 
 

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import Any, Final
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required, too_long
-from ctrlmgr.engine.expressions import FUNCTIONS
+from ctrlmgr.engine.expressions import DEVICE_FUNCTIONS, FUNCTIONS
 from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.validation import names
 from ctrlmgr.expressions.environment import Environment, Expression
@@ -20,7 +20,7 @@ from ctrlmgr.expressions.estimating.ranges import Range
 from ctrlmgr.expressions.estimating.walking import estimate_cost
 from ctrlmgr.expressions.library.amounts import Quantity
 from ctrlmgr.expressions.source import CompileError
-from ctrlmgr.expressions.types import ANY, BOOL, STRING, DeclaredObjects, Type, map_of, struct
+from ctrlmgr.expressions.types import ANY, BOOL, DYN, STRING, DeclaredObjects, Type, map_of, struct
 from ctrlmgr.kinds.admissionregistration.expressions import runtime_name
 from ctrlmgr.kinds.resource.parts import validate_list
 
@@ -31,7 +31,6 @@ _LONGEST_KEPT: Final = 1000
 _DEVICE: Final = "kubernetes.DRADevice"
 _FIELDS: Final[Mapping[str, Type]] = {
     "driver": STRING,
-    "attributes": map_of(STRING, map_of(STRING, ANY)),
     "capacity": map_of(STRING, map_of(STRING, Quantity.cel_type)),
 }
 _MAX_ENTRIES: Final = 32
@@ -73,19 +72,20 @@ def _validate_expression(source: str, path: Path) -> list[FieldError]:
     below = path.child("expression")
     if names.length(source) > _LONGEST:
         return [too_long(below, _LONGEST)]
-    problem, cost = (_judged if len(source) <= _LONGEST_KEPT else _judge)(source, is_on("DRAConsumableCapacity"))
+    judge = _judged if len(source) <= _LONGEST_KEPT else _judge
+    problem, cost = judge(source, *map(is_on, ("DRAConsumableCapacity", "DRAListTypeAttributes")))
     if problem:
         return [invalid(below, source, problem)]
     return [forbidden(below, "too complex, exceeds cost limit")] if cost > _MOST_COST else []
 
 
-def _judge(source: str, consumable: bool) -> tuple[str, int]:
+def _judge(source: str, has_portions: bool, has_lists: bool) -> tuple[str, int]:
     """Return what is wrong with an expression, and the most that it may cost."""
     try:
-        expression = _environment(consumable).compile(source)
+        expression = _environment(has_portions, has_lists).compile(source)
     except CompileError as error:
         return f"compilation failed: {error}", 0
-    if expression.type not in (BOOL, ANY):
+    if expression.type not in (BOOL, ANY, *((DYN,) if has_lists else ())):
         return f"must evaluate to {BOOL} or the unknown type, not {runtime_name(expression.type)}", 0
     return "", _most_cost(expression)
 
@@ -94,10 +94,17 @@ _judged = lru_cache(maxsize=512)(_judge)
 
 
 @cache
-def _environment(consumable: bool) -> Environment:
-    """Return what expressions may name; whether devices are `consumable` in parts is KEP-5075's."""
-    fields = {**_FIELDS, **({"allowMultipleAllocations": BOOL} if consumable else {})}
-    return Environment({"device": struct(_DEVICE)}, FUNCTIONS, DeclaredObjects({_DEVICE: fields}), binds=True)
+def _environment(has_portions: bool, has_lists: bool) -> Environment:
+    """Return what expressions may name.
+
+    `has_portions`: several claims may have a part of a device each (KEP-5075); `has_lists`: attributes may have several
+    values (KEP-5491).
+    """
+    fields = {**_FIELDS, "attributes": map_of(STRING, map_of(STRING, DYN if has_lists else ANY))}
+    if has_portions:
+        fields["allowMultipleAllocations"] = BOOL
+    functions = DEVICE_FUNCTIONS if has_lists else FUNCTIONS
+    return Environment({"device": struct(_DEVICE)}, functions, DeclaredObjects({_DEVICE: fields}), binds=True)
 
 
 def _most_cost(expression: Expression) -> int:

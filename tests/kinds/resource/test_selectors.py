@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ctrlmgr.api.field import ROOT
+from ctrlmgr.engine.expressions import DEVICE_FUNCTIONS
 from ctrlmgr.engine.features import gates
+from ctrlmgr.expressions.environment import Environment
+from ctrlmgr.expressions.types import DYN
+from ctrlmgr.expressions.values import EvalError
 from ctrlmgr.kinds.resource.selectors import validate_selectors
 
 DEAR = " && ".join(["device.attributes.all(d, device.attributes[d].all(a, device.attributes.exists(e, e == d)))"] * 12)
@@ -36,7 +40,7 @@ def test_a_name_that_is_bound_is_a_simple_one() -> None:
 
 
 def test_it_says_yes_or_no() -> None:
-    words = "must evaluate to bool or the unknown type, not map(string, any)"
+    words = "must evaluate to bool or the unknown type, not map(string, google.protobuf.Any)"
     assert said("device.attributes['d.x']") == [f"Invalid value: \"device.attributes['d.x']\": {words}"]
 
 
@@ -49,3 +53,27 @@ def test_allocations_of_one_device_are_told_behind_their_gate(monkeypatch: pytes
     monkeypatch.setitem(gates.ENABLED, "DRAConsumableCapacity", False)
     (body,) = said("device.allowMultipleAllocations")
     assert "undefined field 'allowMultipleAllocations'" in body
+
+
+def test_attributes_are_lists_behind_their_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    looped, included = (
+        "device.attributes['d.x'].models.all(m, m == 'a')",
+        "device.attributes['d.x'].models.includes('a')",
+    )
+    assert "expression of type 'any' cannot be range of a comprehension" in said(looped)[0]
+    assert "undeclared reference to 'includes'" in said(included)[0]
+    monkeypatch.setitem(gates.ENABLED, "DRAListTypeAttributes", True)
+    assert [said(looped), said(included), said("device.attributes['d.x'].models")] == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "expected"),
+    [(["a", "b"], True), (["a"], False), ("b", True), ("a", False), (["a"] * 48 + ["b"], None)],
+)
+def test_what_an_attribute_includes(attribute: object, expected: bool | None) -> None:
+    expression = Environment({"a": DYN}, DEVICE_FUNCTIONS).compile("a.includes('b')")
+    if expected is None:
+        with pytest.raises(EvalError, match="cannot be applied to lists longer than 48 values"):
+            expression.evaluate({"a": attribute})
+    else:
+        assert expression.evaluate({"a": attribute})[0] is expected
