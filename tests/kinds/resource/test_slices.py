@@ -50,3 +50,13 @@ def test_there_are_fewer_devices_that_share_counters(more: dict[str, Any]) -> No
     devices = [{"name": f"d{at}", **more} for at in range(129)]
     message = f"Too many: 129: must have at most {64 if more else 128} items"
     assert STAGE.refusal(slices(*devices)) == [("spec.devices", message)]
+
+
+def test_counters_are_not_beside_devices_though_there_are_none() -> None:
+    sent = slices()
+    sent["spec"]["sharedCounters"] = [{"name": "c", "counters": {"m": {"value": "1"}}}]
+    ctx, slice_ = STAGE.context(), STAGE.read(sent)
+    assert STAGE.strategy.validate(ctx, slice_) == []
+    ctx.sent = lambda: sent
+    (error,) = STAGE.strategy.validate(ctx, slice_)
+    assert error.message == 'spec: Invalid value: "": only one of `sharedCounters` or `devices` is allowed'
