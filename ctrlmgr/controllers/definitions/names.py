@@ -4,6 +4,7 @@ Guarantees (apiextensions-apiserver `pkg/controller/status/naming_controller.go`
 - No two definitions of a group hold the same resource name (plural, singular, short) or the same kind (kind, list
   kind) at a time; a name that is taken is not given, all others are.
 - A definition that is established stays so, whatever becomes of its names.
+- A definition whose conversion webhook has an invalid CA bundle is not established until the bundle is right.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ctrlmgr.api.go_text import quote
 from ctrlmgr.controllers.definitions.conditions import ESTABLISHED, NAMES_ACCEPTED, Condition, find
+from ctrlmgr.extensions.validation.leniency import has_invalid_ca
 
 Names = Mapping[str, Any]
 """A definition's `spec.names` or `status.acceptedNames`."""
@@ -65,6 +67,8 @@ def desired_establishing(definition: Mapping[str, Any]) -> Condition | None:
     established, accepted = find(definition, ESTABLISHED), find(definition, NAMES_ACCEPTED)
     if accepted is None or accepted.status != "True" or (established is not None and established.status == "True"):
         return None
+    if has_invalid_ca(definition["spec"]):
+        return Condition(ESTABLISHED, "False", "InvalidCABundle", "The conversion webhook CABundle is invalid")
     return Condition(ESTABLISHED, "True", "InitialNamesAccepted", "the initial names have been accepted")
 
 

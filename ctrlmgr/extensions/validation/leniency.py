@@ -5,8 +5,8 @@ Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from ctrlmgr.api.field import ROOT
 from ctrlmgr.engine.validation.webhooks import validate_ca_bundle
@@ -71,7 +71,7 @@ def requirements(new: InternalSpec, old: Raw | None) -> Requirements:
         pruned_defaults=not any(_has_unpruned_defaults(each) for each in schemas),
         atomic_set_items=not any(_any(each, lambda raw: any(set_item_errors(raw, ROOT))) for each in schemas),
         strict_lists=not any(_any(each, lambda raw: any(strict_list_errors(raw, ROOT))) for each in schemas),
-        checked_ca=established and not _has_bad_ca(webhook.get("clientConfig") or {}),
+        checked_ca=established and not has_invalid_ca(before.raw),
         many_selectable=_many_selectable(new, before),
         unchanged=_unchanged(new, before),
     )
@@ -88,8 +88,10 @@ def _all_have_schemas(spec: InternalSpec) -> bool:
     )
 
 
-def _has_bad_ca(client: Mapping[str, Any]) -> bool:
-    bundle: str = client.get("caBundle") or ""
+def has_invalid_ca(spec: Raw) -> bool:
+    """Whether the certificates that a definition's conversion webhook is to be trusted by cannot be read."""
+    webhook: Raw = (spec.get("conversion") or {}).get("webhook") or {}
+    bundle: str = (webhook.get("clientConfig") or {}).get("caBundle") or ""
     return bool(bundle and validate_ca_bundle(ROOT, bundle))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from tests.controllers.definitions.defined import DEFINITIONS, NAME, WIDGETS, DefinedStage, definition, widget
@@ -107,3 +109,19 @@ def test_a_definition_that_was_never_established_goes_at_once(stage: DefinedStag
     stage.work()
     assert stage.send("GET", f"{DEFINITIONS}/gadgets.example.com").code == 404
     assert stage.send("GET", WIDGETS).code == 200
+
+
+def test_a_definition_whose_webhook_has_an_invalid_bundle_is_established_once_it_is_right(stage: DefinedStage) -> None:
+    client = {"url": "https://hooks.example.com/convert", "caBundle": base64.b64encode(b"no certificate").decode()}
+    fields = definition()
+    fields["spec"]["conversion"] = {
+        "strategy": "Webhook",
+        "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client},
+    }
+    assert stage.define(fields).code == 201
+    assert stage.conditions()["Established"] == ("False", "InvalidCABundle")
+    assert stage.send("GET", WIDGETS).code == 404
+    right = {"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": None}}}}}
+    assert stage.send("PATCH", f"{DEFINITIONS}/{NAME}", right, media_type=MERGE).code == 200
+    stage.work()
+    assert stage.conditions()["Established"] == ("True", "InitialNamesAccepted")
