@@ -42,6 +42,7 @@ from ctrlmgr.engine.verbs.place import check_place
 from ctrlmgr.engine.verbs.plan import Plan
 from ctrlmgr.engine.verbs.recreating import recreate
 from ctrlmgr.engine.verbs.request import Request, worked
+from ctrlmgr.engine.verbs.sizes import refuse_large
 from ctrlmgr.engine.verbs.transitions import Transitions
 from ctrlmgr.errors import ApiError, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog.event import EventType, Proposal
@@ -201,6 +202,7 @@ class WriteEngine:
             request = self.request(target, options, requester)
             decision = yield from create(request, request.plan.decode(body, options, request.warnings))
             proposals += decision.proposals
+        refuse_large(self.state, proposals, "")
         yield Append(proposals, requester.author)
 
     def admit(

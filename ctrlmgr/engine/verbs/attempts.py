@@ -23,6 +23,7 @@ from ctrlmgr.engine.late import Late
 from ctrlmgr.engine.operations import REFRESH, Answer, Append, Operation
 from ctrlmgr.engine.refusals import already_exists, conflict
 from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.engine.verbs.sizes import refuse_large
 from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, NotFound
 from ctrlmgr.eventlog.event import Cause, Event, EventType, Proposal
 
@@ -65,7 +66,7 @@ def settle(request: Request, decide: Decide, *, limit: int) -> Operation[Answer]
         tries = 0
         while tries < limit:
             tries += 1
-            decision = yield from _decided(request, decide)
+            decision = yield from _decided(request, lambda: _sized(request, decide))
             if not decision.proposals:
                 return (yield from _answer(request, decision, ()))
             try:
@@ -81,6 +82,13 @@ def settle(request: Request, decide: Decide, *, limit: int) -> Operation[Answer]
         error.warnings = error.warnings or request.told()
         error.annotations = request.annotations
         raise
+
+
+def _sized(request: Request, decide: Decide) -> Operation[Decision]:
+    """Decide; raises `RequestEntityTooLarge` if that makes an object larger than it may be."""
+    decision = yield from decide()
+    refuse_large(request.state, decision.proposals, request.target.subresource)
+    return decision
 
 
 def _cause(request: Request, changed_by: Sequence[Changer]) -> Cause | None:
