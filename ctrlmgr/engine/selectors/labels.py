@@ -101,7 +101,7 @@ class _Rule:
         self.is_required = False
         self.is_absent = False
         self.allowed: frozenset[str] | None = None
-        self.denied: frozenset[str] = frozenset()
+        self.denied: set[str] = set()
         self.above: int | None = None
         self.below: int | None = None
 
@@ -112,11 +112,13 @@ class _Rule:
         if operator in ("in", "=", "=="):
             self.allowed = frozenset(values) if self.allowed is None else self.allowed & frozenset(values)
         elif operator in ("!=", "notin"):
-            self.denied |= frozenset(values)
+            self.denied.update(values)
         elif operator == ">":
-            self.above = max(int(values[0]), int(values[0]) if self.above is None else self.above)
+            bound = int(values[0])
+            self.above = bound if self.above is None else max(bound, self.above)
         elif operator == "<":
-            self.below = min(int(values[0]), int(values[0]) if self.below is None else self.below)
+            bound = int(values[0])
+            self.below = bound if self.below is None else min(bound, self.below)
 
     def allows(self, value: str) -> bool:
         """Whether a label of this key may have a value."""
@@ -132,16 +134,9 @@ class _Rule:
 
 def _rules(requirements: Sequence[Requirement]) -> Match:
     """Compile requirements into a match that looks at each label once, however many requirements there are."""
-    denied: dict[str, set[str]] = {}
     rules: dict[str, _Rule] = {}
     for key, operator, values in requirements:
-        rule = rules.setdefault(key, _Rule())
-        if operator in ("!=", "notin"):
-            denied.setdefault(key, set()).update(values)
-        else:
-            rule.add(operator, values)
-    for key, values_ in denied.items():
-        rules[key].add("!=", tuple(values_))
+        rules.setdefault(key, _Rule()).add(operator, values)
     required = sum(rule.is_required for rule in rules.values())
 
     def matches(labels: Labels) -> bool:
