@@ -113,7 +113,7 @@ class Context:
     spec: Part | None = None
     """What the strategy knows of a new object's spec: how it is written, perhaps."""
     sent: Callable[[], Any] | None = None
-    """Reads the body once more, where it is an object: only it tells an empty list from none."""
+    """Reads the body again if it is an object: only the body distinguishes an empty list from an absent one."""
 
 
 class Strategy:
@@ -143,11 +143,11 @@ class Strategy:
     """How many times an update of the object itself checks again all that its creation did, metadata included; it
     decides how often an error of metadata is listed (`validation.metadata.update_errors`)."""
     checks_metadata = True
-    """Whether it looks at an object's metadata itself; if not, only the generic layer does, once all else is right
-    (Kubernetes' `Validate` of the kind does not call `ValidateObjectMeta`)."""
+    """Whether the kind validates metadata itself. If not, only the generic layer does, and only objects without other
+    errors (Kubernetes' `Validate` of the kind does not call `ValidateObjectMeta`)."""
     compares_metadata = True
-    """Whether an update looks at what became of metadata itself, besides the generic layer (Kubernetes'
-    `ValidateUpdate` of the kind calls `ValidateObjectMetaUpdate`)."""
+    """Whether the kind validates changes of metadata itself, besides the generic layer (Kubernetes' `ValidateUpdate` of
+    the kind calls `ValidateObjectMetaUpdate`)."""
     name_check: NameCheck = staticmethod(subdomain_name)
     """What its objects may be called; see `validation.names`."""
     any_finalizer = False
@@ -167,8 +167,8 @@ class Strategy:
     """The field selectors besides metadata.name and metadata.namespace that `selectable` answers."""
 
     @property
-    def dearness(self) -> int:
-        """How many times as long as usual it takes to check an object of so many bytes."""
+    def validation_cost(self) -> int:
+        """The relative validation cost of a byte; 1 is the usual one."""
         return 1
 
     def default(self, obj: Unstructured) -> None:

@@ -28,7 +28,7 @@ _CONTROLLER_LENGTH = 250
 class PriorityClassStrategy(Strategy):
     """scheduling.k8s.io/v1 PriorityClass."""
 
-    revalidates = False
+    revalidates = 0
 
     def default(self, obj: Unstructured) -> None:
         """Let it preempt if it does not say."""

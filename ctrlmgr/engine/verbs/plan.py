@@ -61,7 +61,7 @@ class Plan:
         self.resource = kind.resource
         self.storage = kind.storage
         self.strategy = kind.strategy
-        self.limit = LARGE // kind.strategy.dearness
+        self.limit = LARGE // kind.strategy.validation_cost
         """Bytes beyond which an object of it is not worked on where others wait for it."""
         self.codec = kind.codec
         versions = {each.gvk.api_version for each in kinds if each.storage == kind.storage}

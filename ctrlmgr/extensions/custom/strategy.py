@@ -34,7 +34,7 @@ class CustomStrategy(Strategy):
 
     allow_unconditional_update = False
     any_finalizer = True
-    revalidates = False
+    revalidates = 0
 
     def __init__(self, definition: str, kind: str, version: Version, read: Callable[[Object], Object]) -> None:
         """Take the name of the definition and what it says; `read` turns what is stored into this version."""
@@ -46,8 +46,8 @@ class CustomStrategy(Strategy):
         self.fields = tuple(field.name for field in version.selectable)
 
     @property
-    def dearness(self) -> int:
-        """What the schema says: alternatives, rules and defaults multiply what there is to do."""
+    def validation_cost(self) -> int:
+        """The cost by the schema: alternatives, rules and defaults multiply the work."""
         return relative_cost(self._version.raw_schema or {})
 
     def begin_create(self, ctx: Context, obj: Unstructured) -> None:

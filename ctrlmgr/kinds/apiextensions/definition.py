@@ -47,8 +47,8 @@ class DefinitionStrategy(Strategy):
     allow_unconditional_update = False
     has_generation = True
     any_finalizer = True
-    dearness = 16
-    revalidates = False
+    validation_cost = 16
+    revalidates = 0
     own_preconditions = True
 
     def default(self, obj: Unstructured) -> None:

@@ -74,7 +74,7 @@ def shown_strategy(strategy: Mapping[str, Any]) -> dict[str, Any]:
 class DeploymentStrategy(TemplateStrategy):
     """apps/v1 Deployment; its generation counts changes of annotations, too, which go on to its ReplicaSets."""
 
-    revalidates = False
+    revalidates = 0
     status_keeps = ("labels",)
 
     def default(self, obj: Unstructured) -> None:
@@ -168,7 +168,7 @@ class ReplicationControllerStrategy(TemplateStrategy):
     """v1 ReplicationController; without a selector it selects what its template makes."""
 
     default_propagation = "Orphan"
-    revalidates = False
+    revalidates = 0
     name_check = staticmethod(_long_name)
 
     def default(self, obj: Unstructured) -> None:
@@ -290,7 +290,7 @@ class PodTemplateStrategy(Strategy):
 
     has_generation = True
     returns_deleted = True
-    revalidates = False
+    revalidates = 0
 
     def default(self, obj: Unstructured) -> None:
         """Default the template."""

@@ -69,7 +69,7 @@ _UNCHANGEABLE = (
 class StatefulSetStrategy(TemplateStrategy):
     """apps/v1 StatefulSet."""
 
-    revalidates = False
+    revalidates = 0
     warns_of_name = False
     name_check = staticmethod(label_name)
 

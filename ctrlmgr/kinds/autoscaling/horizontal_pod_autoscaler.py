@@ -45,7 +45,7 @@ _NOTHING_TO_SCALE_BY = "must specify at least one Object or External metric to s
 class HorizontalPodAutoscalerStrategy(Strategy):
     """autoscaling/v2 HorizontalPodAutoscaler."""
 
-    revalidates = False
+    revalidates = 0
 
     def default(self, obj: Unstructured) -> None:
         """Keep one pod, and the CPU busy; complete the rules if there are any."""

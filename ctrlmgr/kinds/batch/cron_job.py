@@ -31,7 +31,7 @@ _HISTORY = ("successfulJobsHistoryLimit", "failedJobsHistoryLimit")
 class CronJobStrategy(TemplateStrategy):
     """batch/v1 CronJob."""
 
-    revalidates = False
+    revalidates = 0
 
     def default(self, obj: Unstructured) -> None:
         """Default the pods' template, and what to do with Jobs; their own defaults come when they are made."""

@@ -18,7 +18,7 @@ class LeaseStrategy(Strategy):
 
     allow_create_on_update = True
     allow_unconditional_update = False
-    revalidates = False
+    revalidates = 0
     any_finalizer = True
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:

@@ -56,7 +56,7 @@ class EventStrategy(Strategy):
     """v1 Event."""
 
     allow_create_on_update = True
-    revalidates = False
+    revalidates = 0
     any_finalizer = True
     checks_metadata = False
     compares_metadata = False

@@ -49,7 +49,7 @@ class ResourceQuotaStrategy(Strategy):
     """v1 ResourceQuota."""
 
     returns_deleted = True
-    revalidates = False
+    revalidates = 0
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Check names, amounts and scopes."""

@@ -28,7 +28,7 @@ class NetworkPolicyStrategy(Strategy):
     """networking.k8s.io/v1 NetworkPolicy."""
 
     has_generation = True
-    revalidates = False
+    revalidates = 0
 
     def default(self, obj: Unstructured) -> None:
         """Default protocols, and which directions it is about."""

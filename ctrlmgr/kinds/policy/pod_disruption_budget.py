@@ -29,7 +29,7 @@ class PodDisruptionBudgetStrategy(Strategy):
 
     allow_unconditional_update = False
     has_generation = True
-    revalidates = False
+    revalidates = 0
     name_check = staticmethod(names.path_segment_name)
     checks_metadata = False
     compares_metadata = False

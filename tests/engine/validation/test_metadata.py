@@ -22,7 +22,7 @@ def creation(metadata: dict[str, Any], **options: Any) -> list[str]:
 
 
 def all_passes(new: dict[str, Any], old: dict[str, Any], **options: Any) -> list[str]:
-    given: Any = {"namespaced": True, "name_check": names.subdomain_name, "revalidated": True} | options
+    given: Any = {"namespaced": True, "name_check": names.subdomain_name, "revalidated": 1} | options
     return [error.message for error in update_errors(new, old, **given)]
 
 
@@ -197,7 +197,7 @@ def test_a_terminating_object_gets_no_new_finalizers() -> None:
 def test_an_update_lists_an_error_once_a_pass() -> None:
     """A ConfigMap's wrong label is a cause four times, its changed uid twice: patch-a-011 and -014 of the corpus."""
     assert len(all_passes({**STORED, "labels": {"a~b": ""}}, STORED)) == 4
-    assert len(all_passes({**STORED, "labels": {"a~b": ""}}, STORED, revalidated=False)) == 3
+    assert len(all_passes({**STORED, "labels": {"a~b": ""}}, STORED, revalidated=0)) == 3
     assert len(all_passes({**STORED, "uid": "v"}, STORED)) == 2
     assert all_passes(STORED, STORED) == []
 

@@ -51,7 +51,7 @@ class ServiceStrategy(Strategy):
 
     allow_create_on_update = True
     returns_deleted = True
-    revalidates = False  # names and labels that were allowed once are not looked at again
+    revalidates = 0  # names and labels that were allowed once are not looked at again
     name_check = staticmethod(label_name)
     fields = ("spec.clusterIP", "spec.type")
 
