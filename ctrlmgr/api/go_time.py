@@ -1,4 +1,4 @@
-"""What Go's `time.Parse` says of a text that is no time.
+"""The errors of Go's `time.Parse` for a text that is no time.
 
 Guarantees: the words are those of Go for the two layouts that Kubernetes reads times with (RFC 3339 with seconds, and
 with microseconds); whether a text is a time at all is for the caller to know.
@@ -18,11 +18,11 @@ MICROSECONDS = "2006-01-02T15:04:05.000000Z07:00"
 
 _FRACTION = ".000000"
 _SEPARATORS = ("-", "-", "T", ":", ":")
-"""What is in front of each number but the year."""
+"""The text in front of each number but the year."""
 
 
 class _Bad(Exception):
-    """The text is not what a part of the layout stands for."""
+    """The text does not match a part of the layout."""
 
 
 class _OutOfRange(Exception):
@@ -76,7 +76,7 @@ class _Reading:
         return f"parsing time {_quote(self._text)}: {self._last_problem()} out of range"
 
     def _last_problem(self) -> str:
-        """Say what is left: a day that its month has not, or a year that is not to be held here."""
+        """Return the number that is out of range once all parts fit: the day, or a year that `date` cannot hold."""
         year, month, day = self._date[:3]
         try:
             date(year, month, day)

@@ -1,7 +1,7 @@
-"""Bounds the work that what a client sent or stored can cause, in steps: about 0.3 µs each.
+"""Bounds the work that clients' input can cause, in steps of about 0.3 µs.
 
-`bounded(steps)` sets the budget of a piece of work for this thread, `spend(steps)` draws from it. Steps that are spent
-where no budget is set are not counted. Clocks decide nothing, so the same input has the same result on every machine.
+`bounded(steps)` sets the budget of a piece of work for this thread, `spend(steps)` draws from it. If no budget is set,
+steps are not counted. Budgets count steps and not time, so the same input has the same result on every machine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class TooMuchWork(Exception):
     """A piece of work takes more steps than it may take."""
 
     def __init__(self) -> None:
-        """Say it for logs; those who catch it have their own words."""
+        """Word it for logs; callers that catch it answer in words of their own."""
         super().__init__("takes too many steps")
 
 
@@ -38,7 +38,7 @@ def spend(steps: int) -> None:
 
 @contextmanager
 def bounded(steps: int) -> Iterator[None]:
-    """Bound what is spent within to `steps`; it is drawn from the budget around it, if one is set, and bound by it."""
+    """Bound the steps spent within to `steps` and to the rest of the outer budget, which they are drawn from too."""
     before = _meter.left
     _meter.left = given = steps if before is None else min(steps, before)
     try:

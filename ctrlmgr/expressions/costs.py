@@ -28,7 +28,7 @@ Price: TypeAlias = Callable[[Sequence[Any], Any], int]
 
 
 def price_of(function: str) -> Price:
-    """Return what says the cost of a function's calls, given their operands and their result."""
+    """Return the price of a function: the cost of a call by its operands and its result."""
     return _PRICES.get(function, _one)
 
 
@@ -100,7 +100,7 @@ def _contains(values: Sequence[Any], result: Any) -> int:
 
 
 def _joined(values: Sequence[Any], result: Any) -> int:
-    """Charge for the text that a list of texts is joined to."""
+    """Charge for the text into which a list of texts is joined."""
     texts, separator = values[0], values[1] if len(values) > 1 else ""
     length = sum(map(size, texts)) + size(separator) * max(len(texts) - 1, 0) if type(texts) in SEQUENCES else 1
     return ceil(length * 2 * 0.1)
@@ -168,4 +168,4 @@ _PRICES: Final[Mapping[str, Price]] = {
 }
 
 _BY_RESULT: Final = frozenset(("string", "bytes", "slice", "flatten", "lists.range"))
-"""Functions whose calls cost by what they return."""
+"""Functions with a cost that depends on the result."""

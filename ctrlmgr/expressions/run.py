@@ -9,7 +9,7 @@ from ctrlmgr.expressions.values import CostExceeded
 
 
 class Run:
-    """One evaluation: what names stand for, and what has been paid."""
+    """One evaluation: the values of variables, and the cost so far."""
 
     __slots__ = ("cost", "limit", "variables")
 
@@ -26,10 +26,10 @@ class Run:
             raise CostExceeded
 
     def afford(self, cost: int) -> None:
-        """Refuse to begin what would cost more than is left; raises `CostExceeded`."""
+        """Raise `CostExceeded` if a call of this cost exceeds the limit; counts nothing."""
         if self.cost + cost > self.limit:
             raise CostExceeded
 
 
 Step: TypeAlias = Callable[[Run], Any]
-"""What evaluates a node."""
+"""Evaluates one node."""

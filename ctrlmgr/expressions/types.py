@@ -32,7 +32,7 @@ def _simple(name: str) -> Type:
 
 
 ANY: Final = Type("dyn", "any")
-"""What is not known before it is there either, and is no list or map to loop over (`google.protobuf.Any`)."""
+"""A type that is unknown before evaluation, like DYN, but cannot be looped over (`google.protobuf.Any`)."""
 BOOL: Final = _simple("bool")
 BYTES: Final = _simple("bytes")
 DOUBLE: Final = _simple("double")
@@ -42,7 +42,7 @@ ERROR: Final = Type("error", "!error!")
 INT: Final = _simple("int")
 NULL: Final = Type("null", "null")
 NOTHING: Final = Type("nothing", "")
-"""The type of a field that an object takes for one of its own and does not know: no value but an unknown one fits."""
+"""The type of a field that an object accepts without knowing its type: only a value of unknown type fits."""
 STRING: Final = _simple("string")
 TIMESTAMP: Final = Type("timestamp", "timestamp")
 TYPE: Final = _simple("type")

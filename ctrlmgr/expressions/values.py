@@ -90,7 +90,7 @@ class MapList(list[Any]):
         self.keys = keys
 
     def key(self, element: Any) -> Any:
-        """Return what tells an element from others; an element that is no object is none of the list's."""
+        """Return the values of an element's keys; the element itself if it is no object."""
         return tuple(element.get(name) for name in self.keys) if type(element) is dict else element
 
 
@@ -163,7 +163,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def _same_size(one: Sized, other: Sized) -> bool:
-    """Say whether two lists or maps have as many elements, each of which takes a step to compare."""
+    """Say whether two lists or maps have the same number of elements; if so, spend a step for each."""
     if len(one) != len(other):
         return False
     spend(1 + len(one))

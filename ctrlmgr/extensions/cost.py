@@ -1,7 +1,7 @@
-"""How much longer than usual it takes to validate and default a byte of an object, by its schema.
+"""The relative cost of validating and defaulting a byte of an object, by its schema.
 
-The engine decides by it from which size on an object is worked on beside the event loop. A small list item is looked
-at by the schema of items, by all alternatives of that (`anyOf`), and by its rules; it is given its defaults.
+The engine derives from it the size from which an object is processed beside the event loop. A small list item is
+checked by the schema of items, by all its alternatives (`anyOf`) and by its rules, and is given its defaults.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ctrlmgr.extensions.structural import RULES, Raw, junctors, single_items
 _PATTERN: Final = 4
 _RULE: Final = 32
 _SHARE: Final = 4
-"""What a plain schema may weigh until validation takes longer than what else is done with an object."""
+"""The weight of a schema up to which validation takes less time than the other work on an object."""
 _BYTES: Final = 16
 """Bytes of a default that weigh as much as one check."""
 
 
 def relative_cost(raw: Raw) -> int:
-    """Return how many times as long as usual a byte takes; 1 for a plain schema. `raw` is the schema of an object."""
+    """Return the relative cost of a byte, 1 for a plain schema. `raw` is the schema of an object."""
     return max(1, _weight(raw, is_repeated=False) // _SHARE)
 
 
@@ -42,6 +42,6 @@ def _weight(raw: Raw, *, is_repeated: bool) -> int:
 
 
 def _of_defaults(raw: Raw) -> int:
-    """Return what the defaults of an object's fields weigh, which the smallest object is given."""
+    """Return the weight of the defaults of an object's fields, all of which an empty object is given."""
     fields = (raw.get("properties") or {}).values()
     return sum(len(msgspec.json.encode(each["default"])) for each in fields if "default" in each) // _BYTES

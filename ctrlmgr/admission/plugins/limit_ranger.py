@@ -25,7 +25,7 @@ ANNOTATION = "kubernetes.io/limit-ranger"
 _LARGEST_IN_MILLI = (2**63 - 1) // 1000 * WHOLE
 _NONE: Amounts = {}
 _OF_PODS = ("cpu", "memory")
-"""What a pod may ask for as a whole and a limit of pods is held against."""
+"""The resources of `spec.resources` that count for a limit of pods."""
 
 
 class Asked(NamedTuple):

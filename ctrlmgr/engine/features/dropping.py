@@ -2,7 +2,7 @@
 
 Guarantees: a field stays if the stored object uses the feature; nothing is changed that the stored object shares.
 
-Rules come from Kubernetes' `pkg/api/pod/util.go`, `DropDisabledPodFields`, and what is like it for other kinds.
+Rules come from Kubernetes' `pkg/api/pod/util.go`, `DropDisabledPodFields`, and the same of other kinds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ctrlmgr.engine.features.guards import EACH, GUARDS, PLACES, Guard, Steps
 
 
 def drop_disabled(group: str, kind: str, new: Unstructured, old: Mapping[str, Any] | None) -> None:
-    """Drop them from `new`, in place; `old` is the stored object, None on creation."""
+    """Drop fields whose gate is off from `new`, in place; `old` is the stored object, None on creation."""
     for place, owner in PLACES.get((group, kind), ()):
         part = _at(new, place)
         if not part:

@@ -21,13 +21,13 @@ class Guard(NamedTuple):
     gate: str
     fields: tuple[Steps, ...]
     used: tuple[Steps, ...]
-    """The fields whose presence in the stored object means that it uses the feature; none: it never keeps them."""
+    """The fields that show, if the stored object has one, that it uses the feature; without any it never does."""
     only_with: Steps = ()
     """A field without which nothing is dropped."""
     kept: str = ""
     """A value that needs no gate."""
     prunes: bool = False
-    """Whether the struct that held a dropped field goes with it if it is empty now."""
+    """Whether a struct that is empty without the dropped field is dropped too."""
 
 
 def _steps(path: str) -> Steps:
@@ -42,7 +42,7 @@ def _guard(
     kept: str = "",
     prunes: bool = False,
 ) -> Guard:
-    """Return the guard of some paths; `used` is the same paths unless it is given."""
+    """Return the guard of some paths; by default, `used` is the same paths."""
     shows = paths if used is None else used
     return Guard(gate, tuple(map(_steps, paths)), tuple(map(_steps, shows)), only_with, kept, prunes)
 
@@ -175,4 +175,4 @@ PLACES: Final[Mapping[tuple[str, str], tuple[tuple[Steps, str], ...]]] = {
     ("resource.k8s.io", "DeviceClass"): ((("spec",), "DeviceClassSpec"),),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): ((("status",), "CustomResourceDefinitionStatus"),),
 }
-"""Where a kind, by group and name, has structs with guarded fields."""
+"""The places of structs with guarded fields in a kind, by its group and name."""

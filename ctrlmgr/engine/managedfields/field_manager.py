@@ -46,8 +46,8 @@ class FieldManager:
         `kind` is what the schema's definition is called if not given (a shape has none); `versions` are the other
         apiVersions whose entries are kept, all others' being dropped as Kubernetes drops those of versions it does not
         know; `resets` says what a write to a subresource cannot change, by default what is usual (`reset_fields`);
-        `translate` is needed where there are several versions; `schema_changes` says that objects may have been written
-        to by another schema than this one.
+        `translate` is needed where there are several versions; `schema_changes` says that stored objects may be of an
+        earlier schema.
         """
         group, _, version = api_version.rpartition("/")
         self._shape = schema if isinstance(schema, Root) else shape_of(schema)
@@ -80,7 +80,7 @@ class FieldManager:
             else:
                 entries = []
         except (ConversionFailed, Misfit, ShapeError):
-            entries = []  # who has what cannot be told any more (UpdateNoErrors)
+            entries = []  # the owners of fields are unknown now (UpdateNoErrors)
         return _with_entries(new, entries)
 
     def _decode(self, live: list[Unstructured], new: Unstructured, subresource: str) -> Managed:
@@ -123,7 +123,10 @@ class FieldManager:
         return managers.cap_updaters({**result, who: entry})
 
     def _reconciled(self, live: Unstructured, managed: Managed) -> Managed:
-        """Return the entries as the schemas of now have their fields (`reconcileManagedFieldsWithSchemaChanges`)."""
+        """Return the entries with the fields that today's schemas have (`reconcileManagedFieldsWithSchemaChanges`).
+
+        Raises `Misfit`, also where the schema does not change.
+        """
         if not live:
             return managed
         shapes = {self._api_version: self._shape}

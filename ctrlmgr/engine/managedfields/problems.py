@@ -1,4 +1,4 @@
-"""What is wrong with an object by its schema, as an answer says it."""
+"""The text of an answer about errors that an object has by its schema."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from ctrlmgr.api.field import MOST_ERRORS
 
 _LONGEST_TOLD: Final = 64 * 1024
-"""Characters of what is wrong with one object."""
+"""Characters of the errors of one object."""
 
 
 def told(problems: Iterable[str]) -> str:
@@ -18,7 +18,7 @@ def told(problems: Iterable[str]) -> str:
 
 
 def _first(problems: Iterable[str]) -> list[str]:
-    """Return the problems that there is room for; of more it says so."""
+    """Return the problems that there is room for, and `and more` if there are others."""
     found: list[str] = []
     room = _LONGEST_TOLD
     for each in problems:

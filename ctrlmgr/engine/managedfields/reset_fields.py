@@ -33,7 +33,7 @@ def only(*paths: tuple[str, ...]) -> Filter:
 
 
 METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
-"""What `metav1.ResetObjectMetaForStatus` resets, but for what no update changes."""
+"""The fields that `metav1.ResetObjectMetaForStatus` resets, without those that no update changes."""
 STATUS = ("status",)
 """The path of an object's status."""
 _SPEC = ("spec",)

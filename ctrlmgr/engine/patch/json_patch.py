@@ -35,11 +35,11 @@ _INDEX = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 class _DoesNotApply(Exception):
-    """Why an operation failed, in the library's words; who sends a patch is not told, webhooks and policies are."""
+    """An operation failed. The text is the library's; only errors of webhooks and policies show it."""
 
 
 class _TestFailed(_DoesNotApply):
-    """A `test` found another value."""
+    """A `test` operation found another value."""
 
     def __init__(self, path: str) -> None:
         """Say where."""
@@ -194,7 +194,7 @@ class _Patching:
             raise _TestFailed(path)
 
     def _readable(self, path: str, missing: str) -> tuple[Any, str]:
-        """Return the container that a path leads to, and the key within; `missing` says what there is without one."""
+        """Return the container that a path leads to, and the key in it; `missing` is the error if there is none."""
         *parents, key = _tokens(path, missing)
         container = self.root
         for token in parents:
@@ -202,7 +202,7 @@ class _Patching:
         return container, key
 
     def _writable(self, path: str, missing: str) -> tuple[Any, str]:
-        """Return the same as `_readable`, of which the container may be changed."""
+        """Return the same as `_readable`, with a container that may be changed."""
         *parents, key = _tokens(path, missing)
         container = self.root = self._own(self.root)
         for token in parents:
@@ -232,7 +232,7 @@ _OPERATIONS: Mapping[Any, Callable[[_Patching, Unstructured], None]] = {
 
 @contextmanager
 def _within(words: str) -> Iterator[None]:
-    """Put words before those of what fails (`errors.Wrapf`)."""
+    """Put words before those of an error (`errors.Wrapf`)."""
     try:
         yield
     except _DoesNotApply as reason:
@@ -240,7 +240,7 @@ def _within(words: str) -> Iterator[None]:
 
 
 def _pointer(operation: Unstructured, name: str, words: str, *, tells: bool = True) -> str:
-    """Return a path of an operation; `words` say what fails without, and with `tells` also why."""
+    """Return a path of an operation; `words` begin the error if there is none, and `tells` adds the reason."""
     path = operation.get(name)
     if isinstance(path, str):
         return path

@@ -1,4 +1,4 @@
-"""What the conditions of a status may be: meta/v1 Conditions.
+"""Validates the conditions of a status: meta/v1 Conditions.
 
 Rules come from apimachinery's `pkg/apis/meta/v1/validation/validation.go`, `ValidateConditions`.
 """

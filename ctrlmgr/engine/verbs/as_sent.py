@@ -1,7 +1,7 @@
-"""Values in errors as the body of a request has them.
+"""Shows values in errors as the body of a request has them.
 
-Go tells an empty list or map from one that is absent, and shows `[]` or `{}` for the one and `null` for the other.
-Objects here do not, since nothing that is stored does. So what the body has is looked up when it is shown.
+Go distinguishes an empty list or map (`[]`, `{}`) from an absent one (`null`). Decoded objects here do not, so errors
+look the value up in the body.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]|\[([^\]]+)\]")
 
 
 def as_sent(errors: list[FieldError], body: Body | None) -> list[FieldError]:
-    """Have errors show `[]` and `{}` in place of `null`, in place, where the body, if it is JSON, says so."""
+    """Replace `null` in errors, in place, by `[]` or `{}` where the body has these; only JSON bodies are read."""
     if body is None or body.media_type != JSON or not any(each.body.startswith(_NULL) for each in errors):
         return errors
     try:

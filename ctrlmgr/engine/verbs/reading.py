@@ -5,7 +5,7 @@ Guarantees (apiserver `pkg/storage/cacher` and `etcd3`, KEP-2340):
   `Exact` that very state. What is in the future is waited for, three seconds.
 - The pages of a list show one state, that of the first; when it has been compacted away meanwhile, the 410 has a
   token to go on with the newest one.
-- Who reads a namespace reads nothing of a deleted namespace that had the same name: older revisions are `Expired`.
+- A read of a namespace returns nothing of a deleted namespace of the same name: older revisions are `Expired`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PATIENCE = 3.0
 """Seconds to wait for a revision of the future (`blockTimeout`)."""
 
 _BATCH = 1000
-"""Events of namespaces that are read at a time."""
+"""Events of namespaces in one read of the log."""
 
 
 class _Objects(Protocol):
@@ -193,7 +193,7 @@ def _retained(cacher: Cacher, log: EventLog, kind: Kind, namespace: str | None, 
 
 
 def _of_this_namespace(cacher: Cacher, log: EventLog, namespace: str, revision: Revision) -> Operation[None]:
-    """Raise `Expired` if another namespace of this name was deleted after `revision`: its tenants were others."""
+    """Raise `Expired` if another namespace of this name, perhaps of other tenants, was deleted after `revision`."""
     now = cacher.get(NAMESPACES, Key("", namespace))
     if now is None or now.revision <= revision:
         return
@@ -203,7 +203,7 @@ def _of_this_namespace(cacher: Cacher, log: EventLog, namespace: str, revision: 
 
 
 def _beginning(log: EventLog, namespace: Object, revision: Revision) -> Revision:
-    """Return where the last predecessor of a namespace was deleted, `revision` if none was after it."""
+    """Return the revision that deleted a namespace's last predecessor; `revision` if none was deleted after it."""
     then = log.get(NAMESPACES, namespace.key, at=revision)
     if then is not None and then.uid == namespace.uid:
         return revision

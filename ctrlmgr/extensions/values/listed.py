@@ -13,9 +13,13 @@ from ctrlmgr.api.field import supported_values
 from ctrlmgr.api.work import spend
 from ctrlmgr.extensions.values.go import encode, equals_converted, shown
 
+_SCALARS = (str, int, float, bool)
+_LAST_CHARACTER = 0x10FFFF
+_REPLACEMENT = "\ufffd"
+
 
 class Listed:
-    """What an enumeration lists."""
+    """The values of one enumeration."""
 
     def __init__(self, values: Sequence[Any]) -> None:
         """Take the values as the schema has them."""
@@ -43,14 +47,9 @@ class Listed:
 
     @property
     def supported(self) -> str:
-        """What an error says of them, which is written once."""
+        """The words of an error about them, written once."""
         if self._supported is None:
             self._supported = supported_values(
                 each if type(each) is str else encode(shown(each)).decode() for each in self._values
             )
         return self._supported
-
-
-_SCALARS = (str, int, float, bool)
-_LAST_CHARACTER = 0x10FFFF
-_REPLACEMENT = "\ufffd"

@@ -62,7 +62,7 @@ _STABLE_LABELS = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
     "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
 }
-"""What labels of nodes are called since they are beta no more."""
+"""The stable names of labels of nodes that had a beta name."""
 
 
 class PersistentVolumeStrategy(Strategy):

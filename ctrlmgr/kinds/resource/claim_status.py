@@ -1,4 +1,4 @@
-"""The status of a claim: which devices it was given, for whom, and what their drivers say of them.
+"""Validates the status of a claim: its devices, its users, and what drivers report of its devices.
 
 Rules come from Kubernetes' `pkg/apis/resource/validation/validation.go` and
 `pkg/registry/resource/resourceclaim/strategy.go`.
@@ -50,7 +50,7 @@ _UUID = f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
 
 
 class DeviceID(msgspec.Struct, frozen=True, rename="pascal"):
-    """What a claim's part of a device is known by, as messages show it."""
+    """Identifies a claim's part of a device, as messages show it."""
 
     driver: str
     pool: str
@@ -103,7 +103,7 @@ def _validate_consumer(consumer: Fields, path: Path) -> list[FieldError]:
 
 
 def _validate_reservation(claim: Unstructured, status: Fields, before: Fields) -> list[FieldError]:
-    """Check that only what is allocated is in use, and that a claim that goes is used by nobody new."""
+    """Check that only an allocated claim is in use, and that a claim under deletion gets no new users."""
     consumers = status.get("reservedFor") or ()
     if consumers and status.get("allocation") is None:
         return [forbidden(_RESERVED, "may not be specified when `allocated` is not set")]

@@ -28,11 +28,10 @@ _DEFAULTS = {
 _GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
 _MODES = ("Persistent", "Ephemeral")
 _SHORTEST_TOKEN = 10 * 60
-"""Seconds that a token lasts at least, ..."""
 _LONGEST_TOKEN = 1 << 32
-"""... and at most."""
+"""Seconds that a token is valid, at least and at most."""
 _SHORTEST_PERIOD = 10
-"""Seconds between two looks at how many volumes a node can have."""
+"""Seconds between two updates of the number of volumes that a node can have."""
 _IN_SECRETS = (
     "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible "
     "logging of tokens in volume attributes"
@@ -43,10 +42,10 @@ class CSIDriverStrategy(GuardedStrategy):
     """storage.k8s.io/v1 CSIDriver."""
 
     returns_deleted = True
-    revalidates = False
+    revalidates = 0
 
     def default(self, obj: Unstructured) -> None:
-        """Have it attach volumes that outlive pods, and do nothing else that it does not ask for."""
+        """Default to a driver that attaches persistent volumes, and has no other feature."""
         _default(obj.setdefault("spec", {}))
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
@@ -82,7 +81,7 @@ def _default(spec: dict[str, Any]) -> None:
 
 
 def _spec_of(old: Unstructured) -> dict[str, Any]:
-    """Return the spec of a stored object with today's defaults, as Kubernetes reads it: a gate may be on since."""
+    """Return the spec of a stored object with today's defaults, as Kubernetes reads it."""
     spec = dict(old.get("spec") or {})
     _default(spec)
     return spec

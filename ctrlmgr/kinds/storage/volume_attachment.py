@@ -45,7 +45,7 @@ class VolumeAttachmentStrategy(GuardedStrategy):
             default_volume_source(inline)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check which volume is attached to which node by whom, and what came of it."""
+        """Check the volume, the node and the attacher of a new one, and the status."""
         spec, source = obj.get("spec") or {}, _source_of(obj)
         errors = driver_name(spec.get("attacher") or "", SPEC.child("attacher"))
         errors += _validate_source(source)
