@@ -100,3 +100,10 @@ def test_libraries_go_the_same_way(format: str) -> None:
 
 def test_ordinary_text_is_left_as_it_is() -> None:
     assert escape("naïve – 日本語") == "naïve – 日本語"
+
+
+@pytest.mark.parametrize(
+    "control", ["\x1b", "\x7f", "\x9b", "\u061c", "\u200e", "\u200f", "\u2028", "\u202a", "\u202e", "\u2066"]
+)
+def test_what_drives_a_terminal_or_turns_its_text_around_is_escaped(control: str) -> None:
+    assert escape(f"a{control}b") == f"a{control.encode('unicode_escape').decode()}b"

@@ -164,14 +164,15 @@ def _run(database: Database, id: int) -> Run | None:
     return Run(*rows[0]) if rows else None
 
 
-def newest_event(database: Database, resource: Resource, key: Key, *, until: Revision) -> Revision:
-    """Return the revision of an object's newest event up to `until`; raises `NotFound` when it has none."""
+def newest_event(database: Database, resource: Resource, key: Key, *, until: Revision, after: Revision = 0) -> Revision:
+    """Return the revision of an object's newest event `after` one up to `until`; raises `NotFound` without one."""
     statement = (
         "SELECT max(revision) FROM history"
-        " WHERE resource = :resource AND namespace = :namespace AND name = :name AND revision <= :until"
+        " WHERE resource = :resource AND namespace = :namespace AND name = :name"
+        " AND revision > :after AND revision <= :until"
     )
-    place = {"resource": str(resource), "namespace": key.namespace, "name": key.name, "until": until}
-    newest = database.query(statement, place).rows[0][0]
+    place = {"resource": str(resource), "namespace": key.namespace, "name": key.name}
+    newest = database.query(statement, {**place, "after": after, "until": until}).rows[0][0]
     if newest is None:
         raise NotFound(f'{resource} "{key}" has no event up to revision {until}')
     return int(newest)

@@ -28,7 +28,7 @@ from ctrlmgr.ui.listing import TYPES
 from ctrlmgr.ui.objects import change_at, told
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
-from ctrlmgr.ui.sight import Sight
+from ctrlmgr.ui.sight import PastSight
 
 _MOST = 100
 _LEVELS = 12
@@ -70,13 +70,14 @@ class Graphs:
 
         def answer(database: Database) -> dict[str, Any]:
             head = self._reader.head(database)
+            sight = parameters.sight.past(database)
             change = change_at(database, revision) if revision <= head else None
             # A change that may not be seen is answered as one that does not exist: a refusal would name its object.
-            if change is None or not parameters.sight.sees(change.object.resource, change.object.key):
+            if change is None or not sight.sees(change.object.resource, change.object.key, revision):
                 raise NotFound(f"there is no event at revision {revision}; it may have been compacted")
             place = change.object
             where = {"resource": str(place.resource), "namespace": place.namespace, "name": place.name}
-            return {**where, **told(change), "graph": _Growth(database, head, parameters.sight).around(change)}
+            return {**where, **told(change), "graph": _Growth(database, head, sight).around(change)}
 
         return self._reader.ask(answer)
 
@@ -84,7 +85,7 @@ class Graphs:
 class _Growth:
     """A graph while it grows, level by level, away from the change in its middle."""
 
-    def __init__(self, database: Database, head: Revision, sight: Sight) -> None:
+    def __init__(self, database: Database, head: Revision, sight: PastSight) -> None:
         self._database = database
         self._head = head
         self._sight = sight
@@ -193,7 +194,8 @@ class _Growth:
         """Return what is told of an event: of one that may not be seen that it was, and no more."""
         if fields is None:
             return {"revision": revision, "compacted": True}
-        if not self._sight.sees(Resource.parse(fields["resource"]), Key(fields["namespace"], fields["name"])):
+        key = Key(fields["namespace"], fields["name"])
+        if not self._sight.sees(Resource.parse(fields["resource"]), key, revision):
             return {"revision": revision, "forbidden": True}
         return {**fields, "type": TYPES[fields["type"]], "said": self._said.get(revision, [])}
 

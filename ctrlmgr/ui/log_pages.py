@@ -10,6 +10,7 @@ Guarantees:
   counts the others, unless one resource was asked for: the count would tell of that resource. A reconcile beside one of
   those says neither what it looked at nor its message.
 - What a Secret holds is in it only for who may `get` the Secrets of its namespace.
+- Of a namespace that another of its name was before, it has only what is its own (`sight.PastSight`).
 - Hashes, by which what is hidden could be guessed, are in it only for who may see everything.
 - `rights` is another text whenever who asks may see more or less of what there is, or is another user.
 """
@@ -66,11 +67,16 @@ _RUN_FIELDS = ("id", "controller", "key", "attempt", "started_at", "duration", "
 _RUNS = f"SELECT {', '.join(_RUN_FIELDS)} FROM reconcile WHERE id IN ({{ids}}) ORDER BY id"
 _TRIGGERS = "SELECT reconcile_id, revision FROM reconcile_trigger WHERE reconcile_id IN ({ids}) ORDER BY 1, 2"
 _BESIDE = f"""
-SELECT DISTINCT e.reconcile_id, o.resource, {_PLACE}, 1 FROM event AS e JOIN object AS o ON o.id = e.object_id
-WHERE e.reconcile_id IN ({{ids}}) AND e.reconcile_id <> 0 AND e.revision <= {{until}}
+SELECT e.reconcile_id, o.resource, {_PLACE}, min(e.revision), max(e.revision), 1
+FROM event AS e JOIN object AS o ON o.id = e.object_id
+WHERE e.reconcile_id IN ({{ids}}) AND e.reconcile_id <> 0 AND e.revision <= {{until}} GROUP BY 1, 2, 3
 UNION
-SELECT DISTINCT t.reconcile_id, o.resource, {_PLACE}, 0 FROM reconcile_trigger AS t
-JOIN event AS e ON e.revision = t.revision JOIN object AS o ON o.id = e.object_id WHERE t.reconcile_id IN ({{ids}})"""
+SELECT t.reconcile_id, o.resource, {_PLACE}, min(e.revision), max(e.revision), 0 FROM reconcile_trigger AS t
+JOIN event AS e ON e.revision = t.revision JOIN object AS o ON o.id = e.object_id WHERE t.reconcile_id IN ({{ids}})
+GROUP BY 1, 2, 3"""
+_LAST_OF_LEASE = f"""
+SELECT coalesce(max(e.revision), 0) FROM event AS e JOIN object AS o ON o.id = e.object_id
+WHERE o.resource = '{LEASES}' AND o.namespace = :namespace AND o.name = :name"""
 _EPOCHS = "SELECT uuid, after_revision, parent_hash, started_at, reason FROM log_epoch ORDER BY after_revision"
 _EPOCH_FIELDS = ("uuid", "after_revision", "parent_hash", "started_at", "reason")
 
@@ -116,6 +122,7 @@ class _View:
     def __init__(self, database: Database, sight: Sight, head: Revision) -> None:
         self._database = database
         self._sight = sight
+        self._past = sight.past(database)
         self._head = head
         self._whole = not sight.limit and sight.gets(SECRETS, "")
 
@@ -123,7 +130,7 @@ class _View:
         """Return the lines of a page; what compaction may take is read before what says how far it went."""
         last, is_full = self._last(asked)
         found = self._rows(_EVENTS, (*_EVENT_FIELDS, *_OBJECT_FIELDS), **asked._replace(until=last)._asdict())
-        seen = [row for row in found if self._sees(row["resource"], _place_of(row))]
+        seen = [row for row in found if self._sees(row["resource"], _place_of(row), row["revision"])]
         runs = {row["reconcile_id"] for row in seen} - {0}
         reconciles = list(self._reconciles(runs, again))
         hidden = 0 if asked.resource else len(found) - len(seen)
@@ -149,8 +156,8 @@ class _View:
             last = revision
         return last or asked.after, len(rows) == _MOST
 
-    def _sees(self, resource: str, place: str) -> bool:
-        return self._whole or self._sight.lists(Resource.parse(resource), place)
+    def _sees(self, resource: str, place: str, revision: Revision) -> bool:
+        return self._whole or self._past.lists(Resource.parse(resource), place, revision)
 
     def _place(self, last: Revision, hidden: int) -> Mapping[str, Any]:
         rows = self._database.query("SELECT uuid, revision, hash FROM log_head WHERE id = 1").rows
@@ -170,11 +177,13 @@ class _View:
         told = hashlib.sha256(_encode(self._sight.user.name))
         if self._whole:
             return told.hexdigest()
-        for resource, place in self._database.query(_PLACES).rows:
-            everywhere = self._sees(resource, "")
-            if everywhere or self._sees(resource, place):
-                values = resource == str(SECRETS) and self._sight.gets(SECRETS, place)
-                told.update(_encode((resource, "*" if everywhere and not values else place, values)))
+        for name, place in self._database.query(_PLACES).rows:
+            resource = Resource.parse(name)
+            everywhere = self._sight.lists(resource, "")
+            if everywhere or self._sight.lists(resource, place):
+                values = resource == SECRETS and self._sight.gets(SECRETS, place)
+                since = self._past.hidden_until(resource, place), values and self._past.unread_until(SECRETS, place)
+                told.update(_encode((name, "*" if everywhere and not values else place, values, since)))
         return told.hexdigest()
 
     def _epochs(self) -> Iterator[Mapping[str, Any]]:
@@ -191,18 +200,29 @@ class _View:
 
     def _terms(self) -> Iterator[Mapping[str, Any]]:
         for lease, term in self._database.query("SELECT lease, term FROM lease_term").rows:
-            resource, _, place = lease.partition("/")
-            if self._whole or (resource == str(LEASES) and self._sees(resource, place.partition("/")[0])):
+            if self._whole or self._sees_lease(lease):
                 yield {"term": {"lease": lease, "term": term}}
+
+    def _sees_lease(self, lease: str) -> bool:
+        resource, _, place = lease.partition("/")
+        namespace, _, name = place.partition("/")
+        if resource != str(LEASES) or not self._sight.lists(LEASES, namespace):
+            return False
+        last = self._database.query(_LAST_OF_LEASE, {"namespace": namespace, "name": name}).rows[0][0]
+        return self._past.lists(LEASES, namespace, last) or not self._past.hidden_until(LEASES, namespace)
 
     def _event(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         body = row["body"]
-        if row["resource"] == str(SECRETS) and not (self._whole or self._sight.gets(SECRETS, row["namespace"])):
+        if row["resource"] == str(SECRETS) and not self._reads(row["namespace"], row["revision"]):
             body = _encode(masked(SECRETS, msgspec.json.decode(body))).decode()
         told = {name: row[name] for name in _EVENT_FIELDS}
         parent = row["parent_hash"]
         hashes = {"hash": self._hash(row["hash"]), "parent_hash": None if parent is None else self._hash(parent)}
         return {**told, **hashes, "body": body}
+
+    def _reads(self, namespace: str, revision: Revision) -> bool:
+        """Whether what a Secret held at a revision is told."""
+        return self._whole or self._past.gets(SECRETS, namespace, revision)
 
     def _hash(self, value: Any) -> str:
         return bytes(value).hex() if self._whole else ""
@@ -226,10 +246,11 @@ class _View:
         if self._whole:
             return set(numbers), set()
         shown, unseen = set(), set()
-        for run, resource, place, is_written in self._database.query(_BESIDE.format(ids=ids, until=self._head)).rows:
-            if not self._sees(resource, place):
+        rows = self._database.query(_BESIDE.format(ids=ids, until=self._head)).rows
+        for run, resource, place, first, last, is_written in rows:
+            if not self._sees(resource, place, first):
                 unseen.add(run)
-            elif is_written:
+            if is_written and self._sees(resource, place, last):
                 shown.add(run)
         return shown, unseen
 

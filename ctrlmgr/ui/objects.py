@@ -34,7 +34,8 @@ JOIN event AS e ON e.object_id = o.id
 LEFT JOIN reconcile AS r ON r.id = e.reconcile_id
 LEFT JOIN event AS before ON before.revision = e.previous
 WHERE """
-_OF_ONE = """o.resource = :resource AND o.namespace = :namespace AND o.name = :name AND e.revision <= :until
+_OF_ONE = """o.resource = :resource AND o.namespace = :namespace AND o.name = :name
+    AND e.revision > :after AND e.revision <= :until
 ORDER BY e.previous DESC LIMIT :limit"""
 
 
@@ -52,10 +53,11 @@ class Objects:
             resource, key = place_of(parameters)
             parameters.sight.check(resource, key)
             head, at = self._reader.head(database), self._reader.moment(database, parameters)
-            newest_event(database, resource, key, until=at)
-            history = newest(database, resource, key, until=at, limit=_BLAMED)[::-1]
+            after = parameters.sight.past(database).object_hidden_until(resource, key)
+            newest_event(database, resource, key, after=after, until=at)
+            history = newest(database, resource, key, after=after, until=at, limit=_BLAMED)[::-1]
             moments.refuse_expired(database, at, resource)
-            last = newest_event(database, resource, key, until=head)
+            last = newest_event(database, resource, key, after=after, until=head)
             return {"at": at, "head": head, "newest": last, **_described(history)}
 
         return self._reader.ask(answer)
@@ -69,7 +71,8 @@ class Objects:
             parameters.sight.check(resource, key)
             head = self._reader.head(database)
             before = min(parameters.number("before", head + 1, low=1), head + 1)
-            found = newest(database, resource, key, until=before - 1, limit=limit + 1)
+            after = parameters.sight.past(database).object_hidden_until(resource, key)
+            found = newest(database, resource, key, after=after, until=before - 1, limit=limit + 1)
             return {"head": head, "changes": [told(each) for each in found[:limit]], "more": len(found) > limit}
 
         return self._reader.ask(answer)
@@ -81,10 +84,12 @@ def place_of(parameters: Parameters) -> tuple[Resource, Key]:
     return Resource.parse(parameters.text("resource")), key
 
 
-def newest(database: Database, resource: Resource, key: Key, *, until: Revision, limit: int) -> list[Change]:
-    """Return the newest `limit` changes of one object up to `until`, newest first."""
+def newest(
+    database: Database, resource: Resource, key: Key, *, after: Revision, until: Revision, limit: int
+) -> list[Change]:
+    """Return the newest `limit` changes of one object `after` a revision up to `until`, newest first."""
     place = {"resource": str(resource), "namespace": key.namespace, "name": key.name}
-    rows = database.query(_CHANGE + _OF_ONE, {**place, "until": until, "limit": limit}).rows
+    rows = database.query(_CHANGE + _OF_ONE, {**place, "after": after, "until": until, "limit": limit}).rows
     return [_change(row) for row in rows]
 
 

@@ -37,6 +37,10 @@ class Rollouts:
                     parameters.sight.check_list(told_of, key.namespace)
                 at = self._reader.moment(database, parameters)
                 found = rollouts.rollout(database, resource, key, until=at)
+                past = parameters.sight.past(database)
+                told = (resource, PODS, rollouts.REPLICA_SETS)
+                if found.began.revision <= max(past.hidden_until(each, key.namespace) for each in told):
+                    raise NotFound(f'{resource} "{key}" has never had a template')
             except _NONE as error:
                 return {"why": str(error)}
             return {**rollouts.as_json(found), "edits": [plain(each) for each in found.edits]}

@@ -4,6 +4,8 @@ Guarantees:
 - Nothing of an object is told, in no view, to a user without that right: not what it holds or held, not that it was
   changed or by which user, not its name. Where a graph leads through it there is a node without any of that.
 - A right is looked up once for each question of the page, however many objects it tells of.
+- Who may not read a resource in all namespaces reads of a namespace nothing that happened before another namespace of
+  that name was deleted (`PastSight`): its tenants were others.
 
 Rights are those of now, whatever moment is looked at: who may no longer read a namespace does not read its past.
 """
@@ -11,17 +13,24 @@ Rights are those of now, whatever moment is looked at: who may no longer read a 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TypeAlias
 
-from ctrlmgr.api.resource import NAMESPACES, Key, Resource
+from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, path_attributes, refusal
 from ctrlmgr.authorization.authorizer import ALLOWED, Verdict
+from ctrlmgr.inspection.database import Database
 
 Decide: TypeAlias = Callable[[User, Attributes], Verdict]
 """Says whether a user may do something; called on a thread that may wait."""
 
 _EVERYTHING = Resource("*", "*")
+
+DELETED_NAMESPACES = f"""
+SELECT o.name, max(e.revision) AS revision FROM object AS o JOIN event AS e ON e.object_id = o.id
+WHERE o.resource = '{NAMESPACES}' AND e.type = 3 GROUP BY o.name"""
+"""When each namespace, or another of its name, was deleted last."""
 
 
 class Sight:
@@ -70,6 +79,10 @@ class Sight:
         if not self.lists(resource, namespace):
             raise self._refusal(_about("list", resource, namespace))
 
+    def past(self, database: Database) -> PastSight:
+        """Return what this user may see of what a log tells of the past."""
+        return PastSight(self, database)
+
     def _may(self, asked: Attributes) -> bool:
         if asked not in self._known:
             self._known[asked] = self._decide(self._user, asked).allows
@@ -77,6 +90,44 @@ class Sight:
 
     def _refusal(self, asked: Attributes) -> Exception:
         return refusal(self._user, asked, self._decide(self._user, asked).reason)
+
+
+class PastSight:
+    """What one user may see of the past; made for one question, which reads the log once for it."""
+
+    def __init__(self, sight: Sight, database: Database) -> None:
+        """See what `sight` sees, of each namespace since the last other one of its name was deleted in `database`."""
+        self.now = sight
+        """What the user may see whatever the moment."""
+        self._database = database
+
+    def hidden_until(self, resource: Resource, namespace: str) -> Revision:
+        """Return the revision up to which who sees objects of a resource in a namespace is told nothing of them."""
+        return 0 if self.now.lists(resource, "") else self._deleted.get(namespace, 0)
+
+    def unread_until(self, resource: Resource, namespace: str) -> Revision:
+        """Return the revision up to which who reads objects of a resource in a namespace may not read them."""
+        return 0 if self.now.gets(resource, "") else self._deleted.get(namespace, 0)
+
+    def object_hidden_until(self, resource: Resource, key: Key) -> Revision:
+        """Return the revision up to which who sees an object is told nothing of it."""
+        return self.hidden_until(resource, _namespace(resource, key))
+
+    def lists(self, resource: Resource, namespace: str, revision: Revision) -> bool:
+        """Whether what all objects of a resource in a namespace were at a revision may be seen."""
+        return self.now.lists(resource, namespace) and revision > self.hidden_until(resource, namespace)
+
+    def gets(self, resource: Resource, namespace: str, revision: Revision) -> bool:
+        """Whether what all objects of a resource in a namespace were at a revision may be read."""
+        return self.now.gets(resource, namespace) and revision > self.unread_until(resource, namespace)
+
+    def sees(self, resource: Resource, key: Key, revision: Revision) -> bool:
+        """Whether what one object was at a revision may be seen."""
+        return self.now.sees(resource, key) and revision > self.object_hidden_until(resource, key)
+
+    @cached_property
+    def _deleted(self) -> dict[str, Revision]:
+        return {name: int(revision) for name, revision in self._database.query(DELETED_NAMESPACES).rows}
 
 
 def unbounded() -> Sight:

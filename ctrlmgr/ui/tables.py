@@ -51,9 +51,10 @@ class Tables:
 
         def answer(database: Database) -> dict[str, Any]:
             at = self._reader.moment(database, parameters)
+            sight = parameters.sight.past(database)
             counted: dict[str, dict[str, int]] = {}
             for resource, namespace, number in database.query(_KINDS, {"at": at}).rows:
-                if parameters.sight.lists(Resource.parse(resource), namespace):
+                if sight.lists(Resource.parse(resource), namespace, at):
                     counted.setdefault(resource, {})[namespace] = number
             lost = moments.floors_above(database, at)
             kinds = [{"resource": resource, "namespaces": counts} for resource, counts in counted.items()]
@@ -72,12 +73,14 @@ class Tables:
         def answer(database: Database) -> dict[str, Any]:
             head, at = self._reader.head(database), self._reader.moment(database, parameters)
             resource = Resource.parse(parameters.text("resource"))
-            where, wanted = _where(database, resource, parameters)
+            sight = parameters.sight.past(database)
+            where, wanted = _where(database, resource, parameters, at)
             found = _page(database, at, where, wanted, parameters.text("after", ""), limit + 1)
             counted = f"SELECT count(*) FROM objects_at(:at) AS o WHERE {where}"
             total = database.query(counted, {**wanted, "at": at}).rows[0][0]
             gone = {**wanted, "at": at, "after": at - near, "most": _GONE}
-            deleted = database.query(_DELETED.format(where=where), gone).rows if near else []
+            rows = database.query(_DELETED.format(where=where), gone).rows if near else []
+            deleted = [row for row in rows if sight.lists(resource, row[0], row[2])]
             moments.refuse_expired(database, at, resource)
             objects = [Object(resource, body.encode(), revision) for revision, body in found]
             now = self._clock.now() if at == head else moments.recorded_at(database, at)
@@ -87,13 +90,15 @@ class Tables:
         return self._reader.ask(answer)
 
 
-def _where(database: Database, resource: Resource, parameters: Parameters) -> tuple[str, dict[str, Any]]:
+def _where(database: Database, resource: Resource, parameters: Parameters, at: Revision) -> tuple[str, dict[str, Any]]:
     """Return which objects are asked for, of those that may be seen; raises `Forbidden` if that is none."""
     where, wanted = "o.resource = :resource", {"resource": str(resource)}
     namespaces = _namespaces(database, resource, parameters)
     if namespaces is not None:
-        names = {f"namespace{number}": name for number, name in enumerate(namespaces)}
-        where += f" AND o.namespace IN ({', '.join(f':{name}' for name in names)})"
+        sight = parameters.sight.past(database)
+        seen = [name for name in namespaces if at > sight.hidden_until(resource, name)]
+        names = {f"namespace{number}": name for number, name in enumerate(seen)}
+        where += f" AND o.namespace IN ({', '.join(f':{name}' for name in names) or 'NULL'})"
         wanted |= names
     if text := parameters.text("q", "").strip():
         where += " AND o.namespace || '/' || o.name LIKE :like ESCAPE '!'"

@@ -1,12 +1,14 @@
 """What happened when: the picture of the log along which one travels.
 
 A picture has at most `_MOST_BARS` bars, of equal width in revisions or in time, each divided by who wrote or by what
-was written. The most frequent `_SERIES` of those have a part of their own, the rest share one.
+was written. The most frequent `_SERIES` of those have a part of their own, the rest share one. Of a block
+that began while another namespace of a group's name was there, who may see only the present one is shown nothing of it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from math import inf
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.resource import Resource, Revision
@@ -16,7 +18,7 @@ from ctrlmgr.inspection.database import Database
 from ctrlmgr.ui.density import Block, Counted, Density, Group, count
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
-from ctrlmgr.ui.sight import Sight
+from ctrlmgr.ui.sight import PastSight
 
 BY = ("actor", "resource")
 AXES = ("revision", "time")
@@ -87,13 +89,13 @@ class Timeline:
 
     def _picture(self, database: Database, parameters: Parameters, bars: int, by: str, axis: str) -> dict[str, Any]:
         head = self._reader.head(database)
-        counted = self._density.counted(database, head)
-        counted = counted._replace(totals=_seen(counted.totals, parameters.sight))
+        sight = parameters.sight.past(database)
+        counted = _seen(self._density.counted(database, head), sight)
         first = parameters.number("from", 1)
         last = max(first, min(parameters.number("to", head), head))
         index = Group._fields.index(by)
         names = _frequent(counted, index)
-        blocks = _visible(_within(database, counted, first, last), parameters.sight)
+        blocks = _visible(_within(database, counted, first, last), sight)
         span = _span(blocks, axis, first, last, bars)
         drawn = _Bars(span, {name: place for place, name in enumerate(names)}, index)
         for block in blocks:
@@ -121,21 +123,30 @@ class Timeline:
         return self._reader.ask(answer)
 
 
-def _seen(totals: Counter[Group], sight: Sight) -> Counter[Group]:
-    return Counter({group: events for group, events in totals.items() if _sees(group, sight)})
+def _seen(counted: Counted, sight: PastSight) -> Counted:
+    """Return what was counted without the events that may not be seen."""
+    blocks = _visible(counted.blocks, sight)
+    if blocks is counted.blocks:
+        return counted
+    totals: Counter[Group] = Counter()
+    for block in blocks:
+        totals.update(block.counts)
+    return counted._replace(blocks=blocks, totals=totals)
 
 
-def _sees(group: Group, sight: Sight) -> bool:
-    return sight.lists(Resource.parse(group.resource), group.namespace)
+def _since(group: Group, sight: PastSight) -> float:
+    """Return the revision after which events of a group may be seen, infinity if none may."""
+    resource = Resource.parse(group.resource)
+    return sight.hidden_until(resource, group.namespace) if sight.now.lists(resource, group.namespace) else inf
 
 
-def _visible(blocks: list[Block], sight: Sight) -> list[Block]:
-    """Return blocks without the events that may not be seen."""
-    seen = {group: _sees(group, sight) for group in {group for block in blocks for group in block.counts}}
-    if all(seen.values()):
+def _visible(blocks: list[Block], sight: PastSight) -> list[Block]:
+    """Return blocks without the events that may not be seen, the very list if all may."""
+    since = {group: _since(group, sight) for group in {group for block in blocks for group in block.counts}}
+    if not any(since.values()):
         return blocks
     left = [
-        block._replace(counts={group: events for group, events in block.counts.items() if seen[group]})
+        block._replace(counts={group: events for group, events in block.counts.items() if block.first > since[group]})
         for block in blocks
     ]
     return [block for block in left if block.counts]

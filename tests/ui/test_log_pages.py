@@ -147,3 +147,42 @@ def test_one_resource_up_to_a_revision(pages: LogPages) -> None:
 def test_a_log_in_memory_has_no_past_to_tell() -> None:
     with pytest.raises(HistoryUnavailable, match="kept in memory"):
         asked(LogPages(Reader("memory:")), everything)
+
+
+OLD, NEW = "b2xkLW9sZA==", "bmV3LW5ldw=="
+
+
+def again(pages: LogPages, url: str) -> None:
+    """Delete the namespace `shop` with its Secret, and make both anew."""
+    log = open_log(url, clock=FakeClock(), random=Random(2))
+    space = made("Namespace", "shop", "")
+    for kind, obj, previous in (
+        (EventType.ADDED, space, 0),
+        (EventType.ADDED, made("Secret", "taken", data={"password": OLD}), 0),
+        (EventType.DELETED, made("Secret", "taken", data={"password": OLD}), 5),
+        (EventType.DELETED, space, 4),
+        (EventType.ADDED, space, 0),
+        (EventType.ADDED, made("Secret", "taken", data={"password": NEW}), 0),
+    ):
+        log.append([Proposal(kind, obj, previous)], author=Author("alice"))
+    log.close()
+
+
+def test_a_new_namespace_of_an_old_name_is_told_nothing_of_its_predecessor(pages: LogPages, tmp_path: Path) -> None:
+    tenant = lists("secrets", "pods", "namespaces", verb="get", namespace="shop")
+    before = rows(asked(pages, tenant), "log")[0]["rights"]
+    again(pages, f"sqlite:///{tmp_path}/log.db")
+    page = asked(pages, tenant)
+    assert [row["revision"] for row in rows(page, "event")] == [8, 9]
+    assert (OLD.encode() in page, NEW.encode() in page) == (False, True)
+    assert rows(page, "reconcile") == []
+    assert rows(page, "log")[0]["rights"] != before
+    assert all(value.encode() in asked(pages, everything) for value in (OLD, NEW))
+
+
+def test_who_lists_everywhere_is_told_no_values_of_a_predecessor(pages: LogPages, tmp_path: Path) -> None:
+    again(pages, f"sqlite:///{tmp_path}/log.db")
+    reads = lists("secrets", verb="get", namespace="shop")
+    page = asked(pages, lambda given: lists("secrets")(given) or reads(given))
+    assert [row["revision"] for row in rows(page, "event")] == [2, 5, 6, 9]
+    assert (OLD.encode() in page, NEW.encode() in page) == (False, True)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
 import pytest
 
+from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Verdict
 from ctrlmgr.errors import ApiError, Forbidden, NotFound
+from ctrlmgr.eventlog import Author, EventType, Proposal, open_log
 from ctrlmgr.inspection.database import Database, open_database
 from ctrlmgr.inspection.requests import FILE, Row, Store
 from ctrlmgr.testing import FakeClock
@@ -26,6 +30,7 @@ from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.process import Process
 from ctrlmgr.ui.reader import Reader
 from ctrlmgr.ui.requests import Requests
+from ctrlmgr.ui.rollouts import Rollouts
 from ctrlmgr.ui.sight import Sight
 from ctrlmgr.ui.tables import Tables
 from ctrlmgr.ui.timeline import Timeline
@@ -228,3 +233,97 @@ def kept(tmp_path: Path) -> Path:
 )
 def test_requests_are_told_to_who_may_see_what_they_are_about(kept: Path, right: Right, seen: set[str]) -> None:
     assert {each["what"] for each in Requests(kept).newest(given(right))["requests"]} == seen
+
+
+DEPLOYMENTS = Resource("apps", "deployments")
+LEASES = Resource("coordination.k8s.io", "leases")
+
+
+def written(kind: str, version: str, name: str, namespace: str, said: str) -> Object:
+    """Return an object that says something, as every kind can."""
+    about = {"name": name, "namespace": namespace, "uid": said, "annotations": {"said": said}}
+    template = {"metadata": {"labels": {"said": said}}, "spec": {"containers": []}}
+    spec = {"selector": {}, "template": template} if kind == "Deployment" else {}
+    return Object.from_dict({"kind": kind, "apiVersion": version, "metadata": about, "spec": spec})
+
+
+def tenants(said: str) -> list[Object]:
+    """Return a namespace and what is in it."""
+    kinds = (("Pod", "v1"), ("Secret", "v1"), ("Deployment", "apps/v1"), ("Lease", "coordination.k8s.io/v1"))
+    names = (said, "common")
+    space = written("Namespace", "v1", "shop", "", said)
+    return [space, *(written(kind, version, name, "shop", said) for kind, version in kinds for name in names)]
+
+
+@pytest.fixture
+def anew(tmp_path: Path) -> Iterator[Reader]:
+    """A log in which a namespace was deleted with all in it, at revision 18, and made anew."""
+    url = f"sqlite:///{tmp_path}/log.db"
+    log = open_log(url, clock=FakeClock(), random=Random(1), migrate=True)
+    kept: list[tuple[Object, int]] = []
+    for obj in tenants("predecessor"):
+        [event] = log.append([Proposal(EventType.ADDED, obj, 0)], author=Author("predecessors-user"))
+        kept.append((obj, event.revision))
+    for obj, revision in kept[::-1]:
+        log.append([Proposal(EventType.DELETED, obj, revision)], author=Author("predecessors-user"))
+    for obj in tenants("successor"):
+        log.append([Proposal(EventType.ADDED, obj, 0)], author=Author("successors-user"))
+    log.close()
+    made = Reader(url)
+    yield made
+    made.close()
+
+
+def in_shop_all(asked: Attributes) -> bool:
+    return asked.namespace == "shop"
+
+
+def everywhere(asked: Attributes) -> bool:
+    return True
+
+
+def common(asked: Attributes) -> bool:
+    return (asked.namespace, asked.name) == ("shop", "common")
+
+
+def told_of(reader: Reader, right: Right) -> Iterator[Any]:
+    """Yield what every question answers about everything that there ever was, whenever it is asked about."""
+    asked = {**questions(reader), "rollout": Rollouts(reader).rollout}
+    resources = [Resource("", "namespaces"), Resource("", "pods"), SECRETS, DEPLOYMENTS, LEASES]
+    for question in asked.values():
+        for at in (5, 12, 18, 19, 27):
+            for resource in resources:
+                for called in ("predecessor", "common", "shop"):
+                    namespace = "" if called == "shop" else "shop"
+                    place = {"resource": resource, "name": called, "namespace": namespace}
+                    with suppress(ApiError):  # it was not there at that moment, or may not be seen
+                        yield question(given(right, **place, at=at, revision=at, near=20, quiet=1, before=at + 1))
+
+
+@pytest.mark.parametrize(("right", "sees"), [(in_shop_all, False), (common, False), (everywhere, True)])
+def test_a_new_namespace_of_an_old_name_is_told_nothing_of_its_predecessor(
+    anew: Reader, right: Right, sees: bool
+) -> None:
+    said = {word for told in told_of(anew, right) for word in words(json.loads(msgspec.json.encode(told)))}
+    assert any("successor" in word for word in said)
+    said.discard('deployments.apps "shop/predecessor" has never had a template')  # only the name that was asked for
+    assert bool([word for word in said if "predecessor" in word]) is sees
+
+
+def test_a_new_namespace_of_an_old_name_is_counted_from_its_beginning(anew: Reader) -> None:
+    asked = questions(anew)
+    for at, pods in ((5, None), (18, None), (27, {"shop": 2})):
+        kinds = {kind["resource"]: kind["namespaces"] for kind in asked["kinds"](given(in_shop_all, at=at))["kinds"]}
+        assert kinds.get("pods") == pods
+    table = asked["objects"](given(in_shop_all, resource="pods", at=5))
+    assert (table["rows"], table["total"], table["deleted"]) == ([], 0, [])
+    assert asked["events"](given(in_shop_all))["hidden"] == 2
+    assert asked["events"](given(everywhere))["hidden"] == 6
+    place = {"resource": "pods", "namespace": "shop", "name": "common"}
+    assert [len(asked["history"](given(right, **place))["changes"]) for right in (in_shop_all, everywhere)] == [1, 3]
+    with pytest.raises(NotFound, match='pods "shop/common" has no event up to revision 5'):
+        asked["object"](given(in_shop_all, **place, at=5))
+    counts = asked["timeline"](given(in_shop_all, bars=27))["items"]
+    assert [bar["from"] for bar in counts] == list(
+        range(20, 28)
+    )  # it says nothing of namespaces to who may not list them all
