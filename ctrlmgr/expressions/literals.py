@@ -1,8 +1,8 @@
 """What is looked at in a checked expression besides its types: constants that functions would refuse, mixed lists.
 
 Guarantees: patterns, durations and timestamps that are written in the expression are valid; a format that is written
-there goes with the list of its arguments, if that is, too; the elements of a list are of one type, as are the keys and
-the values of a map, but for the arguments of `format`.
+there fits the list of its arguments, if that is literal too; the elements of a list are of one type, as are the keys
+and the values of a map, but for the arguments of `format`.
 
 Source: cel-go `cel/validator.go`, `ext/formatting.go` (`stringFormatValidator`).
 """
@@ -27,7 +27,7 @@ _CHECKS: Mapping[str, Callable[[str], Any]] = {
     "timestamp": parse_timestamp,
     "matches": compiled,
 }
-"""What refuses the first argument of a function, by its name."""
+"""Checks of the first argument of a function, by its name; they raise."""
 
 
 def check_literals(source: str, root: Node) -> None:
@@ -100,7 +100,7 @@ _FITTING: Mapping[str, tuple[str, ...]] = {
     "X": (*_INTEGERS, "string", "bytes"),
     "o": _INTEGERS,
 }
-"""The kinds of types that a clause takes, besides what is not known before it is there."""
+"""The kinds of types that a clause accepts, besides types that are unknown before evaluation."""
 _RUNTIME_NAMES: Mapping[str, str] = {
     "any": "google.protobuf.Any",
     "duration": "google.protobuf.Duration",
@@ -110,7 +110,7 @@ _RUNTIME_NAMES: Mapping[str, str] = {
 
 
 def _misfit(verb: str, node: Node) -> Node | None:
-    """Return what of an argument a clause does not take: itself, or a part of it."""
+    """Return the part of an argument that a clause refuses, which may be all of it; None if it fits."""
     if node.type.kind not in _FITTING[verb] and node.type != types.DYN:
         return node
     if verb != "s":

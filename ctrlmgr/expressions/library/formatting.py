@@ -38,7 +38,7 @@ WANTS: Final[Mapping[str, str]] = {
     "X": "only integers, byte buffers, and strings can be formatted as hex",
     "o": "octal clause can only be used on integers",
 }
-"""What is said where a clause is given something else."""
+"""The error of a clause for an argument of another type."""
 
 
 class Clause(NamedTuple):
@@ -66,7 +66,7 @@ def format_text(text: str, arguments: Sequence[Any]) -> str:
 def interpolated(text: str, count: int, write: Callable[[Clause, int], str], *, counts_first: bool) -> str:
     """Return a format with its clauses as `write` writes them, given their places; raises `EvalError`.
 
-    There are `count` arguments; `counts_first` says whether one that lacks is told of before what the clause lacks.
+    There are `count` arguments; `counts_first` says whether the error for a missing one precedes that of its clause.
     """
     data, pieces, at, index = text.encode("utf-8", "surrogatepass"), [], 0, 0
     while (sign := data.find(b"%", at)) >= 0:

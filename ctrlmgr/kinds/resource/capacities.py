@@ -1,4 +1,4 @@
-"""What a device has of something, and in which portions several claims may take it (KEP-5075).
+"""Capacities of a device, and the portions in which several claims may take them (KEP-5075).
 
 Rules come from Kubernetes' `pkg/apis/resource/validation/validation.go`. Amounts are quantities; sums and remainders
 are of whole numbers, as Go's `Quantity.Value` rounds them.

@@ -1,4 +1,4 @@
-"""What objects about devices are given that their authors left out.
+"""Defaults of the objects about devices.
 
 Rules come from Kubernetes' `pkg/apis/resource/v1/defaults.go`.
 """

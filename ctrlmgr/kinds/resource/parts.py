@@ -1,7 +1,7 @@
-"""What several kinds about devices are made of: bounded lists, names, taints, configurations of drivers.
+"""Parts that several kinds about devices share: bounded lists, names, taints, configurations of drivers.
 
 Rules come from Kubernetes' `pkg/apis/resource/validation/validation.go`. Where its declarative validation has a rule
-too, that one is alpha, and what is returned is what is said there.
+too, that one is alpha, and errors are those of this file.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def validate_list(values: Sequence[T], most: int | None, check: Check[T], path: 
 def validate_set(
     values: Sequence[T], most: int | None, check: Check[T], path: Path, key: Callable[[T], Hashable] | None = None
 ) -> list[FieldError]:
-    """Do the same, and check that the `key` of no element is another's, too; without one it is the element itself."""
+    """Do the same, and check that elements differ in their `key`; by default, an element is its own key."""
     errors = validate_list(values, most, check, path)
     if most is not None and len(values) > most:
         return errors
@@ -98,7 +98,7 @@ def label(name: str, path: Path) -> list[FieldError]:
 
 
 def required_label(name: str, path: Path) -> list[FieldError]:
-    """Do the same, where a name that is missing is said to be."""
+    """Check the same of a name that is required."""
     return label(name, path) if name else [required(path)]
 
 

@@ -1,4 +1,4 @@
-"""What a claim asks for: requests of devices, constraints between them, and configurations of their drivers.
+"""The spec of a claim: requests of devices, constraints between them, and configurations of their drivers.
 
 Rules come from Kubernetes' `pkg/apis/resource/validation/validation.go`.
 """

@@ -55,7 +55,7 @@ _SIZES: Final[Mapping[Place, int]] = {
         )
     },
 }
-"""How large what an expression finds in a device can be, by its place."""
+"""The largest size of a value in a device, by its place."""
 
 
 def validate_selectors(selectors: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:

@@ -1,4 +1,4 @@
-"""What a pod's status says of devices: their health, and the claims that they were given by.
+"""Validates devices in a pod's status: their health, and the claims that they were allocated for.
 
 Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidatePodStatusUpdate`.
 """

@@ -1,4 +1,4 @@
-"""Files of a volume that come from several keys or sources and are in each other's place.
+"""Warns of files of a volume, of several keys or sources, whose paths overlap.
 
 Rules come from Kubernetes' `pkg/api/pod/warnings.go`, `warningsForOverlappingVirtualPaths`.
 """
@@ -14,7 +14,7 @@ from ctrlmgr.api.go_text import quote
 class _File(NamedTuple):
     path: str
     source: str = ""
-    """Where it comes from, if the volume has several sources."""
+    """Its source, if the volume has several."""
 
     @property
     def shown(self) -> str:
