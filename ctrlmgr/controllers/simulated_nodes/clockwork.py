@@ -5,11 +5,12 @@ Guarantees: a pure function of the pod; the moment at which it was taken is its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.clock import format_time_seconds, parse_time
-from ctrlmgr.simulation.behaviour import Behaviour, Ending, Says, Subject, told
+from ctrlmgr.controllers.simulated_nodes.rules import Rules
+from ctrlmgr.simulation.behaviour import Behaviour, Subject, told
 from ctrlmgr.simulation.life import PULL_TAKES
 from ctrlmgr.simulation.nodes import slowness
 from ctrlmgr.simulation.programs import is_task
@@ -55,17 +56,6 @@ class PodTime(NamedTuple):
 def taken_at(pod: Mapping[str, Any]) -> str:
     """Return when a pod's node took it, as it is written there; nothing if it has not."""
     return (pod.get("status") or {}).get("startTime") or ""
-
-
-class Rules(NamedTuple):
-    """What containers do, as the settings say."""
-
-    says: Sequence[Says] = ()
-    """What a file says of some of them."""
-    tasks: Ending | None = None
-    """How unknown commands end in containers that are to end, None: they run for ever."""
-    servers: Ending | None = None
-    """How they end in the others."""
 
 
 def asked_of(pod: Mapping[str, Any], rules: Rules, node: Mapping[str, str]) -> Callable[[Mapping[str, Any]], Behaviour]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
-from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
@@ -30,17 +29,17 @@ from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
 from ctrlmgr.controllers.pods_of_nodes import index_by_node, pods_of_node
 from ctrlmgr.controllers.simulated_nodes import DESCRIPTOR, Options
-from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, Rules, asked_of, misunderstood, taken_at
+from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, misunderstood, taken_at
 from ctrlmgr.controllers.simulated_nodes.renewals import Renewals
+from ctrlmgr.controllers.simulated_nodes.rules import Rules, read_behaviour
 from ctrlmgr.controllers.simulated_nodes.shared_files import SharedFiles
 from ctrlmgr.controllers.simulated_nodes.tidings import tidings, unknown_commands
-from ctrlmgr.errors import AlreadyExists, NotFound, SettingsError
+from ctrlmgr.errors import AlreadyExists, NotFound
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 from ctrlmgr.scheduling.filters import PORTS_TAKEN
 from ctrlmgr.scheduling.model import NodeInfo, PodInfo
 from ctrlmgr.scheduling.resources import shortages
-from ctrlmgr.simulation.behaviour import Ending, Says, read_ending, read_rules
 from ctrlmgr.simulation.life import live
 from ctrlmgr.simulation.nodes import (
     ADDRESSES,
@@ -53,7 +52,6 @@ from ctrlmgr.simulation.nodes import (
     problems,
     templates,
 )
-from ctrlmgr.simulation.scripted import read_script
 from ctrlmgr.simulation.status import Place, desired_status, rejected
 from ctrlmgr.simulation.volumes import is_sharing
 
@@ -127,7 +125,7 @@ class SimulatedNodes:
         yield _LEASES
 
     def _gather_files(self, nodes: Sequence[Object]) -> None:
-        """Work out what pods have written to volumes that others see, those first that began first."""
+        """Work out the changes of pods in shared volumes, those of the oldest pods first."""
         found = [(pod.to_dict(), node) for node in nodes for pod in pods_of_node(self._pods, node.name)]
         sharing = [each for each in found if taken_at(each[0]) and is_sharing(each[0])]
         now = self._clock.now()
@@ -382,29 +380,6 @@ def _addresses(node: Object) -> Iterator[str]:
 
 def _as_node(client: EngineClient, name: str) -> EngineClient:
     return client.acting_as(f"system:node:{name}", _GROUPS)
-
-
-def read_behaviour(options: Options) -> Rules:
-    """Return what the options say that containers do; raises `SettingsError`."""
-    if not options.simulated_speed:
-        raise SettingsError("controllers.simulated_speed: time must pass")
-    endings = (_ending(options, name) for name in ("simulated_tasks", "simulated_servers"))
-    return Rules(_read_file(options.simulated_behaviour), *endings)
-
-
-def _read_file(name: str) -> Sequence[Says]:
-    """Return the rules of a file, YAML or Python; raises `SettingsError`."""
-    if not name:
-        return ()
-    path = Path(name).expanduser()
-    return (read_script(path),) if path.suffix == ".py" else read_rules(path)
-
-
-def _ending(options: Options, name: str) -> Ending | None:
-    try:
-        return read_ending(getattr(options, name))
-    except ValueError as error:
-        raise SettingsError(f"controllers.{name}: {error}") from error
 
 
 def build(context: ControllerContext, options: Options) -> Controller:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import Clock, format_time
-from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, Rules, asked_of, taken_at
+from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, taken_at
 from ctrlmgr.controllers.simulated_nodes.controller import is_marked
+from ctrlmgr.controllers.simulated_nodes.rules import Rules
 from ctrlmgr.engine.log_options import LogOptions
 from ctrlmgr.errors import ApiError, BadRequest
 from ctrlmgr.simulation.logs import (

@@ -1,0 +1,46 @@
+"""The rules for containers on simulated nodes, as the settings give them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ctrlmgr.controllers.simulated_nodes import Options
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.simulation.behaviour import Ending, Says, read_ending, read_rules
+from ctrlmgr.simulation.scripted import read_script
+
+
+class Rules(NamedTuple):
+    """How containers behave."""
+
+    says: Sequence[Says] = ()
+    """The rules of a file, for some of them."""
+    tasks: Ending | None = None
+    """How unknown commands end in containers that are to end, None: they run for ever."""
+    servers: Ending | None = None
+    """How they end in the others."""
+
+
+def read_behaviour(options: Options) -> Rules:
+    """Return the rules that the options give; raises `SettingsError`."""
+    if not options.simulated_speed:
+        raise SettingsError("controllers.simulated_speed: time must pass")
+    endings = (_ending(options, name) for name in ("simulated_tasks", "simulated_servers"))
+    return Rules(_read_file(options.simulated_behaviour), *endings)
+
+
+def _read_file(name: str) -> Sequence[Says]:
+    """Return the rules of a file, YAML or Python; raises `SettingsError`."""
+    if not name:
+        return ()
+    path = Path(name).expanduser()
+    return (read_script(path),) if path.suffix == ".py" else read_rules(path)
+
+
+def _ending(options: Options, name: str) -> Ending | None:
+    try:
+        return read_ending(getattr(options, name))
+    except ValueError as error:
+        raise SettingsError(f"controllers.{name}: {error}") from error
