@@ -154,7 +154,7 @@ def _statuses(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def live(pod: Mapping[str, Any], asked: Asked, now: float, end: End | None, shared: Shared | None = None) -> Life:
     """Work out what a pod has been through `now` seconds after its node took it.
 
-    `end` is its deletion, if any; `shared` is what other pods have written to volumes that it sees, too.
+    `end` is its deletion, if any; `shared` has the changes of other pods in volumes that it shares.
     """
     spec = pod["spec"]
     deadline = spec.get("activeDeadlineSeconds")
@@ -192,40 +192,40 @@ def _looks(found: Life, volumes: Volumes, now: float) -> Iterator[float]:
         yield from () if volumes.next_look is None else (volumes.next_look,)
 
 
-def _lived(shared: _Pod, end: End | None) -> Life:
-    spec, now = shared.pod["spec"], shared.now
+def _lived(common: _Pod, end: End | None) -> Life:
+    spec, now = common.pod["spec"], common.now
     found = Life([], [])
     begin: float | None = SANDBOX_TAKES
     for container in spec.get("initContainers") or ():
-        life = _container(shared, container, begin, end, sidecar=is_sidecar(container), init=True)
+        life = _container(common, container, begin, end, sidecar=is_sidecar(container), init=True)
         found.init.append(life)
-        begin, failed = _goes_on(life, container, shared)
+        begin, failed = _goes_on(life, container, common)
         if failed is not None:
             found.ended_at = failed
     found.is_initialized = begin is not None and begin <= now
     for container in spec.get("containers") or ():
-        life = _container(shared, container, begin if found.ended_at is None else None, end, sidecar=False, init=False)
+        life = _container(common, container, begin if found.ended_at is None else None, end, sidecar=False, init=False)
         found.main.append(life)
     if found.ended_at is None and found.main and all(each.is_done for each in found.main):
         never = end.at if end is not None else 0.0
         found.ended_at = max((each.spans[-1].end or 0.0 for each in found.main if each.spans), default=never)
-        _end_sidecars(found, shared, end)
+        _end_sidecars(found, common, end)
     found.next_change = _earliest(each.next_change for each in (*found.init, *found.main))
     return found
 
 
-def _end_sidecars(found: Life, shared: _Pod, end: End | None) -> None:
+def _end_sidecars(found: Life, common: _Pod, end: End | None) -> None:
     """Have the sidecars of a pod whose containers have ended end too."""
     over = found.ended_at or 0.0
-    grace = float(shared.pod["spec"].get("terminationGracePeriodSeconds") or 0)
+    grace = float(common.pod["spec"].get("terminationGracePeriodSeconds") or 0)
     sooner = End(over, grace) if end is None or over < end.at else end
     for index, life in enumerate(found.init):
         if is_sidecar(life.container) and life.spans:
-            begin = life.spans[0].start - _delays(shared.asked(life.container))
-            found.init[index] = _container(shared, life.container, begin, sooner, sidecar=True, init=True)
+            begin = life.spans[0].start - _delays(common.asked(life.container))
+            found.init[index] = _container(common, life.container, begin, sooner, sidecar=True, init=True)
 
 
-def _goes_on(life: ContainerLife, container: Container, shared: _Pod) -> tuple[float | None, float | None]:
+def _goes_on(life: ContainerLife, container: Container, common: _Pod) -> tuple[float | None, float | None]:
     """Return when what comes after an init container begins (None: not yet), and when it has failed the pod."""
     if is_sidecar(container):
         span = life.spans[-1] if life.spans else None
@@ -237,7 +237,7 @@ def _goes_on(life: ContainerLife, container: Container, shared: _Pod) -> tuple[f
     last = life.spans[-1]
     if last.code == 0:
         return last.end, None
-    return None, last.end if shared.policy == "Never" else None
+    return None, last.end if common.policy == "Never" else None
 
 
 def _delays(behaviour: Behaviour) -> float:
@@ -245,55 +245,55 @@ def _delays(behaviour: Behaviour) -> float:
 
 
 def _container(
-    shared: _Pod, container: Container, begin: float | None, end: End | None, *, sidecar: bool, init: bool
+    common: _Pod, container: Container, begin: float | None, end: End | None, *, sidecar: bool, init: bool
 ) -> ContainerLife:
     """Work out the life of a container that may begin at a moment; None: it may not yet."""
-    life = ContainerLife(container, waits_for=shared.first_wait)
-    shared.volumes.keep(life.name)
-    life.recorded = shared.recorded.get(life.name) or {}
+    life = ContainerLife(container, waits_for=common.first_wait)
+    common.volumes.keep(life.name)
+    life.recorded = common.recorded.get(life.name) or {}
     memory = remembered(life.recorded.get("containerID") or "")
-    if memory is None and (begin is None or begin > shared.now):
+    if memory is None and (begin is None or begin > common.now):
         life.next_change = begin
         return life
-    behaviour = shared.asked(container)
-    policy = "Always" if sidecar else shared.policy
+    behaviour = common.asked(container)
+    policy = "Always" if sidecar else common.policy
     if init and policy == "Always" and not sidecar:
         policy = "OnFailure"  # it has to succeed once
     recipe = recipe_of(container, behaviour)
     if memory is None:
-        _begin(life, shared, behaviour, recipe, begin or 0.0)
+        _begin(life, common, behaviour, recipe, begin or 0.0)
     elif memory.recipe == recipe:
         life.pulled, life.memory = True, memory
     else:
-        _tell(life, shared, behaviour, memory, recipe, policy)
+        _tell(life, common, behaviour, memory, recipe, policy)
     if life.memory is not None:
-        life.waits_for, life.message = shared.first_wait, ""
-        _run(life, shared, behaviour, life.memory, end, policy)
+        life.waits_for, life.message = common.first_wait, ""
+        _run(life, common, behaviour, life.memory, end, policy)
     return life
 
 
-def _begin(life: ContainerLife, shared: _Pod, behaviour: Behaviour, recipe: str, begin: float) -> None:
+def _begin(life: ContainerLife, common: _Pod, behaviour: Behaviour, recipe: str, begin: float) -> None:
     """Have a container begin that has not run yet, or say why it cannot."""
     pulled_at = begin + (PULL_TAKES if behaviour.pull_takes is None else behaviour.pull_takes)
     problem = _unpullable(life.container, behaviour)
-    if problem or pulled_at > shared.now:
-        life.waits_for, life.message, life.next_change = shared.first_wait, "", pulled_at
-        if problem and pulled_at <= shared.now:
-            _cannot_pull(life, problem, shared.now - pulled_at, pulled_at)
+    if problem or pulled_at > common.now:
+        life.waits_for, life.message, life.next_change = common.first_wait, "", pulled_at
+        if problem and pulled_at <= common.now:
+            _cannot_pull(life, problem, common.now - pulled_at, pulled_at)
         return
     life.pulled = True
-    if problem := mount_problem(life.container, variables_of(shared.pod, life.container)):
+    if problem := mount_problem(life.container, variables_of(common.pod, life.container)):
         life.waits_for, life.message = "CreateContainerConfigError", problem
         return
     waited_for = ((life.recorded.get("state") or {}).get("waiting") or {}).get("reason")
-    late = shared.now if waited_for in _PROBLEMS else 0.0  # what it waited for is there only now
+    late = common.now if waited_for in _PROBLEMS else 0.0  # what it waited for is there only now
     life.memory = Memory(recipe, max(pulled_at + CREATE_TAKES, late))
 
 
-def _tell(life: ContainerLife, shared: _Pod, behaviour: Behaviour, memory: Memory, recipe: str, policy: str) -> None:
+def _tell(life: ContainerLife, common: _Pod, behaviour: Behaviour, memory: Memory, recipe: str, policy: str) -> None:
     """Have a container that has run go on as it is told now, since its status was written."""
     state, restarts = life.recorded.get("state") or {}, int(life.recorded.get("restartCount") or 0)
-    ended, now = state.get("terminated"), shared.now
+    ended, now = state.get("terminated"), common.now
     life.pulled = True
     if ended is not None and not _starts_again(policy, int(ended.get("exitCode") or 0)):
         run = Span(0.0, 0.0, int(ended.get("exitCode") or 0), "", "", Run(), Verdicts(None, (), None))
@@ -333,18 +333,18 @@ def _cannot_pull(life: ContainerLife, problem: str, since: float, pulled_at: flo
         )
 
 
-def _run(life: ContainerLife, shared: _Pod, behaviour: Behaviour, memory: Memory, end: End | None, policy: str) -> None:
+def _run(life: ContainerLife, common: _Pod, behaviour: Behaviour, memory: Memory, end: End | None, policy: str) -> None:
     """Add the runs of a container, from what `memory` says on up to now."""
     container, failures, start = life.container, 0, memory.first
-    variables = variables_of(shared.pod, container)
+    variables = variables_of(common.pod, container)
     while True:
-        if end is not None and start >= end.at and (life.spans or life.name not in shared.seen):
+        if end is not None and start >= end.at and (life.spans or life.name not in common.seen):
             life.is_done, life.next_change = True, None
             return
-        if start > shared.now:
+        if start > common.now:
             life.next_change = start
             return
-        files = shared.files(container, start, variables)
+        files = common.files(container, start, variables)
         told = memory.told if not life.spans else 0.0
         run = execute(container, behaviour.after(told), len(life.spans), files, variables)
         if run.ends_at is not None and run.ends_at < told:
@@ -353,9 +353,9 @@ def _run(life: ContainerLife, shared: _Pod, behaviour: Behaviour, memory: Memory
         span = run_of(container, behaviour, run, start, end, files, verdicts)
         life.spans.append(span)
         if span.end is not None:
-            shared.volumes.keep(life.name, span.end)
-        if span.end is None or span.end > shared.now:
-            life.next_change = _earliest([span.end, *turns(span, shared.now)])
+            common.volumes.keep(life.name, span.end)
+        if span.end is None or span.end > common.now:
+            life.next_change = _earliest([span.end, *turns(span, common.now)])
             return
         told_to = end is not None and span.end >= end.at
         if told_to or not _starts_again(policy, span.code):
@@ -363,7 +363,7 @@ def _run(life: ContainerLife, shared: _Pod, behaviour: Behaviour, memory: Memory
             return
         failures = 0 if span.end - span.start > _FORGIVEN_AFTER else failures + 1
         delay = 0.0 if failures <= 1 else min(FIRST_BACKOFF * 2.0 ** min(failures - 2, 16), LONGEST_BACKOFF)
-        life.waits_for, life.message = _backs_off(shared.pod, life, delay) if delay else ("", "")
+        life.waits_for, life.message = _backs_off(common.pod, life, delay) if delay else ("", "")
         start = span.end + delay + CREATE_TAKES
 
 

@@ -1,8 +1,8 @@
 """Files: what a container sees of its own root, and of the volumes that are mounted in it, at each moment.
 
-Guarantees: what one container writes to a volume the others see from that moment on. The root of a container begins
+Guarantees: other containers see a write to a volume from the moment of the write on. The root of a container begins
 empty with each of its runs; emptyDir volumes live as long as their pod, hostPath volumes as long as their node, and
-claims as long as themselves: what is in those comes from other pods, too (`Shared`). Of every other volume (ConfigMaps,
+claims as long as themselves: other pods write to those, too (`Shared`). Of every other volume (ConfigMaps,
 Secrets, …) the content is not simulated: each file in it is there, and empty.
 
 Moments are seconds of the pod's life.
@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol
 
 OTHERS: Final = ""
-"""The author of what other pods wrote."""
+"""The author of all changes by other pods."""
 
 
 class Entry(NamedTuple):
@@ -30,7 +30,7 @@ class Entry(NamedTuple):
 
 
 class Shared(Protocol):
-    """What other pods have written to volumes that they share with this one."""
+    """The changes of other pods in volumes that they share with this one."""
 
     def of(self, place: str) -> Iterable[tuple[str, float, str | None]]:
         """Return the changes of files at a place: each path, moment and text (None: removed)."""
@@ -90,7 +90,7 @@ class Volumes:
     """The volumes of a pod."""
 
     def __init__(self, pod: Mapping[str, Any], shared: Shared | None, now: float) -> None:
-        """Take them from the pod; `shared` knows what is by `now` in those that others use, None: nothing is."""
+        """Take them from the pod; `shared` has the changes of other pods up to `now`, None: there are none."""
         self._pod = pod
         self._declared = {each["name"]: each for each in pod["spec"].get("volumes") or ()}
         self._shared = shared
@@ -117,7 +117,7 @@ class Volumes:
             self.next_look = at if self.next_look is None else min(at, self.next_look)
 
     def keep(self, author: str, until: float = -1.0) -> None:
-        """Forget what a container wrote after a moment; all that it wrote, if none is given."""
+        """Forget the changes of a container after a moment; all of them if none is given."""
         for journal in self._journals():
             journal.keep(author, until)
 
@@ -126,7 +126,7 @@ class Volumes:
         return {number: [*journal.entries()] for number, journal in enumerate(self._journals())}
 
     def told(self) -> list[tuple[str, str, Entry]]:
-        """Return what this pod wrote to shared volumes: each place, path and change."""
+        """Return the changes of this pod in shared volumes: each place, path and change."""
         found = ((place, path, each) for place, journal in self._places.items() for path, each in journal.entries())
         return [each for each in found if each[2].author != OTHERS]
 
@@ -222,7 +222,7 @@ class Files(MutableMapping[str, str]):
     def next_change(self, after: float) -> float | None:
         """Return when files may be different after a moment, None if never.
 
-        What is shared with other pods may be so as soon as it is not known yet what they have written.
+        Files that are shared with other pods may be so once the changes of those pods are not known yet.
         """
         found = [each for each in self.changes() if each > after]
         if self._volumes is not None and any(each.volume.is_shared for each in self._mounts):

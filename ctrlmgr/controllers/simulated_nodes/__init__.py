@@ -39,9 +39,9 @@ class Options:
         str,
         TEXT,
         Setting(
-            "What commands do that the simulation does not know, and images without a command, in containers that are "
-            "to end: init containers, and those of pods with restartPolicy Never or OnFailure. `exit CODE after TIME`, "
-            "or `run`: they run for ever.",
+            "How unknown commands, and unknown images without a command, behave in containers that are to end: init "
+            "containers, and those of pods with restartPolicy Never or OnFailure. `exit CODE after TIME`, or `run`, "
+            "which never ends.",
             flag="--simulated-tasks",
             metavar="PHRASE",
         ),
@@ -50,7 +50,7 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The same of all other containers: `run`, or `exit CODE after TIME`.",
+            "How they behave in all other containers: `run`, or `exit CODE after TIME`.",
             flag="--simulated-servers",
             metavar="PHRASE",
         ),

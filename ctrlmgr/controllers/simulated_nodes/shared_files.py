@@ -1,8 +1,8 @@
 """Files in volumes that several pods see: hostPath volumes of a node, and claims.
 
-Guarantees: what another pod is found to have written never changes what a pod has been through. Others see a change
-from its own moment on; if they have been looked at since, from when they were. All of it follows from the pods that
-there are; what pods wrote that are gone is known as long as the process runs.
+Guarantees: a change that is found later never alters the past of another pod. Other pods see a change from its own
+moment on or, if one of them has been looked at since, from the latest such look on. All of it follows from the pods
+that exist; changes of deleted pods are known until the process ends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A small shell: what `sh -c` would do, worked out at once instead of being executed.
+"""A small shell: it works out at once what `sh -c` would do, and executes nothing.
 
-In the order a script meets them: `tokens` and `syntax` read it, `interpreter` runs it, `expansion` makes of its words
-what they stand for, `builtins` and the tools (`plain_tools`, `text_tools`, `file_tools`) are what it can call.
+`tokens` and `syntax` read a script, `interpreter` runs it, `expansion` expands its words, and `redirections` changes
+its streams. `builtins` and the tools (`plain_tools`, `text_tools`, `file_tools`) are the commands that it can call.
 """
 
 from ctrlmgr.simulation.shell.interpreter import run, run_command

@@ -1,4 +1,4 @@
-"""What becomes of a word of a script: quotes go, variables, sums and commands are replaced, and the outcome is split.
+"""Expands the words of a script: removes quotes, replaces variables, sums and commands, and splits the outcome.
 
 Guarantees: the rules of the POSIX shell (2.6, "Word Expansions") with the usual `IFS`; a word within double quotes
 stays one, and `"$@"` becomes as many as there are arguments. File names are matched against files that are there.

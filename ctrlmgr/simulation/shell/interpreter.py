@@ -1,13 +1,12 @@
-"""What a script does: its commands, one after the other, on simulated files and in simulated time.
+"""Runs scripts: their commands, one after the other, on simulated files and in simulated time.
 
 Guarantees: deterministic, and it always ends. Time is a number that `sleep` moves. Commands are those of `builtins` and
-of the tools. Whatever else a script holds, a command or what cannot be read as a script, is named (`Run.unknown`), and
-runs for ever or, if the caller says so, ends.
+of the tools. Any other command, and a script that cannot be read, is named (`Run.unknown`), and runs for ever or, if
+the caller says so, ends.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
@@ -20,6 +19,7 @@ from ctrlmgr.simulation.shell.conditions import holds
 from ctrlmgr.simulation.shell.file_tools import FILE
 from ctrlmgr.simulation.shell.outcome import Exit, ForEver, Leave, Run
 from ctrlmgr.simulation.shell.plain_tools import PLAIN
+from ctrlmgr.simulation.shell.redirections import redirect
 from ctrlmgr.simulation.shell.state import Input, State
 from ctrlmgr.simulation.shell.syntax import Node, Redirection, parse
 from ctrlmgr.simulation.shell.text_tools import TEXT
@@ -277,7 +277,7 @@ class _Shell(State):
         return [field for each in words for field in self.expander.fields(each)]
 
     def captured(self, script: str) -> str:
-        """Return what a script writes."""
+        """Return the output of a script."""
         written: list[str] = []
         with self.with_streams(out=written.append):
             self._captured_code = self._subshell(partial(self.script, script))
@@ -319,63 +319,9 @@ class _Shell(State):
             return work()
         with self.with_streams():
             for each in redirections:
-                if (code := self._redirect(each)) is not None:
+                if (code := redirect(self, each)) is not None:
                     return code
             return work()
-
-    def _redirect(self, each: Redirection) -> int | None:
-        """Change where something comes from or goes to; returns a code if that cannot be."""
-        number, operator = re.fullmatch(r"([0-9]?)(.*)", each.operator, re.DOTALL).groups()  # type: ignore[union-attr]  # it matches everything
-        target = self.expander.text(each.target)
-        if operator.startswith(">&"):
-            stream = self.streams.err if operator == ">&2" else self.streams.out
-            self._direct(number, stream)
-            return None
-        if operator in ("<<", "<<-", "<<<"):
-            text = re.sub(r"(?m)^\t+", "", target) if operator == "<<-" else target
-            self.streams = self.streams._replace(input=Input(f"{text}\n" if operator == "<<<" else text))
-            return None
-        if operator == "<":
-            return self._reads(target)
-        sink = self._sink(target, appends=operator.endswith(">>"))
-        if sink is None:
-            self.streams.err(f"sh: can't create {target}: Read-only file system\n")
-            return 1
-        if operator.startswith("&"):
-            self.streams = self.streams._replace(out=sink, err=sink)
-        else:
-            self._direct(number, sink)
-        return None
-
-    def _direct(self, number: str, to: Callable[[str], None]) -> None:
-        """Have the output, or the errors (2), go somewhere."""
-        streams = self.streams
-        self.streams = streams._replace(err=to) if number == "2" else streams._replace(out=to)
-
-    def _reads(self, name: str) -> int | None:
-        text = "" if name == "/dev/null" else self.files.get(self.path(name))
-        if text is None:
-            self.streams.err(f"sh: can't open {name}: no such file\n")
-            return 1
-        self.streams = self.streams._replace(input=Input(text))
-        return None
-
-    def _sink(self, name: str, *, appends: bool) -> Callable[[str], None] | None:
-        """Return what takes what is written to a file, None if it cannot be written."""
-        path = self.path(name)
-        if path == "/dev/null":
-            return lambda text: None
-        if path in ("/dev/stdout", "/dev/stderr", "/proc/1/fd/1", "/proc/1/fd/2"):
-            return self.log
-
-        def write(text: str) -> None:
-            self.files[path] = self.files.get(path, "") + text
-
-        try:
-            self.files[path] = self.files.get(path, "") if appends else ""
-        except ReadOnly:
-            return None
-        return write
 
     # One command
 

@@ -1,4 +1,4 @@
-"""What comes of a script: when it ends, with which code, what it writes; and the ways of leaving a part of it."""
+"""The result of a script: when it ends, with which code, what it writes; and the exceptions that leave a part of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Line(NamedTuple):
 
 @dataclass
 class Run:
-    """What came of a script; `ends_at` None: it runs for ever."""
+    """The result of a script; `ends_at` None: it runs for ever."""
 
     ends_at: float | None = None
     code: int = 0

@@ -122,7 +122,6 @@ PLAIN: Final[Mapping[str, Tool]] = {
     "date": _nothing,
     "dirname": _dirname,
     "echo": _echo,
-    "env": _printenv,
     "expr": _expr,
     "false": _false,
     "hostname": _hostname,

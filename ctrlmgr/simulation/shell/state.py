@@ -1,4 +1,4 @@
-"""What a shell is doing: its time, its files, its variables, its streams.
+"""The state of a shell: its time, its files, its variables, its streams.
 
 Guarantees: time moves the files' time along; a shell's commands are the interpreter's (`command`, `script`).
 """
@@ -19,7 +19,7 @@ from ctrlmgr.simulation.volumes import Files
 
 
 class Input:
-    """What a command reads."""
+    """The input of a command."""
 
     def __init__(self, text: str) -> None:
         """Begin before a text."""
@@ -66,7 +66,7 @@ class State(ABC):
         self.now = 0.0
         self.stops_at_errors = False
         self.background: list[float | None] = []
-        """When what runs in the background ends, None: never."""
+        """When each command in the background ends, None: never."""
         self.run = Run()
         self.streams = Streams(Input(""), self.log, self.log)
 
@@ -80,7 +80,7 @@ class State(ABC):
 
     @abstractmethod
     def captured(self, script: str) -> str:
-        """Return what a script writes."""
+        """Return the output of a script."""
 
     def log(self, text: str) -> None:
         """Write to the container's log."""

@@ -1,4 +1,4 @@
-"""What a script consists of: commands, pipelines, lists, branches, loops, functions.
+"""The syntax tree of a script: commands, pipelines, lists, branches, loops, functions.
 
 Guarantees: a script that does not follow the grammar of the POSIX shell (and `[[ … ]]`) raises `SyntaxProblem`.
 """

@@ -41,7 +41,7 @@ def _wc(arguments: Sequence[str], desk: Desk) -> Outcome:
 
 
 _PROGRAM: Final = re.compile(r"\s*(?:/(.*?)/)?\s*(?:\{\s*print\s*(.*?)\s*;?\s*\})?\s*", re.DOTALL)
-"""The programs of awk that are known: a pattern, and what is printed of a line."""
+"""The programs of awk that are known: a pattern, and the fields to print of a line."""
 
 
 def _awk(arguments: Sequence[str], desk: Desk) -> Outcome:

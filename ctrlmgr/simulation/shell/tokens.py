@@ -1,7 +1,7 @@
 """The words and operators of a script.
 
-Guarantees: quotes, substitutions and here-documents stay whole, however deeply they nest; what never closes raises
-`SyntaxProblem`.
+Guarantees: quotes, substitutions and here-documents stay whole, however deeply they nest; one that is never closed
+raises `SyntaxProblem`.
 """
 
 from __future__ import annotations

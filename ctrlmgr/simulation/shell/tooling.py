@@ -1,4 +1,4 @@
-"""What the tools of the small shell have in common: what they are given, and how they read their arguments."""
+"""The interface of the tools of the small shell, and helpers to read arguments and files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ctrlmgr.simulation.volumes import Files
 
 
 class Outcome(NamedTuple):
-    """What came of a tool: its code, and what it wrote to its output and to its errors."""
+    """The result of a tool: its code, its output and its errors."""
 
     code: int = 0
     out: str = ""
@@ -48,7 +48,7 @@ def parted(arguments: Sequence[str], taking: str = "") -> tuple[dict[str, str], 
 
 
 def contents(tool: str, names: Sequence[str], desk: Desk) -> tuple[list[tuple[str, str]], str]:
-    """Return the names and contents of files, the input for none or `-`, and what is said of those that are missing."""
+    """Return the names and contents of files, the input for none or `-`, and errors about missing ones."""
     found, err = [], ""
     for name in names or ["-"]:
         text = desk.input() if name in ("-", "/dev/stdin") else desk.files.get(desk.path(name))

@@ -1,0 +1,74 @@
+"""Redirections of a command: they replace the streams of a shell.
+
+Guarantees: an output to `/dev/stdout`, `/dev/stderr` or those of process 1 goes to the container's log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from ctrlmgr.simulation.shell.state import Input, State
+from ctrlmgr.simulation.shell.syntax import Redirection
+from ctrlmgr.simulation.volumes import ReadOnly
+
+_LOGS: Final = ("/dev/stdout", "/dev/stderr", "/proc/1/fd/1", "/proc/1/fd/2")
+
+
+def redirect(shell: State, each: Redirection) -> int | None:
+    """Replace a stream of the shell; return a code if that is not possible."""
+    number, operator = re.fullmatch(r"([0-9]?)(.*)", each.operator, re.DOTALL).groups()  # type: ignore[union-attr]  # it matches everything
+    target = shell.expander.text(each.target)
+    if operator.startswith(">&"):
+        stream = shell.streams.err if operator == ">&2" else shell.streams.out
+        _direct(shell, number, stream)
+        return None
+    if operator in ("<<", "<<-", "<<<"):
+        text = re.sub(r"(?m)^\t+", "", target) if operator == "<<-" else target
+        shell.streams = shell.streams._replace(input=Input(f"{text}\n" if operator == "<<<" else text))
+        return None
+    if operator == "<":
+        return _read(shell, target)
+    sink = _sink(shell, target, appends=operator.endswith(">>"))
+    if sink is None:
+        shell.streams.err(f"sh: can't create {target}: Read-only file system\n")
+        return 1
+    if operator.startswith("&"):
+        shell.streams = shell.streams._replace(out=sink, err=sink)
+    else:
+        _direct(shell, number, sink)
+    return None
+
+
+def _direct(shell: State, number: str, to: Callable[[str], None]) -> None:
+    """Have the output, or the errors (2), go somewhere."""
+    streams = shell.streams
+    shell.streams = streams._replace(err=to) if number == "2" else streams._replace(out=to)
+
+
+def _read(shell: State, name: str) -> int | None:
+    text = "" if name == "/dev/null" else shell.files.get(shell.path(name))
+    if text is None:
+        shell.streams.err(f"sh: can't open {name}: no such file\n")
+        return 1
+    shell.streams = shell.streams._replace(input=Input(text))
+    return None
+
+
+def _sink(shell: State, name: str, *, appends: bool) -> Callable[[str], None] | None:
+    """Return a function that writes to a file, None if the file cannot be written."""
+    path = shell.path(name)
+    if path == "/dev/null":
+        return lambda text: None
+    if path in _LOGS:
+        return shell.log
+
+    def write(text: str) -> None:
+        shell.files[path] = shell.files.get(path, "") + text
+
+    try:
+        shell.files[path] = shell.files.get(path, "") if appends else ""
+    except ReadOnly:
+        return None
+    return write
