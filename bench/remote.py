@@ -82,7 +82,7 @@ def latency(server: ServerProcess, access: Access) -> float:
         for number in range(ROUNDS):
             cluster.change("deployments", {"replicas": 2 - number % 2})
             cluster.deployment_is(2 - number % 2)
-            watch._wrote.clear()  # nothing calls for what has come to rest
+            watch._wrote.clear()  # no reconcile follows the last write
         cluster.remove("deployments")
         cluster.is_empty()
     return quantiles(watch.taken, n=20)[-1] * 1e3

@@ -79,7 +79,7 @@ class ControllerContext(Protocol):
 
     @property
     def recalls(self) -> bool:
-        """Whether what is there at the start is the controllers' own past, of which they remember what it shows.
+        """Whether controllers take the objects that exist at the start as their own work, and read state from them.
 
         Kubernetes' controllers remember nothing when they start. Those of a recording went on without a break.
         """

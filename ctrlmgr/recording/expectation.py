@@ -80,7 +80,7 @@ class Expectation:
         return is_input
 
     def take_past(self, change: Change) -> None:
-        """Record a change that belongs to the past, whoever made it."""
+        """Record a change that belongs to the past, whichever client made it."""
         obj = change.object
         self.changed.add(obj.key)
         if change.type is EventType.DELETED:

@@ -1,7 +1,7 @@
-"""Which entries of a recording tell of the time before it: the past of its cluster, which a replay takes as given.
+"""Marks the entries of a recording that tell of the time before it: a replay takes this past as given.
 
-Guarantees: entries keep their order, and each is yielded when it is known what it is. What is wrong with the recording
-is raised after everything above it.
+Guarantees: entries keep their order, and each is yielded once it is known whether it tells of the past. An error of the
+recording is raised after everything above it.
 
 How the past is told, as a line does not say it:
 - A line with a time adds an object of the past if the object was created in a second before that of the first time.
@@ -23,7 +23,7 @@ from ctrlmgr.recording.format import Change, Entry
 from ctrlmgr.recording.playing.timetable import SECOND, created_at
 
 _WITHOUT: Final = 1_000
-"""So many entries in a row that add nothing of the past are behind its end."""
+"""The past has ended before so many entries in a row that add nothing to it."""
 
 
 class Placed(NamedTuple):
@@ -34,7 +34,7 @@ class Placed(NamedTuple):
 
 
 def placed(entries: Iterable[Entry]) -> Iterator[Placed]:
-    """Yield entries with what they tell of; raises `RecordingError` as `entries` does."""
+    """Yield entries, each with whether it tells of the past; raises `RecordingError` as `entries` does."""
     source = iter(entries)
     waiting: deque[Entry] = deque()
     untimed = True

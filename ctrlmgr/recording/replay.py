@@ -3,8 +3,8 @@
 Guarantees:
 - **Deterministic.** One thread, a clock that the recording drives, and injected randomness: replaying a file twice,
   into whichever kind of log, gives the same events and the same chain hash.
-- **Nothing smuggled in.** What the recorded controller wrote is never an input; see `expectation`. What there was when
-  the recording began is: see `opening`.
+- **Nothing smuggled in.** What the recorded controller wrote is never an input; see `expectation`. Objects that
+  existed when the recording began are inputs: see `opening`.
 - **Nothing lost.** When the recording turns out to be damaged, what stood above is in the log.
 - **It ends.** Controllers that never have nothing left to do are a divergence, not a hang.
 
@@ -107,7 +107,7 @@ class Replay:
             self._prompt = tuple(dict.fromkeys(every)) if plan is None else ()
         if plan is not None and self._namespaces is not None:
             self._namespaces.known_held = plan.held
-        self._past = 0  # how many entries have been foreseen, and not played, that tell of the past
+        self._past = 0  # entries of the past that have been foreseen and not played
         self._file = ""
         self._seconds = 0.0
         self._line = self._events = self._checkpoints = self._compared = 0
@@ -300,7 +300,7 @@ class Replay:
         for owned in self._owned.values():
             owned.prepare()
         self._stage.settle()
-        if self._shared is not None and self._stage.is_asked():
+        if self._shared is not None and self._stage.has_reasons():
             self._shared.at_checkpoint()  # what others have just done concerns them
         self._checkpoints += 1
         for resource, owned in self._owned.items():

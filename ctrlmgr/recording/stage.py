@@ -294,8 +294,8 @@ class Stage:
                 queue.release_all()
                 self._run(name, self._reconciles[name] + _PATIENCE)
 
-    def is_asked(self) -> bool:
-        """Whether those `in_time` have been given reasons to look at anything that they have not used up."""
+    def has_reasons(self) -> bool:
+        """Whether controllers `in_time` have keys to reconcile."""
         self.follow()
         return any(self._queues[name].held for name in self.in_time)
 

@@ -41,7 +41,7 @@ _AT_ONCE = 16
 
 _API_SERVER: Final = "kube-apiserver"
 _COMPONENT: Final = "system:kube-"
-"""What the user names of components begin with; what follows `system:` is the program, Kubernetes' field manager."""
+"""The prefix of components' user names; the part after `system:` is the program, which is Kubernetes' field manager."""
 
 
 def _field_manager(user: User) -> str:
@@ -79,7 +79,7 @@ class Parts(NamedTuple):
 
     @property
     def recalls(self) -> bool:
-        """Whether controllers remember what they did before they started: no, as in Kubernetes."""
+        """Whether controllers remember their work from before they started: no, as in Kubernetes."""
         return False
 
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:

@@ -211,7 +211,7 @@ class Chain:
 
 
 def _undecided(uri: str, problem: str) -> Response:
-    """Answer that it is not known what a request is, or whether it may be made (`responsewriters.InternalError`)."""
+    """Answer that a request could not be read or authorized (`responsewriters.InternalError`)."""
     log.error("a request could not be made", uri=uri, error=problem)
     said = f"Internal Server Error: {msgspec.json.encode(uri).decode()}: {problem}"
     return text(500, said.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") + "\n")

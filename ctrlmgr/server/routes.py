@@ -26,7 +26,7 @@ _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 """What follows `namespaces/NAME` and belongs to the namespace itself, not to something in it."""
 
 _PREFIXES = frozenset({"proxy", "watch"})
-"""What may precede a resource and is the verb then (`specialVerbs`)."""
+"""Segments that may precede a resource, and are the verb then (`specialVerbs`)."""
 
 _AMBIGUOUS = re.compile(r"%(2f|00|25|5c)|\\", re.IGNORECASE)
 """A slash, NUL, percent sign or backslash that was encoded; and a backslash that was not."""
@@ -66,7 +66,7 @@ class Location(NamedTuple):
     is_api: bool
     """Whether what is unknown here is answered with a `Status`."""
     problem: str = ""
-    """Why it cannot be said what the path is about; empty if it can."""
+    """Why the path cannot be read; empty if it can."""
 
 
 def locate(raw_path: bytes) -> Location:

@@ -51,7 +51,7 @@ def _read(read: Callable[[], _Read]) -> _Read | None:
 
 
 def _has_numbers(query: Mapping[str, list[str]]) -> bool:
-    """Whether the options that are numbers can be read; what else a query says is never wrong."""
+    """Whether the options that are numbers can be read; the other options can always be."""
     return _read(lambda: [read_integer(query, name) for name in ("limit", "timeoutSeconds")]) is not None
 
 

@@ -1,4 +1,4 @@
-"""Whether the caches show what this process wrote, whatever comes first: a write's answer or its watch event."""
+"""Whether the caches show what this process wrote, whichever arrives first: a write's answer or its watch event."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_a_cluster_that_has_a_past_is_gone_on_with(replay: Replayer) -> None:
     ours = [event for event in replay.log.scan() if event.actor != "recording"]
     kinds = {event.resource.plural for event in ours if event.type is EventType.ADDED}
     assert {"pods", "replicasets", "jobs", "controllerrevisions"} >= kinds >= {"pods", "replicasets", "jobs"}
-    # The past is nobody's work: what ours made is in the recording as made while it went on.
+    # No controller of ours made the past: what ours made is in the recording as made while it went on.
     began = parse_time(recorded()[0]["recordedAt"])
     made = [event.object.metadata.creation_timestamp or "" for event in ours if event.type is EventType.ADDED]
     assert min(map(parse_time, made)) >= began - 1_000_000

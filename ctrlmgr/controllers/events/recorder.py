@@ -154,7 +154,7 @@ class EventBroadcaster:
     name = "event-broadcaster"
 
     def __init__(self, *, clock: Clock, random: Random, host: str = "") -> None:
-        """Read from `event_log` what was written before; `host` is what Events of the newer form call this machine."""
+        """Start with nothing to write; `host` is the name of this machine in Events of the newer form."""
         self._clock = clock
         self._random = random
         self._host = host

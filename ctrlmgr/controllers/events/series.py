@@ -80,7 +80,7 @@ class SeriesCorrelator:
         return [(each.series, each.client) for each in written]
 
     def _finished(self, before: int) -> list[_Known]:
-        """Forget what last happened before a moment, and return those of them that have a series."""
+        """Forget the occurrences whose latest was before a moment, and return those that have a series."""
         ended = {key: each for key, each in self._known.items() if each.series.latest < before}
         for key in ended:
             del self._known[key]

@@ -41,7 +41,7 @@ class Backoff(NamedTuple):
 
 
 def recalled(pods: Iterable[JobPod]) -> Backoff:
-    """Return what a controller remembers that has seen all of a Job's pods end: of those that are counted already."""
+    """Return the back-off of a Job whose controller has seen all those of its pods end that are counted already."""
     counted = [pod for pod in pods if not pod.is_tracked]
     succeeded, failed = ([pod for pod in counted if pod.phase == phase] for phase in ("Succeeded", "Failed"))
     return Backoff().after(succeeded, failed)

@@ -53,7 +53,7 @@ _WORKERS: Final = 8
 
 
 _CUT: Final = " ..."
-"""What a message ends with that was cut."""
+"""The end of a message that was cut."""
 
 
 class _Chosen(NamedTuple):

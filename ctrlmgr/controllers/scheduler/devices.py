@@ -1,4 +1,4 @@
-"""The resource claims of pods: whether they exist, what they ask of nodes, and whom they are reserved for.
+"""The resource claims of pods: whether they exist, what they ask of nodes, and which pods they are reserved for.
 
 Guarantees, Kubernetes' (`pkg/scheduler/framework/plugins/dynamicresources`, and `resourceclaim` of
 `dynamic-resource-allocation`):

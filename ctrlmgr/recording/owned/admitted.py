@@ -1,7 +1,7 @@
-"""What admission gave to the pods of the recorded cluster, which replays do without.
+"""Gives our pods the fields that admission gave to the recorded ones; replays have no admission.
 
-A pod is given its service account, and a volume with that one's token under a random name, as it is created. That is
-not the work of who makes the pod, so ours are given the same.
+Admission gives a new pod its service account, and a volume with that account's token under a random name. The
+controller that creates the pod writes neither, so our pods are given those of the recorded ones.
 
 Source: Kubernetes' `plugin/pkg/admission/serviceaccount`.
 """

@@ -38,9 +38,9 @@ class Owned(Protocol):
         """Sort a change of this kind and do what it asks for; False if it is an input."""
 
     def take_past(self, change: Change) -> bool:
-        """Take note of a change of this kind that belongs to the past (`opening`); False if it is an input as it is.
+        """Note a change of this kind that belongs to the past (`opening`); False if it is an input as it is.
 
-        It is no expectation, whoever made it: what our controllers would make it from is not in the recording.
+        It is no expectation, whichever client made it: the recording lacks the inputs of that write.
         """
 
     def prepare(self) -> None:

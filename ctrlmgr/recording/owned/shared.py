@@ -101,9 +101,9 @@ class SharedKinds:
         return None if kind is None else kind.recorded(namespace)
 
     def foresee(self, change: Change, *, is_past: bool) -> None:
-        """Take note of a change that comes later: what the recorded controllers make, ours may make before it.
+        """Note a change that comes later: ours may make an object before the recorded controllers make it.
 
-        What belongs to the past is made by none of ours.
+        Our controllers make nothing that belongs to the past.
         """
         kind = self._by_resource.get(change.object.resource)
         if kind is None:
@@ -204,7 +204,7 @@ class SharedKinds:
         return writer.manager in self._managers[change.object.resource] and (writer.certain or old is not None)
 
     def _is_of_unknown(self, change: Change, old: Object | None) -> bool:
-        """Whether an object is new and made for one of a kind that is not recorded: none of ours can make it."""
+        """Whether an object is new and its owner is not recorded: none of our controllers can make it."""
         owner = controller_of(change.object) if old is None and change.type is EventType.ADDED else None
         return owner is not None and owner.uid not in self._foreseen
 

@@ -1,8 +1,8 @@
 """What an access review asks: its spec, checked and read as the attributes of a request.
 
-Guarantees: of a selector that cannot be read, in whole or in part, what cannot be read is left out, which asks for more
-rights and never for fewer; the answer says so (`evaluationError`). A selector of more than `MOST_REQUIREMENTS` is
-refused before any of them is looked at.
+Guarantees: a selector that cannot be read is left out, and so is a part that cannot. The review then asks for more
+rights, never for fewer, and the answer says so (`evaluationError`). A selector of more than `MOST_REQUIREMENTS`
+requirements is refused before any of them is looked at.
 
 Rules: `pkg/apis/authorization/validation/validation.go`, `pkg/registry/authorization/util/helpers.go`.
 """
@@ -47,7 +47,7 @@ class Asked(NamedTuple):
 
     attributes: Attributes
     problems: tuple[str, ...] = ()
-    """What of it could not be read, in Kubernetes' words."""
+    """The selectors that could not be read, in Kubernetes' words."""
 
 
 def asked_in(spec: Mapping[str, Any]) -> Asked:
@@ -121,13 +121,13 @@ def _field_errors(requirement: Mapping[str, Any], path: Path) -> list[FieldError
 
 
 class _Terms(NamedTuple):
-    """What could be read of a selector."""
+    """The terms of a selector that could be read."""
 
     terms: tuple[Requirement, ...]
     is_whole: bool = True
 
     def problem(self, selector: str) -> tuple[str, ...]:
-        """Return what is to be told of it."""
+        """Return the message about terms that could not be read, if there are any."""
         if self.is_whole:
             return ()
         part = "partially " if self.terms else ""

@@ -41,7 +41,7 @@ class Authorities(Protocol):
 
 
 class _Judged(NamedTuple):
-    """What was found of a chain, and when that is good (seconds since 1970)."""
+    """The verdict on a chain, and when it holds (seconds since 1970)."""
 
     user: User | None
     validity: Validity

@@ -54,7 +54,7 @@ class Bounds:
     """The same of one connection."""
 
     short_head: int = 8 * 1024
-    """Bytes of a head that is taken in nevertheless, and not counted."""
+    """Bytes of a head that is always accepted, and not counted."""
 
     bodies_bytes: int = 256 << 20
     """Bytes of all bodies of a server together, beyond which only short ones are taken in."""

@@ -1,4 +1,4 @@
-"""How gnostic's messages are written: a table of the keys of a JSON object, and what each becomes in protobuf.
+"""Encoders of gnostic's messages: tables from the keys of a JSON object to fields of protobuf.
 
 Guarantees:
 - a key that a table lacks is a KeyError, so that nothing is lost silently;
@@ -22,10 +22,10 @@ Encode: TypeAlias = Callable[[Any], bytes]
 
 
 def message(fields: Mapping[str, Encode], extensions: int) -> Encode:
-    """Return what writes one message of `OpenAPIv2.proto` from a JSON object.
+    """Return an encoder of one message of `OpenAPIv2.proto` from a JSON object.
 
-    `fields` are what writes the value of each key, `extensions` is the number of its field `vendor_extension`. What
-    is returned raises KeyError for a key that the message has no field for.
+    `fields` has an encoder for the value of each key, `extensions` is the number of its field `vendor_extension`. The
+    encoder raises KeyError for a key that the message has no field for.
     """
 
     def field(key: str, value: Any) -> bytes:
@@ -42,22 +42,22 @@ def named(key: str, content: bytes) -> bytes:
 
 
 def text(number: int) -> Encode:
-    """Return what writes a string."""
+    """Return an encoder of a string."""
     return lambda value: write_part(number, value.encode()) if value else b""
 
 
 def flag(number: int) -> Encode:
-    """Return what writes a bool."""
+    """Return an encoder of a bool."""
     return lambda value: write_number(number, 1) if value else b""
 
 
 def integer(number: int) -> Encode:
-    """Return what writes an int64."""
+    """Return an encoder of an int64."""
     return lambda value: write_number(number, int(value) & 0xFFFF_FFFF_FFFF_FFFF) if value else b""
 
 
 def double(number: int) -> Encode:
-    """Return what writes a double."""
+    """Return an encoder of a double."""
     return lambda value: write_fixed64(number, struct.pack("<d", value)) if value else b""
 
 
@@ -67,28 +67,28 @@ def yaml(value: Any) -> bytes:
 
 
 def one(number: int, content: Encode) -> Encode:
-    """Return what writes a message."""
+    """Return an encoder of a message."""
     return lambda value: write_part(number, content(value))
 
 
 def each(number: int, content: Encode) -> Encode:
-    """Return what writes a repeated message."""
+    """Return an encoder of a repeated message."""
     return lambda values: b"".join(write_part(number, content(value)) for value in values)
 
 
 def texts(number: int) -> Encode:
-    """Return what writes repeated strings."""
+    """Return an encoder of repeated strings."""
     return each(number, str.encode)
 
 
 def text_or_texts(number: int) -> Encode:
-    """Return what writes repeated strings, of which a single one may stand by itself (`type`)."""
+    """Return an encoder of repeated strings, of which a single one may stand by itself (`type`)."""
     write = texts(number)
     return lambda value: write([value] if isinstance(value, str) else value)
 
 
 def entries(number: int, content: Encode, extensions: int | None = None) -> Encode:
-    """Return what writes a map, as repeated pairs of a name and a value; `extensions` is where keys with `x-` go."""
+    """Return an encoder of a map, as repeated pairs of a name and a value; `extensions` is where keys with `x-` go."""
 
     def write(values: Mapping[str, Any]) -> bytes:
         return b"".join(entry(key, value) for key, value in values.items())
@@ -102,7 +102,7 @@ def entries(number: int, content: Encode, extensions: int | None = None) -> Enco
 
 
 def choice(choose: Callable[[Any], int], contents: Sequence[Encode]) -> Encode:
-    """Return what writes a message whose one field is one of several; `choose` returns its number, from 1."""
+    """Return an encoder of a message whose one field is one of several; `choose` returns its number, from 1."""
 
     def write(value: Any) -> bytes:
         number = choose(value)

@@ -9,9 +9,10 @@ Guarantees:
 - While a client does not read, nothing that it sends is looked at; so what answers it without being asked (settings,
   pings) cannot pile up.
 - A client that sends more than `Bounds.noise` frames that ask for nothing within `Bounds.head_timeout` seconds is told
-  to calm down, and its connection closes. Noise is also room for less than `Bounds.least_room` bytes, and a changed
-  window counts once for each answer that waits for room. So is a client of which more than `Bounds.resets` requests
-  end before they are answered, beyond those that are completed, whether the client ends them or makes the server do it.
+  to calm down, and its connection closes. A WINDOW_UPDATE of less than `Bounds.least_room` bytes asks for nothing. A
+  changed initial window counts once for each answer that waits for room.
+- A client is also disconnected in this way if more than `Bounds.resets` of its requests, beyond those that are
+  completed, end before they are answered: by the client, or by the server because of a fault of the client.
 - Header blocks are bounded in bytes and in frames, and so are the heads of the requests under way.
 - A server that stops says so at once (`leave`), and answers what is under way.
 - Of a client certificate that expires, streams are cut off, and no further request is answered.

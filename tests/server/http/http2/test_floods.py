@@ -20,7 +20,7 @@ LONG = "a" * 20_000
 
 
 def inner(client: Http2Client) -> Http2Connection:
-    """Return the connection, whose counts are not told to anyone."""
+    """Return the connection, to read counts that it does not publish."""
     assert isinstance(client.connection, Http2Connection)
     return client.connection
 
