@@ -24,7 +24,7 @@ _PASSWORD = re.compile(r"(\bpassword=)[^\s&]+", re.IGNORECASE)
 LONGEST = 16 * 1024
 """Characters of one value in a line."""
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters, and those that change lines or the direction of what is written (Unicode's `Bidi_Control`)."""
 
 
@@ -77,7 +77,7 @@ def _without_url_passwords(text: str) -> str:
 
 def escape(text: str) -> str:
     r"""Write control characters (newlines, terminal escapes, directions) as Python escapes, `\n`, `\x1b`, `\u202e`."""
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def _rendering(format: str, *, colors: bool) -> list[Processor]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import Page, expect
+import pytest
+from playwright.sync_api import Dialog, Page, expect
 
 from tests.ui.conftest import NewTab
 from tests.ui.looking import go
@@ -20,6 +21,34 @@ def test_the_token_of_a_link_goes_out_of_sight_at_once(new_tab: NewTab, served: 
     assert tab.evaluate("localStorage.length") == 0
     tab.go_back()
     assert TOKEN not in tab.url
+
+
+@pytest.mark.parametrize("agrees", [False, True])
+def test_a_link_replaces_the_token_of_a_tab_only_if_its_user_agrees(
+    new_tab: NewTab, served: Served, agrees: bool
+) -> None:
+    tab = new_tab()
+    asked: list[str] = []
+
+    def answer(dialog: Dialog) -> None:
+        asked.append(dialog.message)
+        dialog.accept() if agrees else dialog.dismiss()
+
+    tab.on("dialog", answer)
+    for _ in range(2):
+        tab.goto("about:blank")
+        tab.goto(served.link)
+        tab.locator("main[data-at]").wait_for()
+    assert asked == []
+    tab.goto("about:blank")
+    tab.goto(f"{served.url}/ui/#token=anothers")
+    tab.locator("main[data-at], section.door").first.wait_for()
+    assert len(asked) == 1
+    assert "anothers" not in tab.url
+    if agrees:
+        expect(tab.locator("h1")).to_have_text("That token is not known here")
+    else:
+        assert tab.evaluate("sessionStorage.getItem('ctrlmgr.token')") == TOKEN
 
 
 def test_without_a_token_there_is_a_door_and_a_way_in(new_tab: NewTab, served: Served) -> None:

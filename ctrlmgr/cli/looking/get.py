@@ -129,15 +129,15 @@ def _fields(obj: Object, managed_fields: bool) -> dict[str, Any]:
 
 
 def _write_document(items: list[dict[str, Any]], output: str, *, single: bool) -> None:
+    from ctrlmgr.cli.output import documents
+
     document = items[0] if single else {"apiVersion": "v1", "items": items, "kind": "List"}
     if output == "json":
         import json
 
-        click.echo(json.dumps(document, indent=4, ensure_ascii=False))
+        click.echo(documents.json_text(json.dumps(document, indent=4, ensure_ascii=False)))
     else:
-        import yaml
-
-        click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=4096), nl=False)
+        click.echo(documents.yaml_text(document), nl=False)
 
 
 def _write_tables(

@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from ctrlmgr.cli.output import columns
+from ctrlmgr.cli.output import columns, documents
 from ctrlmgr.inspection.database import Rows
 from ctrlmgr.logging import escape
 
@@ -33,7 +33,7 @@ _JSON = frozenset({"body", "changes", "labels", "ports", "triggers"})
 def write(answer: Rows, output: str) -> None:
     """Print an answer as `output` says."""
     if output == "json":
-        click.echo(json.dumps(_records(answer), indent=2, ensure_ascii=False))
+        click.echo(documents.json_text(json.dumps(_records(answer), indent=2, ensure_ascii=False)))
     elif output == "csv":
         click.echo(_csv(answer), nl=False)
     elif sys.stdout.isatty():

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from ctrlmgr.api.resource import Key, Resource
-from ctrlmgr.cli.output import columns
+from ctrlmgr.cli.output import columns, documents
 from ctrlmgr.clock import format_time
 from ctrlmgr.inspection.blame import Blamed
 from ctrlmgr.inspection.differences import ABSENT, Difference
@@ -24,7 +24,7 @@ _HEADER = ("REVISION", "TIME", "ACTOR", "RECONCILE", "FIELD", "VALUE")
 
 def write_json(document: Any) -> None:
     """Print a document of plain JSON values."""
-    click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2))
+    click.echo(documents.json_text(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()))
 
 
 def write_document(document: Any, output: str) -> None:
@@ -32,9 +32,7 @@ def write_document(document: Any, output: str) -> None:
     if output == "json":
         write_json(document)
         return
-    import yaml
-
-    click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=4096), nl=False)
+    click.echo(documents.yaml_text(document), nl=False)
 
 
 def subject(resource: Resource, key: Key) -> str:

@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from ctrlmgr.cli import ExitCode
+from ctrlmgr.cli.output import documents
 from ctrlmgr.errors import RecordingError
 from ctrlmgr.logging import escape
 from ctrlmgr.recording.divergence import ABSENT, Difference, Divergence, Verdict
@@ -59,12 +60,9 @@ def write(report: Report, output: str, fault: RecordingError | None, compared: C
 
 def _write_document(fields: dict[str, Any], output: str) -> None:
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(fields), indent=2))
+        click.echo(documents.json_text(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode()))
     else:
-        import yaml
-
-        plain = msgspec.to_builtins(fields)
-        click.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=4096), nl=False)
+        click.echo(documents.yaml_text(msgspec.to_builtins(fields)), nl=False)
 
 
 def _write_some(found: Sequence[T], lines: Callable[[T], Iterator[str]], what: str, *, output: str) -> None:

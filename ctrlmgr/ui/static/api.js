@@ -1,6 +1,7 @@
 // Asking the server. Addresses are relative: the page may be served below any path, as `kubectl proxy` does.
 
 const TOKEN = "ctrlmgr.token";
+const REPLACES = "This link brings another token. Should this tab use it from now on, instead of the one that it has?";
 
 /** What the server refuses, in its own words. */
 export class Refused extends Error {
@@ -18,12 +19,14 @@ export class Unreachable extends Error {}
 
 /**
  * Take the token out of the address the page was opened with, and out of sight; it lives as long as the tab.
+ * A link may be anybody's: the token that the tab has gives way to another one only if the user says so.
  */
 export function takeToken() {
   const found = /^#token=([^&]+)/.exec(location.hash);
   if (!found) return;
-  keepToken(decodeURIComponent(found[1]));
   history.replaceState(null, "", location.pathname + location.search + "#/");
+  const [token, kept] = [decodeURIComponent(found[1]).trim(), sessionStorage.getItem(TOKEN)];
+  if (kept === null || kept === token || confirm(REPLACES)) keepToken(token);
 }
 
 /** @param {string} token */
