@@ -115,6 +115,7 @@ class Codec:
         raise UnsupportedMediaType(_UNREADABLE)
 
     def _decode_json(self, data: bytes) -> Decoded:
+        strict_json.refuse_many(data)
         try:
             if self._is_recursive:
                 strict_json.refuse_depth(data)
@@ -142,8 +143,10 @@ class Codec:
 
     def _decode_protobuf(self, data: bytes) -> Decoded:
         fields = protobuf.decode(data, self.api_version, self.kind)
+        text = _encode(fields)
+        strict_json.refuse_many(text)
         try:
-            strict_json.refuse_nul(_encode(fields))
+            strict_json.refuse_nul(text)
         except ValueError as error:
             raise self.refuse(str(error)) from error
         return self.read(fields)

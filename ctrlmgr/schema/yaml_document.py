@@ -16,7 +16,15 @@ from typing import Any
 
 import yaml
 
-from ctrlmgr.schema.strict_json import DEEPEST, decode_shallow, depth_exceeds, has_repeated_keys
+from ctrlmgr.schema.strict_json import (
+    DEEPEST,
+    MOST_VALUES,
+    decode_shallow,
+    depth_exceeds,
+    has_repeated_keys,
+    refuse_many,
+    too_many_values,
+)
 
 _LOADER = getattr(yaml, "CLoader", yaml.Loader)  # libyaml's, where PyYAML was built with it; only its parser is used
 _MOST_ALIASED = 10_000
@@ -56,7 +64,7 @@ _PREFIX = "yaml: unmarshal errors:\n"
 def decode(data: bytes) -> tuple[Any, tuple[str, ...]]:
     """Decode the first document, and list the keys that stand twice in a mapping, as Kubernetes words them.
 
-    Raises ValueError in Kubernetes' words for what is not YAML, or not like JSON.
+    Raises ValueError in Kubernetes' words for what is not YAML, or not like JSON; `RequestEntityTooLarge`.
     """
     if (plain := _plain_json(data)) is not None:
         return plain, ()
@@ -81,6 +89,7 @@ def _plain_json(data: bytes) -> Any:
     """
     if data[:1] != b"{" or not data.isascii() or _ODD_IN_YAML.search(data):
         return None
+    refuse_many(data)
     try:
         value = decode_shallow(data)
     except ValueError:
@@ -116,6 +125,8 @@ class _Reader:
             return self._alias(event.anchor or "")
         before = self._made
         self._made += 1
+        if self._made > MOST_VALUES:
+            raise too_many_values()
         if isinstance(event, yaml.ScalarEvent):
             value = _scalar(event)
         elif depth > DEEPEST:

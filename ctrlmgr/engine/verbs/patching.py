@@ -143,6 +143,7 @@ def _strategic(
 
 def _decoded(data: bytes, directive: str, prefix: str) -> tuple[Any, tuple[str, ...]]:
     """Decode a patch; what stands twice in it is only looked for when the caller wants to know."""
+    strict_json.refuse_many(data)
     try:
         value = strict_json.decode(data)
     except ValueError as error:

@@ -85,6 +85,7 @@ class CustomCodec:
         return Decoded(fields, repeated + problems)
 
     def _json(self, data: bytes) -> tuple[Any, tuple[str, ...]]:
+        strict_json.refuse_many(data)
         try:
             value = strict_json.decode(data)
             if not strict_json.has_repeated_keys(data, value):

@@ -59,6 +59,15 @@ class Bounds:
     bodies_bytes: int = 256 << 20
     """Bytes of all bodies of a server together, beyond which only short ones are taken in."""
 
+    peer_bodies_bytes: int = 64 << 20
+    """The same of one client's address."""
+
+    body_pause: float = 5.0
+    """Seconds in which something must have come of a body that is counted."""
+
+    body_progress: int = 16 * 1024
+    """Bytes that must have come of it meanwhile."""
+
     short_body: int = 64 * 1024
     """Bytes of a body that is taken in nevertheless."""
 

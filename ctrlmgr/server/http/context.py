@@ -50,15 +50,24 @@ class ServerContext:
         """
         self.heads = Budget(bounds.heads_bytes)
         """What the heads of requests under way may take."""
-        self._bodies = 0
+        self._bodies = Budget(bounds.bodies_bytes)
+        self._peers: dict[str, Budget] = {}  # by the address of clients of whose bodies anything is held
 
-    def reserve(self, count: int) -> bool:
-        """Say whether so many bytes of bodies may be held besides those that are, and count them if so."""
-        if self._bodies + count > self.bounds.bodies_bytes:
+    def reserve(self, count: int, peer: str) -> bool:
+        """Say whether so many bytes of a body from `peer` may be held besides those that are, and count them if so."""
+        own = self._peers.get(peer) or Budget(self.bounds.peer_bodies_bytes)
+        if not own.reserve(count):
             return False
-        self._bodies += count
+        if not self._bodies.reserve(count):
+            own.release(count)
+            return False
+        self._peers[peer] = own
         return True
 
-    def release(self, count: int) -> None:
+    def release(self, count: int, peer: str) -> None:
         """Count them no longer."""
-        self._bodies -= count
+        self._bodies.release(count)
+        own = self._peers[peer]
+        own.release(count)
+        if not own.held:
+            del self._peers[peer]

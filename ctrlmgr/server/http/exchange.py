@@ -137,7 +137,7 @@ class Exchange:
         self._held = 0  # bytes that the head counts for
         self._is_refused = False
         self._reserved = 0
-        self._waiting: asyncio.Future[None] | None = None
+        self._waiting: asyncio.Future[bool] | None = None
 
     @property
     def certificates(self) -> Sequence[bytes]:
@@ -275,19 +275,33 @@ class Exchange:
             self._reserved = 0
 
     async def _change(self, patience: float) -> None:
-        """Return when the body is complete, too large or lost, or `patience` seconds have passed."""
+        """Return when the body is complete, too large or lost, stalls, or `patience` seconds have passed."""
+        left, had = patience, len(self._body)
+        while await self._waited(min(left, self._bounds.body_pause)):
+            left -= self._bounds.body_pause
+            came = len(self._body) - had
+            if left <= 0 or (self._reserved and came < self._bounds.body_progress):
+                return
+            had += came
+
+    async def _waited(self, seconds: float) -> bool:
+        """Wait for a change of the body; return whether there was none."""
         loop = asyncio.get_running_loop()
         self._waiting = loop.create_future()
-        timer = loop.call_later(patience, self._wake)
+        timer = loop.call_later(seconds, self._give_up)
         try:
-            await self._waiting
+            return await self._waiting
         finally:
             timer.cancel()
             self._waiting = None
 
     def _wake(self) -> None:
         if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(None)
+            self._waiting.set_result(False)
+
+    def _give_up(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(True)
 
 
 Handler: TypeAlias = Callable[[Exchange], Awaitable[None]]

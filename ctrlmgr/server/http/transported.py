@@ -211,11 +211,11 @@ class Transported(asyncio.BufferedProtocol):
 
     def reserve(self, count: int) -> bool:
         """Say whether so many bytes of a body may be held, and count them if so."""
-        return self._context.reserve(count)
+        return self._context.reserve(count, self.peer)
 
     def release(self, count: int) -> None:
         """Count them no longer."""
-        self._context.release(count)
+        self._context.release(count, self.peer)
 
     def reserve_head(self, cost: int) -> bool:
         """Return whether a head of `cost` bytes may be held, and count them if so."""

@@ -278,3 +278,37 @@ def test_a_header_cannot_add_a_line(value: bytes) -> None:
 def test_the_client_is_known_by_its_address_and_certificate() -> None:
     asked = exchange(Line())
     assert (asked.peer, asked.certificates) == ("192.0.2.7", CERTIFICATES)
+
+
+def test_a_body_that_is_counted_and_stalls_is_given_up_before_its_time() -> None:
+    async def read(came: int) -> None:
+        line = Line(room=50_000)
+        asked = exchange(line, replace(DEFAULT, short_body=1000, body_pause=0, body_progress=1))
+        asked.receive(b"x" * came)
+        try:
+            await asked.body(LIMIT, 60)
+        finally:
+            asked.answer(504, [], b"")
+            assert line.held == 0
+
+    with pytest.raises(BodyTooSlow):
+        asyncio.run(read(2000))
+
+
+def test_a_body_that_comes_on_is_waited_for() -> None:
+    async def read() -> bytes:
+        asked = exchange(Line(room=50_000), replace(DEFAULT, short_body=10, body_pause=0, body_progress=2))
+        pieces = iter([b"xx"] * 20)
+
+        def send() -> None:
+            piece = next(pieces, None)
+            if piece is None:
+                asked.end()
+            else:
+                asked.receive(piece)
+                asyncio.get_running_loop().call_soon(send)
+
+        send()
+        return await asked.body(LIMIT, 60)
+
+    assert len(asyncio.run(read())) == 40
