@@ -120,7 +120,9 @@ def test_a_name_is_not_empty_and_a_uid_may_be() -> None:
             "user info validation rule: expression 'user.extra['x'][0] == ''' resulted in error: no such key: x",
         ),
         (
-            trusting(claim_rules=claims_must("claims.l.all(a, claims.l.all(b, claims.l.all(c, c != '')))")),
+            trusting(
+                claim_rules=claims_must("dyn(claims.l).all(a, dyn(claims.l).all(b, dyn(claims.l).all(c, c != '')))")
+            ),
             "operation cancelled: actual cost limit exceeded",
         ),
     ],

@@ -214,6 +214,7 @@ def _wait_for_the_collector() -> None:
         threading.Event().wait(0.01)
 
 
+@pytest.mark.long_turns  # admission and validation of large objects still run on the event loop
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_a_refusal_leaves_nothing_to_the_collector(size: int) -> None:
     """Frames that hold the error which they raised would keep the body until the collector comes by."""

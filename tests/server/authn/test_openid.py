@@ -189,7 +189,7 @@ def test_an_issuer_that_cannot_be_asked_knows_nobody(tmp_path: Path, issuer: Iss
 
 MAPPINGS = {
     "username": {"expression": "'oidc:' + claims.user.name"},
-    "groups": {"expression": "claims.roles.map(each, 'oidc:' + each)"},
+    "groups": {"expression": "dyn(claims.roles).map(each, 'oidc:' + each)"},
     "uid": {"expression": "claims.?uid.orValue('')"},
     "extra": [{"key": "acme.io/team", "valueExpression": "claims.?team.orValue('')"}],
 }

@@ -20,7 +20,7 @@ from ctrlmgr.server.describe.openapi.gnostic_wire import (
     integer,
     message,
     one,
-    text,
+    string,
     text_or_texts,
     texts,
     yaml,
@@ -41,14 +41,16 @@ def _additional(value: Mapping[str, Any] | bool) -> bytes:
     return write_number(2, value) if isinstance(value, bool) else one(1, _schema)(value)
 
 
-_EXTERNAL_DOCS = message({"description": text(1), "url": text(2)}, 3)
-_XML = message({"name": text(1), "namespace": text(2), "prefix": text(3), "attribute": flag(4), "wrapped": flag(5)}, 6)
+_EXTERNAL_DOCS = message({"description": string(1), "url": string(2)}, 3)
+_XML = message(
+    {"name": string(1), "namespace": string(2), "prefix": string(3), "attribute": flag(4), "wrapped": flag(5)}, 6
+)
 _SCHEMA = message(
     {
-        "$ref": text(1),
-        "format": text(2),
-        "title": text(3),
-        "description": text(4),
+        "$ref": string(1),
+        "format": string(2),
+        "title": string(3),
+        "description": string(4),
         "default": one(5, yaml),
         "multipleOf": double(6),
         "maximum": double(7),
@@ -57,7 +59,7 @@ _SCHEMA = message(
         "exclusiveMinimum": flag(10),
         "maxLength": integer(11),
         "minLength": integer(12),
-        "pattern": text(13),
+        "pattern": string(13),
         "maxItems": integer(14),
         "minItems": integer(15),
         "uniqueItems": flag(16),
@@ -70,7 +72,7 @@ _SCHEMA = message(
         "items": one(23, one(1, _schema)),
         "allOf": each(24, _schema),
         "properties": one(25, entries(1, _schema)),
-        "discriminator": text(26),
+        "discriminator": string(26),
         "readOnly": flag(27),
         "xml": one(28, _XML),
         "externalDocs": one(29, _EXTERNAL_DOCS),
@@ -80,12 +82,12 @@ _SCHEMA = message(
 )
 _FILE_SCHEMA = message(
     {
-        "format": text(1),
-        "title": text(2),
-        "description": text(3),
+        "format": string(1),
+        "title": string(2),
+        "description": string(3),
         "default": one(4, yaml),
         "required": texts(5),
-        "type": text(6),
+        "type": string(6),
         "readOnly": flag(7),
         "externalDocs": one(8, _EXTERNAL_DOCS),
         "example": one(9, yaml),
@@ -101,10 +103,10 @@ def _items(value: Mapping[str, Any]) -> bytes:
 def _simple(first: int) -> dict[str, Encode]:
     """Return the fields of a value that is no object, which four messages have in one order: `type` is the `first`."""
     return {
-        "type": text(first),
-        "format": text(first + 1),
+        "type": string(first),
+        "format": string(first + 1),
         "items": one(first + 2, _items),
-        "collectionFormat": text(first + 3),
+        "collectionFormat": string(first + 3),
         "default": one(first + 4, yaml),
         "maximum": double(first + 5),
         "exclusiveMaximum": flag(first + 6),
@@ -112,7 +114,7 @@ def _simple(first: int) -> dict[str, Encode]:
         "exclusiveMinimum": flag(first + 8),
         "maxLength": integer(first + 9),
         "minLength": integer(first + 10),
-        "pattern": text(first + 11),
+        "pattern": string(first + 11),
         "maxItems": integer(first + 12),
         "minItems": integer(first + 13),
         "uniqueItems": flag(first + 14),
@@ -122,12 +124,12 @@ def _simple(first: int) -> dict[str, Encode]:
 
 
 _ITEMS = message(_simple(1), 18)
-_HEADER = message({**_simple(1), "description": text(18)}, 19)
-_PLACED: Mapping[str, Encode] = {"required": flag(1), "in": text(2), "description": text(3), "name": text(4)}
+_HEADER = message({**_simple(1), "description": string(18)}, 19)
+_PLACED: Mapping[str, Encode] = {"required": flag(1), "in": string(2), "description": string(3), "name": string(4)}
 _PLAIN_PARAMETER = message({**_PLACED, **_simple(5)}, 22)
 _OPTIONAL_PARAMETER = message({**_PLACED, "allowEmptyValue": flag(5), **_simple(6)}, 23)
 _BODY_PARAMETER = message(
-    {"description": text(1), "name": text(2), "in": text(3), "required": flag(4), "schema": one(5, _schema)}, 6
+    {"description": string(1), "name": string(2), "in": string(3), "required": flag(4), "schema": one(5, _schema)}, 6
 )
 _PLACES = ("header", "formData", "query", "path")
 _NON_BODY_PARAMETER = choice(
@@ -135,7 +137,7 @@ _NON_BODY_PARAMETER = choice(
     (_PLAIN_PARAMETER, _OPTIONAL_PARAMETER, _OPTIONAL_PARAMETER, _PLAIN_PARAMETER),
 )
 _PARAMETER = choice(lambda parameter: 1 if parameter["in"] == "body" else 2, (_BODY_PARAMETER, _NON_BODY_PARAMETER))
-_REFERENCE = message({"$ref": text(1), "description": text(2)}, 0)
+_REFERENCE = message({"$ref": string(1), "description": string(2)}, 0)
 
 
 def _which(value: Mapping[str, Any]) -> int:
@@ -146,7 +148,7 @@ _PARAMETERS_ITEM = choice(_which, (_PARAMETER, _REFERENCE))
 _SCHEMA_ITEM = choice(lambda schema: 2 if schema.get("type") == "file" else 1, (_schema, _FILE_SCHEMA))
 _RESPONSE = message(
     {
-        "description": text(1),
+        "description": string(1),
         "schema": one(2, _SCHEMA_ITEM),
         "headers": one(3, entries(1, _HEADER)),
         "examples": one(4, entries(1, yaml)),
@@ -160,10 +162,10 @@ _SECURITY_REQUIREMENT = entries(1, texts(1))
 _OPERATION = message(
     {
         "tags": texts(1),
-        "summary": text(2),
-        "description": text(3),
+        "summary": string(2),
+        "description": string(3),
         "externalDocs": one(4, _EXTERNAL_DOCS),
-        "operationId": text(5),
+        "operationId": string(5),
         "produces": texts(6),
         "consumes": texts(7),
         "parameters": each(8, _PARAMETERS_ITEM),
@@ -176,7 +178,7 @@ _OPERATION = message(
 )
 _PATH_ITEM = message(
     {
-        "$ref": text(1),
+        "$ref": string(1),
         "get": one(2, _OPERATION),
         "put": one(3, _OPERATION),
         "post": one(4, _OPERATION),
@@ -188,39 +190,41 @@ _PATH_ITEM = message(
     },
     10,
 )
-_BASIC_SECURITY = message({"type": text(1), "description": text(2)}, 3)
-_KEY_SECURITY = message({"type": text(1), "name": text(2), "in": text(3), "description": text(4)}, 5)
-_OAUTH2 = {"type": text(1), "flow": text(2), "scopes": one(3, entries(1, str.encode))}
+_BASIC_SECURITY = message({"type": string(1), "description": string(2)}, 3)
+_KEY_SECURITY = message({"type": string(1), "name": string(2), "in": string(3), "description": string(4)}, 5)
+_OAUTH2 = {"type": string(1), "flow": string(2), "scopes": one(3, entries(1, str.encode))}
 _OAUTH2_BY_FLOW = {
-    "implicit": message({**_OAUTH2, "authorizationUrl": text(4), "description": text(5)}, 6),
-    "password": message({**_OAUTH2, "tokenUrl": text(4), "description": text(5)}, 6),
-    "application": message({**_OAUTH2, "tokenUrl": text(4), "description": text(5)}, 6),
-    "accessCode": message({**_OAUTH2, "authorizationUrl": text(4), "tokenUrl": text(5), "description": text(6)}, 7),
+    "implicit": message({**_OAUTH2, "authorizationUrl": string(4), "description": string(5)}, 6),
+    "password": message({**_OAUTH2, "tokenUrl": string(4), "description": string(5)}, 6),
+    "application": message({**_OAUTH2, "tokenUrl": string(4), "description": string(5)}, 6),
+    "accessCode": message(
+        {**_OAUTH2, "authorizationUrl": string(4), "tokenUrl": string(5), "description": string(6)}, 7
+    ),
 }
 _SECURITY = {"basic": _BASIC_SECURITY, "apiKey": _KEY_SECURITY, **_OAUTH2_BY_FLOW}
 _SECURITY_DEFINITIONS_ITEM = choice(
     lambda security: [*_SECURITY].index(security.get("flow", security["type"])) + 1, [*_SECURITY.values()]
 )
-_CONTACT = message({"name": text(1), "url": text(2), "email": text(3)}, 4)
-_LICENSE = message({"name": text(1), "url": text(2)}, 3)
+_CONTACT = message({"name": string(1), "url": string(2), "email": string(3)}, 4)
+_LICENSE = message({"name": string(1), "url": string(2)}, 3)
 _INFO = message(
     {
-        "title": text(1),
-        "version": text(2),
-        "description": text(3),
-        "termsOfService": text(4),
+        "title": string(1),
+        "version": string(2),
+        "description": string(3),
+        "termsOfService": string(4),
         "contact": one(5, _CONTACT),
         "license": one(6, _LICENSE),
     },
     7,
 )
-_TAG = message({"name": text(1), "description": text(2), "externalDocs": one(3, _EXTERNAL_DOCS)}, 4)
+_TAG = message({"name": string(1), "description": string(2), "externalDocs": one(3, _EXTERNAL_DOCS)}, 4)
 _DOCUMENT = message(
     {
-        "swagger": text(1),
+        "swagger": string(1),
         "info": one(2, _INFO),
-        "host": text(3),
-        "basePath": text(4),
+        "host": string(3),
+        "basePath": string(4),
         "schemes": texts(5),
         "consumes": texts(6),
         "produces": texts(7),

@@ -41,7 +41,7 @@ def named(key: str, content: bytes) -> bytes:
     return write_part(1, key.encode()) + write_part(2, content)
 
 
-def text(number: int) -> Encode:
+def string(number: int) -> Encode:
     """Return an encoder of a string."""
     return lambda value: write_part(number, value.encode()) if value else b""
 
