@@ -25,12 +25,12 @@ MILLI = 10**6
 _LONGEST = 32  # characters of an amount that is worth remembering
 _LARGEST = (2**63 - 1) * WHOLE
 _FARTHEST = 64  # decimal places beyond which an exponent only says "too large" or "hardly anything"
-_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_SUFFIX_OF = {exponent: suffix for suffix, exponent in DECIMAL.items()}
 _FORMAT = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"  # what Kubernetes says that quantities look like
 _NUMBER = r"([+-]?)([0-9]*)(?:\.([0-9]*))?"  # of which nothing need be there: `Ki` is 0
-_PATTERN = re.compile(_NUMBER + r"([KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)", re.ASCII)
+PATTERN = re.compile(_NUMBER + r"([KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)", re.ASCII)
 _SPLIT = re.compile(_NUMBER + r"[eEinumkKMGTP]*[-+]?[0-9]*", re.ASCII)
 _FINEST = -9
 """The power of ten below which a quantity without digits is none."""
@@ -102,13 +102,13 @@ def difference(amount: str, less: str) -> str:
 @remembered(entries=4096, longest=_LONGEST)  # a cluster says the same few amounts all the time
 def _read(text: str) -> tuple[int, str]:
     """Return an amount in billionths and the suffix it was written with."""
-    match = _PATTERN.fullmatch(text) if text else None
+    match = PATTERN.fullmatch(text) if text else None
     if match is None:
         if text and _SPLIT.fullmatch(text):
             raise ValueError("unable to parse quantity's suffix")
         raise ValueError(f"quantities must match the regular expression '{_FORMAT}'")
     sign, whole, fraction, suffix = match.groups()
-    if not (whole or fraction or suffix in _BINARY) and _exponent(suffix) < _FINEST:
+    if not (whole or fraction or suffix in BINARY) and exponent_of(suffix) < _FINEST:
         raise ValueError("unable to parse numeric part of quantity")
     amount = _scaled(int(whole + (fraction or "") or "0"), -len(fraction or ""), suffix)
     return (-amount if sign == "-" else amount), suffix
@@ -116,27 +116,28 @@ def _read(text: str) -> tuple[int, str]:
 
 def keeps_text(text: str) -> bool:
     """Return whether Kubernetes keeps the text of a valid amount: the last lines of `ParseQuantity`'s quick way."""
-    match = _PATTERN.fullmatch(text)
+    match = PATTERN.fullmatch(text)
     assert match is not None  # it has been read
     _, whole, fraction, suffix = match.groups()
     whole, fraction = whole.lstrip("0"), fraction or ""
-    if suffix in _BINARY:
-        room = 14 - len(whole or "0") - _BINARY[suffix] * 3 // 10
+    if suffix in BINARY:
+        room = 14 - len(whole or "0") - BINARY[suffix] * 3 // 10
         return bool(whole) and not fraction and room >= 0 and int(whole) % 8 != 0
-    places = _exponent(suffix) - len(fraction)
+    places = exponent_of(suffix) - len(fraction)
     digits = whole + fraction
     room = 18 - len(digits)
     return bool(whole) and room >= 0 and places >= -9 and places % 3 == 0 and not digits.endswith("000")
 
 
-def _exponent(suffix: str) -> int:
-    return _DECIMAL[suffix] if suffix in _DECIMAL else int(suffix[1:])
+def exponent_of(suffix: str) -> int:
+    """Return the power of ten that a suffix stands for which is not binary: `m` is -3, `e5` is 5."""
+    return DECIMAL[suffix] if suffix in DECIMAL else int(suffix[1:])
 
 
 def _scaled(digits: int, exponent: int, suffix: str) -> int:
-    bits = _BINARY.get(suffix, 0)
+    bits = BINARY.get(suffix, 0)
     if not bits:
-        exponent += _exponent(suffix)
+        exponent += exponent_of(suffix)
     places = exponent + 9
     if not digits:
         return 0
@@ -155,20 +156,20 @@ def _write(amount: int, suffix: str) -> str:
     if not amount:
         return "0"
     sign, amount = ("-", -amount) if amount < 0 else ("", amount)
-    if suffix in _BINARY and amount >= 1024 * WHOLE and not amount % WHOLE:
+    if suffix in BINARY and amount >= 1024 * WHOLE and not amount % WHOLE:
         return sign + _in_1024s(amount // WHOLE)
     exponent = -9
     while not amount % 1000 and exponent < 18:
         amount //= 1000
         exponent += 3
-    if suffix in _DECIMAL or suffix in _BINARY:
-        return f"{sign}{amount}{_DECIMAL_SUFFIX[exponent]}"
+    if suffix in DECIMAL or suffix in BINARY:
+        return f"{sign}{amount}{_SUFFIX_OF[exponent]}"
     return f"{sign}{amount}e{exponent}" if exponent else f"{sign}{amount}"
 
 
 def _in_1024s(number: int) -> str:
     suffix = ""
-    for each in _BINARY:
+    for each in BINARY:
         if number % 1024:
             break
         number //= 1024

@@ -22,6 +22,12 @@ def metadata_of(fields: Unstructured) -> dict[str, Any]:
     return metadata
 
 
+def generation_of(fields: Unstructured) -> int:
+    """Return the generation of an object, 0 if it has none."""
+    generation: int = (fields.get("metadata") or {}).get("generation") or 0
+    return generation
+
+
 def at(fields: Any, *path: str | int) -> Any:
     """Return what is at a path of fields and indexes, None when something on the way is missing."""
     for step in path:

@@ -16,7 +16,7 @@ from ctrlmgr.api.quantity import MILLI, WHOLE, parse
 from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.attributes import Attributes, Verb
-from ctrlmgr.kinds.core.pod.resources import Amounts, aggregate, default_pod_resources
+from ctrlmgr.kinds.core.pod.resources import Amounts, aggregate, amounts_of, default_pod_resources
 
 LIMIT_RANGES = Resource("", "limitranges")
 CLAIMS = Resource("", "persistentvolumeclaims")
@@ -109,7 +109,7 @@ def _fill(container: dict[str, Any], field: str, defaults: Amounts, what: str) -
 def violations(attributes: Attributes, limits: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield what a new or changed object violates."""
     if attributes.resource == CLAIMS:
-        claim = Asked("PersistentVolumeClaim", _amounts(attributes.fields.get("spec") or {}, "requests"), _NONE)
+        claim = Asked("PersistentVolumeClaim", amounts_of(attributes.fields.get("spec") or {}, "requests"), _NONE)
         for limit in limits:
             if limit.get("type") == claim.type:
                 yield from _check(limit, "min", claim, _below)
@@ -127,18 +127,14 @@ def _asked(spec: Mapping[str, Any], type_: str) -> Iterator[Asked]:
     if type_ == "Container":
         for field in ("containers", "initContainers"):
             for container in spec.get(field) or ():
-                yield Asked(type_, _amounts(container, "requests"), _amounts(container, "limits"))
+                yield Asked(type_, amounts_of(container, "requests"), amounts_of(container, "limits"))
     if type_ == "Pod":
         yield Asked(type_, _pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
 
 
-def _amounts(owner: Mapping[str, Any], field: str) -> Amounts:
-    return (owner.get("resources") or {}).get(field) or {}
-
-
 def _pod_amounts(spec: Mapping[str, Any], field: str) -> Amounts:
     """Return what a pod's containers need together, or what the pod says for them all."""
-    own = {name: amount for name, amount in _amounts(spec, field).items() if name in _OF_PODS}
+    own = {name: amount for name, amount in amounts_of(spec, field).items() if name in _OF_PODS}
     return {**aggregate(spec, field), **own}
 
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.quantity import parse
 from ctrlmgr.api.resource import NODES, PODS, Key, Resource
+from ctrlmgr.api.unstructured import generation_of
 from ctrlmgr.engine.attributes import Attributes, Verb
 
 Pod = Mapping[str, Any]
@@ -33,7 +34,7 @@ class NodeDeclaredFeatureValidator(Plugin):
         """Refuse with `Forbidden` what the pod's node has not declared."""
         new, old = attributes.fields, attributes.old or {}
         node = (new.get("spec") or {}).get("nodeName")
-        if not node or _generation(new) == _generation(old):
+        if not node or generation_of(new) == generation_of(old):
             return
         needed = [feature for feature, is_needed in FEATURES.items() if is_needed(old, new)]
         if not needed:
@@ -45,11 +46,6 @@ class NodeDeclaredFeatureValidator(Plugin):
         if lacking := [feature for feature in needed if feature not in declared]:
             words = f"pod update requires features {', '.join(lacking)} which are not available on node"
             raise attributes.forbidden(f'{words} "{node}"')
-
-
-def _generation(pod: Pod) -> int:
-    generation: int = (pod.get("metadata") or {}).get("generation") or 0
-    return generation
 
 
 def _resizes_pod(old: Pod, new: Pod) -> bool:

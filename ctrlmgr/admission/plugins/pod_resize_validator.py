@@ -12,6 +12,7 @@ from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.admission.quota.pods import requests_of
 from ctrlmgr.api.quantity import MILLI, WHOLE, parse
 from ctrlmgr.api.resource import NODES, PODS, Key, Resource
+from ctrlmgr.api.unstructured import generation_of
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.errors import StatusCause
 
@@ -32,7 +33,7 @@ class PodResizeValidator(Plugin):
         """Refuse what the node cannot give; a pod that has no node, or stays as it is, may be of any size."""
         new, old = attributes.fields, attributes.old or {}
         name = (new.get("spec") or {}).get("nodeName")
-        if not name or _generation(new) == _generation(old):
+        if not name or generation_of(new) == generation_of(old):
             return
         found = attributes.view.get(NODES, Key("", name))
         if found is None:
@@ -43,11 +44,6 @@ class PodResizeValidator(Plugin):
         if problem := _too_much(new, found.to_dict()):
             words = f"node didn't have enough allocatable resources: {problem}"
             raise attributes.forbidden(words, StatusCause("NodeCapacity"))
-
-
-def _generation(pod: Mapping[str, Any]) -> int:
-    generation: int = (pod.get("metadata") or {}).get("generation") or 0
-    return generation
 
 
 def _too_much(pod: Mapping[str, Any], node: Mapping[str, Any]) -> str:

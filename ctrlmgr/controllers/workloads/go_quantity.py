@@ -7,14 +7,10 @@ in which format they are. Kubernetes' clients read every amount this way, from J
 
 from __future__ import annotations
 
-import re
 from typing import Final, NamedTuple
 
-from ctrlmgr.api.quantity import keeps_text
+from ctrlmgr.api.quantity import BINARY, DECIMAL, PATTERN, exponent_of, keeps_text
 
-_PATTERN: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eE][+-]?[0-9]+|[KMGTPE]i|[numkMGTPE]?)", re.ASCII)
-_BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _FINEST: Final = 9
 """Decimal places that Go keeps."""
 _LARGEST: Final = 2**63 - 1
@@ -52,28 +48,28 @@ def read(text: str) -> GoQuantity:
     """Return what Go makes of an amount; raises `ValueError` if it is none."""
     if text == "0":
         return GoQuantity(text=text, format="DecimalSI")
-    match = _PATTERN.fullmatch(text)
+    match = PATTERN.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is no quantity")
     sign, whole, fraction, suffix = match.groups()
     whole, fraction, factor = whole.lstrip("0"), fraction or "", -1 if sign == "-" else 1
-    format_ = "BinarySI" if suffix in _BINARY else "DecimalSI" if suffix in _DECIMAL else "DecimalExponent"
+    format_ = "BinarySI" if suffix in BINARY else "DecimalSI" if suffix in DECIMAL else "DecimalExponent"
     quick = _quick(whole or "0", fraction, suffix)
     if quick is not None:
         return GoQuantity(quick[0] * factor, quick[1], None, text if keeps_text(text) else "", format_)
     unscaled, scale = _decimal(whole, fraction, suffix)
-    if suffix in _BINARY and unscaled < 10**scale:
+    if suffix in BINARY and unscaled < 10**scale:
         format_ = "DecimalSI"  # below 1
     return GoQuantity(decimal=Decimal(unscaled * factor, scale), format=format_)
 
 
 def _quick(whole: str, fraction: str, suffix: str) -> tuple[int, int] | None:
     """Return the amount and the power of ten of a quantity that fits an int64, None if Go does not see that it does."""
-    if suffix in _BINARY:
-        factor, scale = 1 << _BINARY[suffix], 0
-        room = -1 if fraction else 15 - len(whole) - _BINARY[suffix] * 3 // 10 - 1
+    if suffix in BINARY:
+        factor, scale = 1 << BINARY[suffix], 0
+        room = -1 if fraction else 15 - len(whole) - BINARY[suffix] * 3 // 10 - 1
     else:
-        factor, scale = 1, _exponent(suffix)
+        factor, scale = 1, exponent_of(suffix)
         room = 18 - len(whole) - len(fraction)
     scale -= len(fraction)
     amount = int(whole + fraction) * factor
@@ -83,12 +79,12 @@ def _quick(whole: str, fraction: str, suffix: str) -> tuple[int, int] | None:
 def _decimal(whole: str, fraction: str, suffix: str) -> Decimal:
     """Return an amount of any size, without its sign: rounded up to billionths, and no binary one above 2^63-1."""
     unscaled, scale = int(whole + fraction or "0"), len(fraction)
-    if suffix in _BINARY:
-        unscaled <<= _BINARY[suffix]
+    if suffix in BINARY:
+        unscaled <<= BINARY[suffix]
     else:
-        scale -= _exponent(suffix)
+        scale -= exponent_of(suffix)
     rounded = rounded_up(Decimal(unscaled, scale), _FINEST)
-    if suffix in _BINARY and rounded.unscaled > _LARGEST * 10**_FINEST:
+    if suffix in BINARY and rounded.unscaled > _LARGEST * 10**_FINEST:
         return Decimal(_LARGEST, 0)
     return rounded
 
@@ -101,10 +97,6 @@ def rounded_up(amount: Decimal, scale: int) -> Decimal:
         return Decimal(amount.unscaled * 10 ** (scale - amount.scale), scale)
     unscaled = -(-abs(amount.unscaled) // 10 ** (amount.scale - scale))
     return Decimal(-unscaled if amount.unscaled < 0 else unscaled, scale)
-
-
-def _exponent(suffix: str) -> int:
-    return _DECIMAL[suffix] if suffix in _DECIMAL else int(suffix[1:])
 
 
 def _printed(decimal: Decimal | None) -> str:

@@ -13,7 +13,7 @@ from ctrlmgr.api.field import FieldError, Path, forbidden, invalid
 from ctrlmgr.api.quantity import parse
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.kinds.core.pod.annotations import MIRROR
-from ctrlmgr.kinds.core.pod.resources import quality_of_service
+from ctrlmgr.kinds.core.pod.resources import amounts_of, quality_of_service
 from ctrlmgr.kinds.core.pod.update import keep_all_but_spec
 from ctrlmgr.kinds.core.pod.validation import SPEC, validate_pod
 
@@ -121,7 +121,7 @@ def _misplaced(field: str, spec: Mapping[str, Any], before: Mapping[str, Any]) -
 
 def _removed(new: Mapping[str, Any], old: Mapping[str, Any], path: Path, what: str) -> Iterator[FieldError]:
     for field in ("requests", "limits"):
-        if not _amounts(old, field).keys() <= _amounts(new, field).keys():
+        if not amounts_of(old, field).keys() <= amounts_of(new, field).keys():
             yield forbidden(path.child(field), f"{what} {field} cannot be removed")
 
 
@@ -134,14 +134,10 @@ def _validate_init(new: Mapping[str, Any], old: Mapping[str, Any], path: Path) -
         yield forbidden(path, _RESTARTS)
 
 
-def _amounts(owner: Mapping[str, Any], field: str) -> Mapping[str, str]:
-    return (owner.get("resources") or {}).get(field) or {}
-
-
 def _rest(owner: Mapping[str, Any]) -> dict[str, Any]:
     """Return resources without cpu and memory, so that equal ones are equal, however they are written."""
     kept = {
-        field: {name: parse(amount) for name, amount in _amounts(owner, field).items() if name not in _COMPUTE}
+        field: {name: parse(amount) for name, amount in amounts_of(owner, field).items() if name not in _COMPUTE}
         for field in ("limits", "requests")
     }
     return {**kept, "claims": (owner.get("resources") or {}).get("claims") or None}

@@ -72,9 +72,9 @@ def aggregate(spec: Mapping[str, Any], field: str) -> dict[str, str]:
     restartable: dict[str, str] = {}
     highest: dict[str, str] = {}
     for container in spec.get("containers") or ():
-        _add(sums, _amounts(container, field))
+        _add(sums, amounts_of(container, field))
     for container in spec.get("initContainers") or ():
-        amounts = _amounts(container, field)
+        amounts = amounts_of(container, field)
         if container.get("restartPolicy") == "Always":
             _add(sums, amounts)
             _add(restartable, amounts)
@@ -87,8 +87,9 @@ def aggregate(spec: Mapping[str, Any], field: str) -> dict[str, str]:
     return sums
 
 
-def _amounts(container: Mapping[str, Any], field: str) -> Amounts:
-    return (container.get("resources") or {}).get(field) or {}
+def amounts_of(owner: Mapping[str, Any], field: str) -> Amounts:
+    """Return the `requests` or `limits` of what has `resources`: a container, a pod's spec, a claim's."""
+    return (owner.get("resources") or {}).get(field) or {}
 
 
 def _add(sums: dict[str, str], amounts: Amounts) -> None:
@@ -137,7 +138,7 @@ def validate_pod_resources(spec: Mapping[str, Any], claims: Iterable[str], path:
     errors += _validate_sums(spec, "limits", path.child("limits"))
     limits = resources.get("limits") or {}
     for index, container in enumerate(spec.get("containers") or ()):
-        for name, amount in sorted(_amounts(container, "limits").items()):
+        for name, amount in sorted(amounts_of(container, "limits").items()):
             if name in limits and parse(amount) > parse(limits[name]):
                 detail = f"must be less than or equal to pod limits of {limits[name]}"
                 below = path.child("containers").at(index).key(name).child("limits")
@@ -147,7 +148,7 @@ def validate_pod_resources(spec: Mapping[str, Any], claims: Iterable[str], path:
 
 def _validate_sums(spec: Mapping[str, Any], field: str, path: Path) -> list[FieldError]:
     """Check what a pod asks for against the sum of its containers; of limits, only huge pages must be covered."""
-    given = _amounts(spec, field)
+    given = amounts_of(spec, field)
     errors: list[FieldError] = []
     for name, amount in sorted(aggregate(spec, field).items()) if given else ():
         if name not in given or (field == "limits" and not is_huge_pages(name)):
