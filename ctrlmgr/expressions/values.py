@@ -80,7 +80,7 @@ class SetList(list[Any]):
 
 
 class MapList(list[Any]):
-    """A list of a schema whose elements are told apart by some of their fields (`x-kubernetes-list-type: map`)."""
+    """A list whose schema identifies elements by key fields (`x-kubernetes-list-type: map`)."""
 
     __slots__ = ("keys",)
 

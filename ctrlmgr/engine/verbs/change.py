@@ -53,7 +53,7 @@ class Facet(Protocol):
         """Return what is to be written and what is there, as the request has them: what admission may change."""
 
     def shown(self, obj: Unstructured) -> Unstructured:
-        """Return what the subresource shows of an object, as dicts of its own: what admission validates."""
+        """Return a copy of an object in the form of the subresource; validating admission sees this."""
 
     def take(self, obj: Unstructured, shown: Unstructured) -> None:
         """Change the object, in place, to what admission has made of `shown`."""

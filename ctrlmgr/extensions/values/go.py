@@ -56,7 +56,7 @@ def is_integral(number: float) -> bool:
 
 
 def told(value: Any) -> Any:
-    """Return a value as error messages show it: a float as it is, which has a form of its own, the rest as `shown`."""
+    """Return a value for an error message: floats unchanged, because the message formats them, others as `shown`."""
     return value if type(value) is float else shown(value)
 
 

@@ -48,7 +48,7 @@ class Result:
 
     @property
     def is_full(self) -> bool:
-        """Whether there are as many errors as are told, so that no more need be looked for."""
+        """Whether the result holds `MOST_ERRORS` errors; the validator then stops."""
         return len(self.errors) >= MOST_ERRORS
 
     def add(self, found: Found) -> None:

@@ -1,8 +1,8 @@
 """Configurations of webhooks: which are called for what, and how.
 
-Guarantees: a hook that is stored has a name of its own, can be called (by URL, or as a Service) in one and only one
-way, speaks a version of AdmissionReview that is spoken here, and has conditions that can be evaluated. What was wrong
-before an update may stay so.
+Guarantees: the name of a stored hook is unique in its configuration. The hook has a URL or a Service, not both; it
+accepts a version of AdmissionReview that this server sends; its match conditions compile. An update may keep a fault
+that the stored object has.
 
 Rules come from Kubernetes' `pkg/apis/admissionregistration/{v1/defaults.go,validation/validation.go}`.
 """

@@ -80,7 +80,7 @@ class JobStrategy(TemplateStrategy):
     fields = ("status.successful",)
 
     def default(self, obj: Unstructured) -> None:
-        """Default the template, and how often it runs: once; its labels are the template's if it has none of its own.
+        """Default the template and the counts (one run); a Job without labels gets those of its template.
 
         They are so for good: in Kubernetes both are one map, to which the labels that are chosen for pods are added.
         """

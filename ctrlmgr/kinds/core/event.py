@@ -166,8 +166,8 @@ _IMMUTABLE: Sequence[tuple[str, Callable[[Any], Any]]] = (
     ("reportingComponent", _shown_text),
     ("reportingInstance", _shown_text),
 )
-"""The fields that the strict rules keep, in the order (and number) in which they are told of, each with how Go shows
-its value."""
+"""The fields that an update must keep under the strict rules, in the order and number of their errors, each with the
+function that formats its value as Go does."""
 
 
 def _involved_namespace(obj: Unstructured) -> str:

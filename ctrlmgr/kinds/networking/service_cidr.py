@@ -45,7 +45,7 @@ def _cidrs(obj: Unstructured) -> list[str]:
 
 
 def _validate(cidrs: list[str]) -> list[FieldError]:
-    """Check how many ranges there are, each by itself, and of which families."""
+    """Check the number of ranges, each range, and that two ranges have different IP families."""
     if not cidrs:
         return [required(_CIDRS, "at least one CIDR required")]
     if len(cidrs) > 2:

@@ -75,7 +75,7 @@ def _selectors(role: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _selector_errors(selector: Mapping[str, Any], path: Path = ROOT, *, lenient: bool = False) -> list[FieldError]:
-    """Check a selector; values that could not be selected by before (`lenient`) are told of once."""
+    """Check a selector; if the stored role has invalid values (`lenient`), they give one error."""
     errors = validate_label_selector(selector, path, invalid_values_allowed=lenient)
     if tentatively(lambda: validate_label_selector(selector, path)):
         errors.append(invalid(path, None, "invalid label selector."))

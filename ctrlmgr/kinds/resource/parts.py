@@ -168,7 +168,7 @@ def _validate_operator(operator: str, value: str, path: Path) -> list[FieldError
 
 
 def validate_configuration(configuration: Fields, path: Path, *, stored: bool) -> list[FieldError]:
-    """Check what a driver is told of devices; what is `stored` already may be long."""
+    """Check the configuration of a driver; parameters that are `stored` already may exceed the maximum size."""
     opaque, below = configuration.get("opaque"), path.child("opaque")
     if opaque is None:
         return [required(below)]

@@ -60,7 +60,7 @@ def _one_of(context: Context, field: str, allowed: tuple[str, ...], path: Path) 
 
 
 def validate_host_users(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check what a pod in a user namespace of its own may not have."""
+    """Check that a pod with `hostUsers: false` shares no other namespace of the host and has no block devices."""
     if spec.get("hostUsers") is not False:
         return []
     shared = [("hostPID", "HostPID"), ("hostIPC", "HostIPC")]

@@ -176,7 +176,7 @@ def _not_one_of(value: str, allowed: Sequence[str], path: Path) -> list[FieldErr
 
 
 def _validate_hostname_override(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check the name that a pod has instead of its own (KEP-4762)."""
+    """Check `hostnameOverride`, which replaces the host name of a pod (KEP-4762)."""
     name, below = spec.get("hostnameOverride"), path.child("hostnameOverride")
     if name is None:
         return []
