@@ -28,7 +28,7 @@ from typing import Any, Protocol
 from ctrlmgr.api.field import FieldError
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
-from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.api.unstructured import Unstructured, at
 from ctrlmgr.engine.validation.names import NameCheck, subdomain_name
 from ctrlmgr.eventlog.event import Proposal
 from ctrlmgr.schema.codec import Part
@@ -114,6 +114,10 @@ class Context:
     """What the strategy knows of a new object's spec: how it is written, perhaps."""
     sent: Callable[[], Any] | None = None
     """Reads the body again if it is an object: only the body distinguishes an empty list from an absent one."""
+
+    def sent_at(self, *path: str | int) -> Any:
+        """Return what the body has at a path of fields and indexes; None if it has nothing there or is no object."""
+        return None if self.sent is None else at(self.sent(), *path)
 
 
 class Strategy:

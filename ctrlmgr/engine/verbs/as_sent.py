@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-import msgspec
-
 from ctrlmgr.api.field import FieldError
 from ctrlmgr.engine.options import Body
 from ctrlmgr.schema.codec import JSON
@@ -25,8 +23,8 @@ def as_sent(errors: list[FieldError], body: Body | None) -> list[FieldError]:
     if body is None or body.media_type != JSON or not any(each.body.startswith(_NULL) for each in errors):
         return errors
     try:
-        sent = msgspec.json.decode(body.data)
-    except (msgspec.DecodeError, RecursionError):
+        sent = body.value()
+    except ValueError:
         return errors
     errors[:] = [_shown(each, sent) for each in errors]
     return errors

@@ -82,8 +82,7 @@ def _same_spec(type_: str, ctx: Context, new: Unstructured, old: Unstructured) -
     spec = new.get("spec") or {}
     if spec == (old.get("spec") or {}):
         return []
-    sent = ctx.sent() if ctx.sent else None
-    given = with_empties(spec, sent.get("spec") if isinstance(sent, dict) else None)
+    given = with_empties(spec, ctx.sent_at("spec"))
     return [invalid(_SPEC, shown(type_, given), IMMUTABLE)]
 
 

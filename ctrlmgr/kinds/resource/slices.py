@@ -7,14 +7,13 @@ Rules come from Kubernetes' `pkg/apis/resource/validation/validation.go` and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
 from ctrlmgr.api.field import FieldError, Path, invalid, required
 from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.api.unstructured import Unstructured, at
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.kinds.core.pod.scheduling import validate_node_selector
 from ctrlmgr.kinds.core.volume_sources import driver_name
@@ -151,9 +150,8 @@ def _validate_contents(ctx: Context, spec: Fields, before: Fields) -> list[Field
 
 def _are_set(ctx: Context, spec: Fields, fields: tuple[str, ...]) -> bool:
     """Whether all of some fields were sent, be they empty lists."""
-    sent: Any = ctx.sent() if ctx.sent and any(spec.get(each) for each in fields) else None
-    said = (sent.get("spec") if isinstance(sent, dict) else None) or {}
-    return all(spec.get(each) or said.get(each) is not None for each in fields)
+    said = ctx.sent_at("spec") if any(spec.get(each) for each in fields) else None
+    return all(spec.get(each) or at(said, each) is not None for each in fields)
 
 
 def _is_advanced(device: Fields) -> bool:

@@ -39,9 +39,8 @@ class CSINodeStrategy(GuardedStrategy):
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Check that a driver that stays changes nothing but how many volumes it can attach."""
-        sent = ctx.sent() if ctx.sent else None
         drivers: dict[str, list[tuple[dict[str, Any], Any]]] = {}
-        for driver, written in zip(_drivers_of(new), _drivers_of(with_empties(new, sent)), strict=True):
+        for driver, written in zip(_drivers_of(new), _drivers_of(with_empties(new, ctx.sent_at())), strict=True):
             drivers.setdefault(driver.get("name") or "", []).append((_fixed(driver), written))
         return [
             invalid(_DRIVERS, shown("CSINodeDriver", _fixed(written)), IMMUTABLE)

@@ -60,8 +60,7 @@ class VolumeAttachmentStrategy(GuardedStrategy):
         spec = new.get("spec") or {}
         if spec == (old.get("spec") or {}):
             return []
-        sent = ctx.sent() if ctx.sent else None
-        written = with_empties(spec, sent.get("spec") if isinstance(sent, dict) else None)
+        written = with_empties(spec, ctx.sent_at("spec"))
         return [invalid(SPEC, shown("VolumeAttachmentSpec", written), IMMUTABLE)]
 
 

@@ -149,7 +149,7 @@ class PodStrategy(Strategy):
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Check the change, by the rules of the subresource written to."""
         if not ctx.subresource:
-            return validate_pod_update(new, old, ctx.sent)
+            return validate_pod_update(new, old, lambda: ctx.sent_at("spec"))
         check = _VALIDATE.get(ctx.subresource)
         return check(new, old) if check else []
 

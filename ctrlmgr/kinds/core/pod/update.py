@@ -34,10 +34,8 @@ _UPDATABLE = ",".join(
 _TERM = "NodeSelectorTerm"
 
 
-def validate_pod_update(
-    new: Unstructured, old: Unstructured, sent: Callable[[], Any] | None = None
-) -> list[FieldError]:
-    """Check a change of the pod itself, its status aside; `sent` reads what a PUT sent."""
+def validate_pod_update(new: Unstructured, old: Unstructured, sent: Callable[[], Any]) -> list[FieldError]:
+    """Check a change of the pod itself, its status aside; `sent` reads the spec that a PUT sent."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     errors = validate_pod(new) + validate_annotation_update(new, old, ANNOTATIONS)
     for field in ("containers", "initContainers"):
@@ -56,14 +54,13 @@ def validate_pod_update(
     reverted, found = _reverted(spec, before)
     errors += found
     if not is_same(reverted, before):
-        differs = difference("PodSpec", before, _as_sent(reverted, before, sent() if sent else None))
+        differs = difference("PodSpec", before, _as_sent(reverted, before, sent()))
         errors.append(forbidden(SPEC, f"pod updates may not change fields other than {_UPDATABLE}\n{differs}"))
     return errors
 
 
-def _as_sent(reverted: Mapping[str, Any], before: Mapping[str, Any], sent: Any) -> dict[str, Any]:
+def _as_sent(reverted: Mapping[str, Any], before: Mapping[str, Any], spec: Any) -> dict[str, Any]:
     """Return the spec with what was sent empty, except where it was reverted."""
-    spec = sent.get("spec") if isinstance(sent, dict) else None
     if not isinstance(spec, dict):
         return dict(reverted)
     kept = {"containers", "initContainers", "schedulingGates", "tolerations"}
