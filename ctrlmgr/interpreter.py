@@ -21,6 +21,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from types import FrameType
 
 _MALLOC = {-3: 128 * 1024, -1: 4 * 1024 * 1024}
 """M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, by mallopt's names for them (malloc.h); saying what they are keeps glibc from
@@ -143,3 +144,14 @@ def collector_paused(*, freeze: bool = False) -> Iterator[None]:
         if freeze and collector.was_on:
             gc.freeze()
         collector.resume()
+
+
+def frames() -> dict[int, FrameType]:
+    """Return what each thread runs at the moment: its innermost frame, by the thread's identifier.
+
+    The collector is off meanwhile. CPython 3.11 holds the lock of its list of threads while it makes this dict; a
+    collection that began there would run Python code, so another thread could run, start a thread, and wait for that
+    lock with the interpreter's lock in hand: both wait for ever (https://github.com/python/cpython/issues/106883).
+    """
+    with collector_paused():
+        return sys._current_frames()

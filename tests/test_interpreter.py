@@ -78,3 +78,27 @@ def test_free_lists_are_emptied_without_a_look_at_everything() -> None:
     command = [sys.executable, "-c", _EMPTIED]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("emptied\n", "")
+
+
+CROWDED = """
+import gc, threading, time
+from ctrlmgr.interpreter import frames
+
+gc.callbacks.append(lambda phase, info: time.sleep(0))  # lets another thread run in the middle of a collection
+gc.set_threshold(1)
+
+def start_threads():
+    while True:
+        thread = threading.Thread(target=int)
+        thread.start()
+        thread.join()
+
+threading.Thread(target=start_threads, daemon=True).start()
+for _ in range(500):
+    assert threading.get_ident() in frames()
+"""
+
+
+def test_frames_are_read_while_threads_start_and_objects_are_collected() -> None:
+    """In a process of its own: two locks that wait for each other stop all of it."""
+    subprocess.run([sys.executable, "-c", CROWDED], check=True, timeout=60)

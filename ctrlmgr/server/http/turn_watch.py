@@ -10,7 +10,6 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
 import time
 import traceback
@@ -23,6 +22,7 @@ import structlog
 
 from ctrlmgr import threads
 from ctrlmgr.clock import Clock
+from ctrlmgr.interpreter import frames
 from ctrlmgr.metrics import TURNS
 
 log = structlog.get_logger(__name__)
@@ -93,12 +93,12 @@ class TurnWatch:
         while not stop.is_set():
             with pause:
                 self._clock.wait(pause, _SAMPLE)
-            self.sample(sys._current_frames().get(thread))
+            self.sample(thread)
 
-    def sample(self, frame: FrameType | None) -> None:
-        """Keep the code that runs at `frame` if the loop is late by now."""
+    def sample(self, thread: int) -> None:
+        """Keep the code that `thread` (its identifier) runs if the loop is late by now."""
         if self._clock.monotonic() - self._ticked_at > LONG + PERIOD:
-            self._where = described(frame)
+            self._where = described(frames().get(thread))
 
 
 def described(frame: FrameType | None) -> str:

@@ -12,7 +12,6 @@ one costs the process about a percent; its thread is one of the server's workers
 
 from __future__ import annotations
 
-import sys
 import threading
 import traceback
 from collections import Counter
@@ -24,6 +23,7 @@ import msgspec
 
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import BadRequest, MethodNotAllowed, StatusDetails
+from ctrlmgr.interpreter import frames
 from ctrlmgr.server.http.request import Request
 from ctrlmgr.server.http.responses import Response, text
 from ctrlmgr.server.pages.pages import Page
@@ -66,7 +66,7 @@ def profile(seconds: float, clock: Clock) -> str:
     with pause:
         while clock.monotonic() < ends_at:
             names = {thread.ident: thread.name for thread in threading.enumerate()}
-            for ident, frame in sys._current_frames().items():
+            for ident, frame in frames().items():
                 if ident != own:
                     stacks[f"{names.get(ident, ident)};{_collapsed(frame)}"] += 1
             clock.wait(pause, _PERIOD)
@@ -74,18 +74,18 @@ def profile(seconds: float, clock: Clock) -> str:
 
 
 def _collapsed(frame: FrameType | None) -> str:
-    frames = []
+    places = []
     while frame is not None:
         code = frame.f_code
-        frames.append(f"{code.co_qualname}:{frame.f_lineno}")
+        places.append(f"{code.co_qualname}:{frame.f_lineno}")
         frame = frame.f_back
-    return ";".join(reversed(frames))
+    return ";".join(reversed(places))
 
 
 def _threads() -> str:
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     parts = []
-    for ident, frame in sys._current_frames().items():
+    for ident, frame in frames().items():
         parts.append(f"{names.get(ident, ident)}\n{''.join(traceback.format_stack(frame))}")
     return "\n".join(parts)
 
