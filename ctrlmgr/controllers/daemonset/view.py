@@ -17,7 +17,7 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.controllers.workloads.scaling import scaled
+from ctrlmgr.controllers.workloads.scaling import RollingUpdate, scaled
 from ctrlmgr.engine.selectors.labels import LabelSelector
 from ctrlmgr.kinds.label_selectors import selector_of
 from ctrlmgr.scheduling.fit import FitSpec
@@ -38,13 +38,6 @@ _ENDURED: Final = (
     ("unschedulable", "NoSchedule"),
 )
 _WITHOUT_NETWORK: Final = ("network-unavailable", "NoSchedule")
-
-
-class RollingUpdate(msgspec.Struct, frozen=True, rename="camel"):
-    """How many pods may be missing, or come in addition, while they are updated."""
-
-    max_unavailable: int | str | None = None
-    max_surge: int | str | None = None
 
 
 class UpdateStrategy(msgspec.Struct, frozen=True, rename="camel"):

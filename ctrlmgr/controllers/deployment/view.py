@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.controllers.workloads.scaling import Fenceposts, fenceposts
+from ctrlmgr.controllers.workloads.scaling import Fenceposts, RollingUpdate, fenceposts
 from ctrlmgr.engine.selectors.labels import LabelSelector
 from ctrlmgr.kinds.label_selectors import selector_of
 
@@ -21,13 +21,6 @@ DEPLOYMENTS: Final = Resource("apps", "deployments")
 _NO_LIMIT: Final = 2**31 - 1
 _ROLLING: Final = "RollingUpdate"
 _RECREATE: Final = "Recreate"
-
-
-class RollingUpdate(msgspec.Struct, frozen=True, rename="camel"):
-    """How many more and fewer pods than wanted there may be, as numbers or percentages."""
-
-    max_unavailable: int | str | None = None
-    max_surge: int | str | None = None
 
 
 class Strategy(msgspec.Struct, frozen=True, rename="camel"):

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
+
+class RollingUpdate(msgspec.Struct, frozen=True, rename="camel"):
+    """How many pods a rollout may have below and above the desired number: numbers or percentages."""
+
+    max_unavailable: int | str | None = None
+    max_surge: int | str | None = None
+
 
 def scaled(value: int | str | None, total: int, *, round_up: bool) -> int:
     """Return a number as it is, a percentage of `total` rounded up or down; None is 0.

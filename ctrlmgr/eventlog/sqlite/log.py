@@ -167,7 +167,7 @@ class SQLiteEventLog(SQLLog):
 
     @contextmanager
     def _write(self) -> Iterator[Connection]:
-        with self._connected() as connection, self._write_on(connection):
+        with self._read() as connection, self._write_on(connection):
             yield connection
 
     @contextmanager
@@ -176,23 +176,13 @@ class SQLiteEventLog(SQLLog):
 
         Without that the WAL would grow as large as all that is written, and what is read as slow as a large WAL is.
         """
-        with self._connected() as connection:
+        with self._read() as connection:
             page = connection.exec_driver_sql("PRAGMA page_size").scalar_one()  # that of an older file may be another
             _configure(connection, pages=CHECKPOINT // page, kib=_MUCH_KIB)
             try:
                 yield partial(self._write_on, connection)
             finally:
                 _configure(connection, pages=0, kib=_CACHE_KIB)
-
-    @contextmanager
-    def _connected(self) -> Iterator[Connection]:
-        if self._closed:
-            raise LogClosed
-        try:
-            with self._engine.connect() as connection:
-                yield connection
-        except DBAPIError as error:
-            raise self._translated(error) from error
 
     @contextmanager
     def _write_on(self, connection: Connection) -> Iterator[Connection]:
