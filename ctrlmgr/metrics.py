@@ -35,7 +35,9 @@ __all__ = [
     "NODE_PORT_REPAIR",
     "REGISTRY",
     "TURNS",
+    "CacheCounts",
     "Durations",
+    "MeasuredCache",
     "MeasuredQueue",
     "PodDeletionMetrics",
     "QueueReading",
@@ -45,6 +47,7 @@ __all__ = [
     "in_flight",
     "leader_election_status",
     "queue_readings",
+    "watch_cache",
     "watch_queue",
 ]
 
@@ -409,3 +412,71 @@ class TurnMetrics(Collector):
 
 TURNS = TurnMetrics()
 REGISTRY.register(TURNS)
+
+
+class CacheCounts:
+    """Hits and misses of all caches of one name, which share it.
+
+    Caches count without a lock: threads that count at the same moment may lose a few.
+    """
+
+    __slots__ = ("hits", "misses")
+
+    def __init__(self) -> None:
+        """Start at zero."""
+        self.hits = 0
+        self.misses = 0
+
+
+class MeasuredCache(Protocol):
+    """What the collector asks of a cache."""
+
+    @property
+    def name(self) -> str:
+        """The name of its series."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that its owner has accounted to its entries."""
+
+    def __len__(self) -> int:
+        """Return the number of entries."""
+
+
+class _Caches(Collector):
+    """`ctrlmgr_cache_*`: counts live as long as the process, sizes are read from the caches that are in use."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards what follows: scrapes walk it
+        self._counts: dict[str, CacheCounts] = {}
+        self._caches: WeakSet[MeasuredCache] = WeakSet()
+
+    def watch(self, cache: MeasuredCache) -> CacheCounts:
+        with self._lock:
+            self._caches.add(cache)
+            return self._counts.setdefault(cache.name, CacheCounts())
+
+    def collect(self) -> Iterable[Metric]:
+        with self._lock:
+            counts, caches = sorted(self._counts.items()), list(self._caches)
+        label = ["cache"]
+        hits = CounterMetricFamily("ctrlmgr_cache_hits", "Look-ups that found an entry", labels=label)
+        misses = CounterMetricFamily("ctrlmgr_cache_misses", "Look-ups that found none", labels=label)
+        entries = GaugeMetricFamily("ctrlmgr_cache_entries", "Entries that are cached now", labels=label)
+        size = GaugeMetricFamily("ctrlmgr_cache_size_bytes", "Bytes accounted to the cached entries", labels=label)
+        for name, counted in counts:
+            same = [each for each in caches if each.name == name]
+            hits.add_metric([name], counted.hits)
+            misses.add_metric([name], counted.misses)
+            entries.add_metric([name], sum(map(len, same)))
+            size.add_metric([name], sum(each.size for each in same))
+        return hits, misses, entries, size
+
+
+_caches = _Caches()
+REGISTRY.register(_caches)
+
+
+def watch_cache(cache: MeasuredCache) -> CacheCounts:
+    """Report `cache` in every scrape for as long as it is in use; return what it counts with."""
+    return _caches.watch(cache)

@@ -1,0 +1,125 @@
+"""A cache that evicts the least recently used entry.
+
+Guarantees:
+- It holds at most `entries` entries, and at most `size` bytes of them, as its owner accounts them.
+- An entry of more than `largest` bytes is not cached.
+- Any thread may use it. Reading takes no lock: a look-up in an ordered dictionary and moving the key to its end are one
+  step each under the interpreter's lock, for keys that are compared in C (texts, bytes, numbers, tuples of those,
+  objects compared by identity). Writing takes a lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from math import inf
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from ctrlmgr.metrics import CacheCounts, watch_cache
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+K_contra = TypeVar("K_contra", contravariant=True)
+
+
+class Peek(Protocol[K_contra]):
+    """A dictionary's `get`."""
+
+    def __call__(self, key: K_contra, default: Any = None, /) -> Any:
+        """Return the value of a key, or `default`."""
+
+
+class BoundedCache(Generic[K, V]):
+    """See the module's docstring. A value is never None: that is what a miss returns.
+
+    An owner that clears the cache when its values become wrong must take care of a value that was computed before and
+    is put after: by a lock of its own, or by keeping with each value what it was computed from.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_entries",
+        "_largest",
+        "_lock",
+        "_most",
+        "_most_bytes",
+        "_size",
+        "_sizes",
+        "counts",
+        "name",
+        "peek",
+    )
+
+    def __init__(self, name: str, *, entries: int, size: int | None = None, largest: int | None = None) -> None:
+        """Hold at most `entries` entries and `size` bytes, none larger than `largest` bytes; None: no such bound.
+
+        Caches of one name are reported as one. Raises `ValueError` if there is no room for a single entry.
+        """
+        if entries < 1:
+            raise ValueError("a cache must have room for at least one entry")
+        self.name: Final = name
+        self._most = entries
+        self._most_bytes = inf if size is None else size
+        self._largest = min(self._most_bytes, inf if largest is None else largest)
+        self._entries: OrderedDict[K, V] = OrderedDict()
+        self._sizes: dict[K, int] = {}  # of the entries that have any
+        self._size = 0
+        # Reentrant: the finalizer of an evicted value may use the cache.
+        self._lock = threading.RLock()
+        self.peek: Final[Peek[K]] = self._entries.get
+        """Look a key up without counting it or marking it as used, at the cost of a dictionary's `get`."""
+        self.counts: Final[CacheCounts] = watch_cache(self)
+        """For owners that count what they `peek` at."""
+
+    def get(self, key: K) -> V | None:
+        """Return the value of a key and mark it as used; None if there is none."""
+        found = self._entries.get(key)
+        if found is None:
+            self.counts.misses += 1
+            return None
+        self.counts.hits += 1
+        try:  # noqa: SIM105  # `suppress` costs more than the look-up
+            self._entries.move_to_end(key)
+        except KeyError:  # another thread has just evicted it
+            pass
+        return found
+
+    def put(self, key: K, value: V, size: int = 0) -> None:
+        """Cache a value of `size` bytes, its key included, in place of an earlier one; evict what it takes the room of.
+
+        If it is too large, the key is no longer cached.
+        """
+        with self._lock:
+            if size > self._largest:
+                self.discard(key)
+                return
+            self._size += size - self._sizes.pop(key, 0)
+            if size:
+                self._sizes[key] = size
+            self._entries[key] = value
+            self._entries.move_to_end(key)
+            while len(self._entries) > self._most or self._size > self._most_bytes:
+                evicted, _ = self._entries.popitem(last=False)
+                self._size -= self._sizes.pop(evicted, 0)
+
+    def discard(self, key: K) -> None:
+        """Remove a key, if it is cached."""
+        with self._lock:
+            if self._entries.pop(key, None) is not None:
+                self._size -= self._sizes.pop(key, 0)
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        with self._lock:
+            self._entries.clear()
+            self._sizes.clear()
+            self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def size(self) -> int:
+        """Bytes that its owner has accounted to the cached entries."""
+        return self._size
