@@ -158,10 +158,6 @@ class Strategy:
     """Whether metadata.finalizers may hold names without a domain that Kubernetes does not know."""
     status_on_create = False
     """Whether a creation brings its status along, although `has_status`."""
-    status_is_plain = False
-    """Whether what a patch makes of its status depends on the object and the patch alone (not on other objects, or who
-    asks), and names, uids and IPv4 addresses in them are texts like any other: it looks at no part of them, and has
-    neither companions nor draws anything."""
     default_propagation = "Background"
     """What becomes of its dependents if a deletion does not say: `Background` or `Orphan`. Empty: it has none, whatever
     a deletion says (Events)."""

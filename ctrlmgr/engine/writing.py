@@ -33,7 +33,7 @@ from ctrlmgr.engine.subresources import SUBRESOURCES, Handler
 from ctrlmgr.engine.verbs import reading
 from ctrlmgr.engine.verbs.attempts import RETRIES, Decision, settle
 from ctrlmgr.engine.verbs.canonical import create_canonical, update_canonical
-from ctrlmgr.engine.verbs.change import Update, change, parse_version
+from ctrlmgr.engine.verbs.change import change, parse_version
 from ctrlmgr.engine.verbs.creation import NAME_ATTEMPTS, create, create_alike
 from ctrlmgr.engine.verbs.deleting import delete
 from ctrlmgr.engine.verbs.drafts import Drafts, Likeness
@@ -43,7 +43,6 @@ from ctrlmgr.engine.verbs.plan import Plan
 from ctrlmgr.engine.verbs.recreating import recreate
 from ctrlmgr.engine.verbs.request import Request, worked
 from ctrlmgr.engine.verbs.sizes import refuse_large
-from ctrlmgr.engine.verbs.transitions import Transitions
 from ctrlmgr.errors import ApiError, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.schema.codec import JSON
@@ -83,7 +82,6 @@ class WriteEngine:
         self._epoch = kinds.epoch
         self._marks: dict[str, FieldMarks] = {}
         self._drafts = Drafts()
-        self._transitions = Transitions()
 
     @property
     def around(self) -> Surroundings:
@@ -276,20 +274,7 @@ class WriteEngine:
             check_place(request, fields)
             return plan.owned(live, fields, request.manager, request.now, target.subresource)
 
-        return settle(request, lambda: self._patched(request, body, patched), limit=RETRIES)
-
-    def _patched(self, request: Request, body: Body, patched: Update) -> Operation[Decision]:
-        """Decide on a patch, the whole way if it is not known what it makes of such objects."""
-        current = request.current()
-        again = None if current is None else self._transitions.recurrence(request, current, body)
-        if current is None or again is None:
-            return (yield from change(request, patched))
-        known = again.known(current)
-        if known is not None:
-            return known
-        decision = yield from change(request, patched, heard=again.admit)
-        again.learn(current, decision)
-        return decision
+        return settle(request, lambda: change(request, patched), limit=RETRIES)
 
     def delete(
         self, target: Target, body: Body | None, options: DeleteOptions, requester: Requester

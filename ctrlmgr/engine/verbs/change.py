@@ -68,13 +68,12 @@ def change(
     managed: bool = False,
     facet: Facet | None = None,
     admitted: bool = False,
-    heard: Callable[[Attributes], None] | None = None,
 ) -> Operation[Decision]:
     """Decide on changing what is there.
 
     `uid`, if given, is the one it must have. Where nothing is there, `new` makes what is to be created instead
     (`managed`: with its managed fields); None: that is a 404. Admission sees the object, or the `facet` of it, unless
-    it has `admitted` the write in another form already; what it is about to see is `heard`.
+    it has `admitted` the write in another form already.
     """
     plan, target = request.plan, request.target
     current = request.current()
@@ -98,8 +97,6 @@ def change(
     attributes = None
     if not admitted and request.admission.handles(plan.resource, target.subresource, Verb.UPDATE):
         attributes = _attributes(request, ctx, fields, _versioned(old, current), facet)
-        if heard is not None:
-            heard(attributes)
         yield from request.admission.admit(attributes)
         fields = _taken(attributes, fields, facet)
         metadata = metadata_of(fields)

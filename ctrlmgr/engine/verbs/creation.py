@@ -67,8 +67,6 @@ def create(
     pupil = draft if draft is not None and draft.may_learn and not request.options.dry_run else None
     precedent = request.admission.precedent(attributes) if pupil is not None else None
     yield from request.admission.admit(attributes)
-    if attributes.drawn:
-        plan.draws_from(base for base, _ in attributes.drawn)
     fields = attributes.fields
     metadata = fields["metadata"]
     deduplicate_owners(metadata, ctx.warnings, after_admission=True)

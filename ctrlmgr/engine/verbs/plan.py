@@ -7,7 +7,6 @@ kinds (`Kind.converts_last`) stay in the served version until they are encoded f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from typing import Any, Final
 
@@ -24,8 +23,6 @@ from ctrlmgr.engine.verbs.patching import told
 from ctrlmgr.errors import Invalid
 from ctrlmgr.schema.codec import OtherVersion, Part
 
-_BASES: Final = 4
-"""How many bases of drawn names are remembered; each is looked for in objects."""
 LARGE: Final = 64 * 1024
 """Bytes beyond which decoding, patching and validating are not done where others wait for it."""
 
@@ -42,13 +39,11 @@ class Plan:
         "_to_storage",
         "_to_stored",
         "codec",
-        "drawn_from",
         "kind",
         "limit",
         "manager",
         "recurs",
         "resource",
-        "status_is_plain",
         "storage",
         "strategy",
     )
@@ -87,14 +82,6 @@ class Plan:
             has_spec and kind.to_storage is None and not (strategy.defaults_by_name or strategy.shares_defaults)
         )
         """Whether bodies may come again that become the same but for their names."""
-        self.status_is_plain = kind.strategy.status_is_plain and kind.to_storage is None and kind.from_storage is None
-        """Whether a patch of its status is decided by the object and the patch alone; see `Strategy`."""
-        self.drawn_from: Sequence[bytes] = ()
-        """What names in its objects are drawn from, as far as any have been."""
-
-    def draws_from(self, bases: Iterable[str]) -> None:
-        """Hear that names in an object of it were drawn from these."""
-        self.drawn_from = tuple(dict.fromkeys([*self.drawn_from, *(base.encode() for base in bases)]))[:_BASES]
 
     def decode(self, body: Body, options: WriteOptions, warnings: list[str]) -> Unstructured:
         """Decode a body in the served version; what it has too much is refused, warned of or ignored, as asked."""

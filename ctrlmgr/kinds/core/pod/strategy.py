@@ -81,7 +81,6 @@ class PodStrategy(Strategy):
 
     has_generation = True
     returns_deleted = True
-    status_is_plain = True
     fields = (
         "spec.nodeName",
         "spec.restartPolicy",

@@ -1,0 +1,91 @@
+"""Status patches that are alike: what a pod becomes does not depend on the patches of other pods before it.
+
+Each case patches four pods in one engine, and each of these pods alone in an engine of its own. The bytes in the log
+must be equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ctrlmgr.admission.registry import new_chain
+from ctrlmgr.authorization.authorizer import AlwaysAllow
+from ctrlmgr.engine.options import MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from ctrlmgr.settings import AdmissionSettings
+from ctrlmgr.testing.clock import FakeClock
+from tests.engine.stage import Stage, builtin_kinds
+
+Fields = dict[str, Any]
+PODS = 4
+PLACE = "/api/v1/namespaces/shop/pods"
+
+
+def staged() -> Stage:
+    """Return a stage with pods of one template."""
+    stage = Stage(admission=new_chain(builtin_kinds(), FakeClock(), AdmissionSettings(), AlwaysAllow()))
+    stage.namespace("shop")
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+    assert stage.send("POST", "/api/v1/namespaces/shop/serviceaccounts", account).code == 201
+    for number in range(PODS):
+        metadata = {"name": f"web-{number}", "labels": {"app": "web"}}
+        spec = {"nodeName": "node", "containers": [{"name": "c", "image": "i:1"}]}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        assert stage.send("POST", PLACE, body).code == 201
+    return stage
+
+
+def patched(stage: Stage, number: int, status: Fields, media_type: str) -> bytes:
+    """Patch the status of a pod and return its bytes in the log."""
+    path = f"{PLACE}/web-{number}/status"
+    assert stage.send("PATCH", path, {"status": status}, media_type=media_type).code == 200
+    return list(stage.log.scan())[-1].object.body
+
+
+def waiting(number: int) -> Fields:
+    """Return a status whose host has another address for the last pod, and the same message for all."""
+    condition = {"type": "Ready", "status": "False", "message": "waits for 10.1.1.1"}
+    return {"hostIP": "10.1.1.2" if number == PODS - 1 else "10.1.1.1", "conditions": [condition]}
+
+
+def running(number: int) -> Fields:
+    """Return the status of a pod that is ready."""
+    ip = f"10.0.{number}.{number + 1}"
+    ready = {"type": "Ready", "status": "True"}
+    return {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}], "conditions": [ready]}
+
+
+def families(number: int) -> Fields:
+    """Return a status whose addresses are sorted differently in managed fields."""
+    ip = f"{9 + number % 3 * 100}.0.0.{number}"
+    return {"podIP": ip, "podIPs": [{"ip": ip}, {"ip": "100::1"}]}
+
+
+def prefixes(number: int) -> Fields:
+    """Return a status one of whose addresses is a prefix of the other, but for the last pod."""
+    ip = f"10.0.0.{number + 1}"
+    other = "10.1.1.1" if number == PODS - 1 else f"{ip}0"
+    return {"podIP": ip, "podIPs": [{"ip": ip}], "hostIP": other, "hostIPs": [{"ip": other}]}
+
+
+def named(number: int) -> Fields:
+    """Return a status whose message has a pod's name in it: for the last pod that of another."""
+    return {"phase": "Pending", "message": f"web-{number % (PODS - 1)} of web- waits"}
+
+
+@pytest.mark.parametrize("media_type", [MERGE_PATCH, STRATEGIC_MERGE_PATCH])
+@pytest.mark.parametrize("status", [waiting, running, families, prefixes, named])
+def test_a_pod_becomes_what_it_becomes_alone(status: Callable[[int], Fields], media_type: str) -> None:
+    together = staged()
+    for number in range(PODS):
+        found = patched(together, number, status(number), media_type)
+        alone = patched(staged(), number, status(number), media_type)
+        assert found == alone
+
+
+def test_a_message_is_stored_as_it_was_sent() -> None:
+    stage = staged()
+    for number in range(PODS):
+        assert b"waits for 10.1.1.1" in patched(stage, number, waiting(number), MERGE_PATCH)
