@@ -1,18 +1,17 @@
 """The admission chain: plugins in their order, first those that change a write, then those that only judge it.
 
 Guarantees:
-- A write that no plugin handles costs one look into a table; where nothing is registered that a plugin goes by, the
-  plugin is not called.
+- A write that no plugin handles costs one look into a table. A plugin that is activated by registered objects is not
+  called where there are none.
 - Plugins see what those before them made of the object. If one asks for it (`Attributes.should_reinvoke`), all that
   change objects are called once more, never twice more (apiserver `pkg/admission/reinvocation.go`).
 - What one plugin refuses is refused: those after it are not asked.
-- Every call is timed under kube-apiserver's metric names, with what it waited for. A write that follows a precedent
-  calls no plugin, and is counted as if each had let it in at once.
+- Every call is timed under kube-apiserver's metric names, with what it waited for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -47,12 +46,10 @@ class _Step:
         self._type, self._operation = type_, operation
         self.links = tuple(links)
         self.times = StepTimes(type_, operation, [each.plugin.name for each in links])
-        self.at_once = (0.0,) * (len(links) + 1)
-        """What a step ends at in which nothing takes time."""
 
     def by(self, there: Sequence[Registration]) -> _Step:
         """Return the same with what has something to do where these registrations have objects."""
-        links = [each for each in self.links if each.plugin.goes_by in (None, *there)]
+        links = [each for each in self.links if each.plugin.activated_by in (None, *there)]
         return _Step(self._type, self._operation, links)
 
 
@@ -78,17 +75,17 @@ class _Route:
     def __init__(self, steps: _Steps) -> None:
         """Call the links of `steps` in their order."""
         self.steps = steps
-        wanted = (each.plugin.goes_by for step in steps for each in step.links)
+        wanted = (each.plugin.activated_by for step in steps for each in step.links)
         self._registrations = tuple(dict.fromkeys(each for each in wanted if each is not None))
         self._registered = tuple(dict.fromkeys(each.resource for each in self._registrations))
         self._by: dict[tuple[Registration, ...], _Steps] = {}
         # By view and namespace. Threads with views of their own share it: an entry of a dictionary changes at once.
         self._looks: dict[tuple[State, str], _Look] = {}
 
-    def awake(self, view: State, namespace: str) -> _Steps:
-        """Return the hooks that have something to do: what they go by is there.
+    def active(self, view: State, namespace: str) -> _Steps:
+        """Return the hooks of the plugins that are active: what activates them exists.
 
-        That is looked for again only where something may have been registered meanwhile.
+        It is looked up again only if one of these resources may have changed.
         """
         if not self._registrations:
             return self.steps
@@ -116,31 +113,6 @@ class _Route:
         return steps
 
 
-class _Precedent:
-    """What plugins decided by, all of them together: an `engine.attributes.Precedent`."""
-
-    def __init__(
-        self, route: _Route, steps: _Steps, view: State, namespace: str, rests_on: Collection[Resource]
-    ) -> None:
-        """Take the hooks that decide, and what they decide by; nothing of it has been asked for yet."""
-        self._route, self._steps = route, steps
-        self._view, self._namespace = view, namespace
-        self._rests_on = rests_on
-        self._changed_at = view.changed_at(rests_on)
-
-    def stands(self, view: State) -> bool:
-        """Whether the same hooks would decide, by the same."""
-        if view is not self._view or view.changed_at(self._rests_on) != self._changed_at:
-            return False
-        return self._route.awake(view, self._namespace) is self._steps
-
-    def follow(self) -> None:
-        """Count a write that every plugin let in at once."""
-        for step in self._steps:
-            if step.links:
-                step.times.let_in(step.at_once)
-
-
 class Chain:
     """All plugins that are switched on, as one `engine.attributes.Admission`."""
 
@@ -158,17 +130,6 @@ class Chain:
         """Whether any plugin that looks at this write needs its object."""
         return any(link.plugin.wants_object(attributes) for step in self._steps(attributes) for link in step.links)
 
-    def precedent(self, attributes: Attributes) -> _Precedent | None:
-        """Return what the plugins decide by, if all of them can say."""
-        route, steps = self._route_of(attributes), self._steps(attributes)
-        rests_on = set[Resource]()
-        for plugin in {link.plugin for step in steps for link in step.links}:
-            resources = plugin.rests_on(attributes)
-            if resources is None:
-                return None
-            rests_on.update(resources)
-        return _Precedent(route, steps, attributes.view, attributes.namespace, tuple(rests_on))
-
     def admit(self, attributes: Attributes) -> Operation[None]:
         """Have the object changed; raises what a plugin refuses it with."""
         yield from self._pass(self._steps(attributes).mutating, attributes)
@@ -181,7 +142,7 @@ class Chain:
         return self._pass(self._steps(attributes).validating, attributes)
 
     def _steps(self, attributes: Attributes) -> _Steps:
-        return self._route_of(attributes).awake(attributes.view, attributes.namespace)
+        return self._route_of(attributes).active(attributes.view, attributes.namespace)
 
     def _route_of(self, attributes: Attributes) -> _Route:
         return self._route(attributes.resource, attributes.subresource, attributes.operation)

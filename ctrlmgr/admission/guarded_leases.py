@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from ctrlmgr.api.resource import LEASES, Key, Resource
-from ctrlmgr.engine.attributes import Admission, Attributes, Precedent, Verb
+from ctrlmgr.engine.attributes import Admission, Attributes, Verb
 from ctrlmgr.engine.operations import Operation
 
 MASTERS: Final = "system:masters"
@@ -32,10 +32,6 @@ class GuardedLeases:
     def wants_object(self, attributes: Attributes) -> bool:
         """Whether the other admission needs the object; this asks only for its name, and who writes it."""
         return self._admission.wants_object(attributes)
-
-    def precedent(self, attributes: Attributes) -> Precedent | None:
-        """Return the other admission's, for all but Leases."""
-        return None if attributes.resource == LEASES else self._admission.precedent(attributes)
 
     def admit(self, attributes: Attributes) -> Operation[None]:
         """Have the object changed."""

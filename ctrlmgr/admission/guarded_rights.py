@@ -30,7 +30,7 @@ from ctrlmgr.authorization.rbac.escalation import (
 )
 from ctrlmgr.authorization.rbac.index import CLUSTER_ROLES, GROUP, ROLES, RbacIndex
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
-from ctrlmgr.engine.attributes import Admission, Attributes, Precedent, Verb
+from ctrlmgr.engine.attributes import Admission, Attributes, Verb
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.refusals import forbidden
 
@@ -54,12 +54,6 @@ class GuardedRights:
     def wants_object(self, attributes: Attributes) -> bool:
         """Whether this or the other admission needs the object."""
         return attributes.resource.group == GROUP or self._admission.wants_object(attributes)
-
-    def precedent(self, attributes: Attributes) -> Precedent | None:
-        """Return the other admission's, for what is no question of rights."""
-        if attributes.resource.group == GROUP or attributes.upserts:
-            return None
-        return self._admission.precedent(attributes)
 
     def admit(self, attributes: Attributes) -> Operation[None]:
         """Have the object changed, and refuse with `Forbidden` what grants too much."""

@@ -1,14 +1,14 @@
 """What an admission plugin is: a name, the writes it looks at, and two hooks of which it overrides what it needs.
 
 Guarantees: a plugin is called only for writes it `handles`; what it handles never changes, so that the chain asks once
-for each kind of write. A plugin that goes by objects which users register (`goes_by`) is called only where there are
-any. A hook that can decide at once is a plain method that returns None; one that must wait returns a generator of
-commands (`engine.operations`).
+for each kind of write. A plugin that is `activated_by` objects which users register is called only where there are any.
+A hook that can decide at once is a plain method that returns None; one that must wait returns a generator of commands
+(`engine.operations`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from ctrlmgr.api.resource import Resource
@@ -32,8 +32,8 @@ class Plugin:
 
     name: ClassVar[str]
     """What `--enable-admission-plugins` calls it."""
-    goes_by: Registration | None = None
-    """What it does nothing without; None: it needs nothing to be registered."""
+    activated_by: Registration | None = None
+    """The objects without which it is not called; None: it is called for all that it handles."""
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Whether the plugin looks at such writes."""
@@ -52,15 +52,6 @@ class Plugin:
         `attributes` may be without the object. Where no plugin wants it, a controller's write is spared the decoding.
         """
         return True
-
-    def rests_on(self, attributes: Attributes) -> Collection[Resource] | None:
-        """Return the resources by which the plugin decides on this write, besides its object and who asks for it.
-
-        It is asked of creations, and of patches of a status. As long as none of their objects changes, it decides the
-        same on objects that are the same but for their names and uids, and the addresses that a patch gives them, and
-        draws names by `Attributes.draw_name` alone. None: each write is to be decided for itself.
-        """
-        return None
 
     def admit(self, attributes: Attributes) -> Decision:
         """Change the new object in place, or raise an `ApiError` to refuse the write."""

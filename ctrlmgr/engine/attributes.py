@@ -22,7 +22,6 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.calls.call import Surroundings
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.late import Late
-from ctrlmgr.engine.names import generate_name
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.options import DeleteOptions, Requester, WriteOptions
 from ctrlmgr.engine.refusals import forbidden
@@ -93,8 +92,6 @@ class Attributes(msgspec.Struct):
     """Which other processes were asked about this write, in whichever attempt: it is not decided again lightly."""
     changed_by: list[Changer] = []
     """What has changed the object; `ctrlmgr why` names it."""
-    drawn: list[tuple[str, str]] = []
-    """What names were drawn from for parts of the object, and the names."""
     should_reinvoke: bool = False
     """Whether a plugin asked that all plugins see the object once more, because it changed it."""
     upserts: bool = False
@@ -131,12 +128,6 @@ class Attributes(msgspec.Struct):
         """Note that a plugin has changed the object."""
         self.changed_by.append(_plugin(plugin))
 
-    def draw_name(self, base: str) -> str:
-        """Draw a name for a part of the object: a base, and five random characters."""
-        name = generate_name(base, self.random)
-        self.drawn.append((base, name))
-        return name
-
     def called(self) -> str:
         """Return what to call the object in a refusal: a generated name may not be known yet."""
         if self.name:
@@ -154,16 +145,6 @@ def _plugin(name: str) -> Changer:
     return Changer(f"plugin {name}")
 
 
-class Precedent(Protocol):
-    """A decision of admission that holds for others."""
-
-    def stands(self, view: State) -> bool:
-        """Whether all is as it was when it was decided, so that it would be decided the same."""
-
-    def follow(self) -> None:
-        """Count one more write that is let in for this reason."""
-
-
 class Admission(Protocol):
     """What decides on writes between the engine's own steps."""
 
@@ -173,14 +154,6 @@ class Admission(Protocol):
     def wants_object(self, attributes: Attributes) -> bool:
         """Whether deciding on this write takes its object; `attributes` may be without one."""
 
-    def precedent(self, attributes: Attributes) -> Precedent | None:
-        """Return what other writes may rely on if this one is let in, before `admit` is called.
-
-        Those are the same requester's, for no dry run, of objects that are the same but for what is their own: their
-        names, say. They are changed in the same way, but for names that are drawn (`Attributes.draw_name`). None: each
-        has to be decided for itself.
-        """
-
     def admit(self, attributes: Attributes) -> Operation[None]:
         """Change the new object, or refuse the write with an `ApiError`."""
 
@@ -188,21 +161,8 @@ class Admission(Protocol):
         """Refuse the write with an `ApiError`, or let it be."""
 
 
-class _Always:
-    """A precedent that nothing can overturn."""
-
-    def stands(self, view: State) -> bool:
-        return True
-
-    def follow(self) -> None:
-        """Count nothing."""
-
-
 class _AdmitsEverything:
     """Admission that does nothing."""
-
-    def precedent(self, attributes: Attributes) -> Precedent:
-        return _Always()
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         return False

@@ -27,9 +27,6 @@ class Late(NamedTuple):
     """What it shares with others: those of one place take turns."""
     decide: Callable[[View], Sequence[Proposal]]
     """Returns the changes of shared objects; raises the `ApiError` that refuses the write after all."""
-    again: Callable[[str, str], Late] | None = None
-    """Returns the same for an object that differs in its name alone, made at another time (RFC 3339); None: there may
-    be more to it."""
 
 
 class Overlay:

@@ -9,11 +9,11 @@ from random import Random
 from typing import Final
 
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, nothing that looks like something else
-DRAWN_LENGTH: Final = 5
+_DRAWN_LENGTH: Final = 5
 """How many characters are drawn for a name."""
 _DRAWN: Final = 64
 """Bits for all characters at once: enough of them that none is likelier than another by more than 2^-40."""
-_LONGEST_BASE: Final = 63 - DRAWN_LENGTH
+_LONGEST_BASE: Final = 63 - _DRAWN_LENGTH
 _PAIRS: Final = [first + second for second in _ALPHABET for first in _ALPHABET]
 """Two characters at a time."""
 _LETTERS: Final = len(_ALPHABET)

@@ -65,8 +65,6 @@ class Body(NamedTuple):
     data: bytes
     heard: Callable[[Unstructured, Callable[[], bytes]], None] | None = None
     """Told of what was decoded, and of how to encode it with its defaults: for the audit log."""
-    is_kept: bool = False
-    """Whether who hears of it keeps it; else it is the name that it says, its namespace, uid and version."""
 
     def value(self) -> Any:
         """Return the document as it was sent, with what decoding drops; None if it is neither JSON nor YAML.

@@ -31,7 +31,6 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured, at
 from ctrlmgr.engine.validation.names import NameCheck, subdomain_name
 from ctrlmgr.eventlog.event import Proposal
-from ctrlmgr.schema.codec import Part
 
 
 class View(Protocol):
@@ -108,10 +107,6 @@ class Context:
     groups: Sequence[str] = ()
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What else is known of the user."""
-    is_quiet: bool = False
-    """Whether `validate` has seen that there is nothing to warn of."""
-    spec: Part | None = None
-    """What the strategy knows of a new object's spec: how it is written, perhaps."""
     sent: Callable[[], Any] | None = None
     """Reads the body again if it is an object: only the body distinguishes an empty list from an absent one."""
 
@@ -136,11 +131,6 @@ class Strategy:
     """The fields of metadata that a write to `/status` leaves alone: `reset_fields.METADATA`, or some of these."""
     returns_deleted = False
     """Whether an immediate DELETE answers with the object instead of a `Status`."""
-    defaults_by_name = False
-    """Whether what `default` fills in depends on how the object is called."""
-    shares_defaults = False
-    """Whether `default` may put one and the same part into two places of an object, as Go's defaults do with maps: a
-    later change of one shows in the other, so the object must not be copied in between."""
     own_preconditions = False
     """Whether its deletion's preconditions are checked by a storage of its own in Kubernetes, in other words."""
     revalidates: int = 1
@@ -187,26 +177,6 @@ class Strategy:
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Return what is wrong with `obj` as such, on creation and (with `validate_update`) on every update."""
         return []
-
-    def is_settled(self, ctx: Context, obj: Unstructured) -> bool:
-        """Whether a new object is what its body, its defaults and admission make of it, without a warning.
-
-        It has no companions then but those of what it was `granted`, holds nothing else that depends on its name or was
-        drawn, and says when it was made in its metadata alone. So others that are the same but for their names are not
-        asked about.
-        """
-        return False
-
-    def granted(self, obj: Unstructured) -> Sequence[str]:
-        """Return what a settled new object was given that no other has: an address, say."""
-        return ()
-
-    def grant(self, ctx: Context, key: Key, like: Sequence[str]) -> Sequence[str]:
-        """Give another object what is like that, in the same order of random draws; raises an `ApiError`.
-
-        It is the texts that the object will have in their places, and companions in `ctx`.
-        """
-        return ()
 
     def begin_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
         """Allocate and release; raises an `ApiError` when that cannot be done."""

@@ -34,9 +34,8 @@ from ctrlmgr.engine.verbs import reading
 from ctrlmgr.engine.verbs.attempts import RETRIES, Decision, settle
 from ctrlmgr.engine.verbs.canonical import create_canonical, update_canonical
 from ctrlmgr.engine.verbs.change import change, parse_version
-from ctrlmgr.engine.verbs.creation import NAME_ATTEMPTS, create, create_alike
+from ctrlmgr.engine.verbs.creation import NAME_ATTEMPTS, create
 from ctrlmgr.engine.verbs.deleting import delete
-from ctrlmgr.engine.verbs.drafts import Drafts, Likeness
 from ctrlmgr.engine.verbs.patching import Patch
 from ctrlmgr.engine.verbs.place import check_place
 from ctrlmgr.engine.verbs.plan import Plan
@@ -45,7 +44,6 @@ from ctrlmgr.engine.verbs.request import Request, worked
 from ctrlmgr.engine.verbs.sizes import refuse_large
 from ctrlmgr.errors import ApiError, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog.event import EventType, Proposal
-from ctrlmgr.schema.codec import JSON
 from ctrlmgr.schema.raw_extension import with_sorted_raw_extensions
 
 BINDINGS = Resource("", "bindings")
@@ -81,7 +79,6 @@ class WriteEngine:
         self._plans: dict[Kind, Plan] = {}
         self._epoch = kinds.epoch
         self._marks: dict[str, FieldMarks] = {}
-        self._drafts = Drafts()
 
     @property
     def around(self) -> Surroundings:
@@ -155,41 +152,14 @@ class WriteEngine:
         return self._create(self.request(target, options, requester), body)
 
     def _create(self, request: Request, body: Body) -> Operation[Answer]:
-        likeness = self._likeness(request, body)
-        if likeness is not None and (draft := likeness.draft) is not None:
-            request.size, name = len(body.data), likeness.name
-            if body.heard is not None:
-                body.heard({"metadata": draft.said(name)}, lambda: body.data)
-
-            def again() -> Operation[Decision]:
-                stencil = draft.stencil(request, name)
-                if stencil is not None:
-                    return create_alike(request, stencil, name)
-                return (yield from create(request, draft.named(name, request.now), likeness=likeness))
-
-            return (yield from settle(request, again, limit=NAME_ATTEMPTS))
         bodies = _Bodies(request, body)
         yield from bodies.read()
-        if likeness is not None:
-            likeness.read(bodies.first)
 
         def attempt() -> Operation[Decision]:
             fields = yield from request.worked(bodies.take)
-            return (yield from create(request, fields, likeness=likeness))
+            return (yield from create(request, fields))
 
         return (yield from settle(request, attempt, limit=NAME_ATTEMPTS))
-
-    def _likeness(self, request: Request, body: Body) -> Likeness | None:
-        """Recognize the body of a new object; None where there is no need, or no way.
-
-        Where unknown fields are ignored nobody is told of them, so it would not be known that there are any.
-        """
-        plan = request.plan
-        if not plan.recurs or body.media_type != JSON or body.is_kept:
-            return None
-        if request.options.field_validation == "Ignore":
-            return None
-        return self._drafts.likeness(plan, request.manager, request.target.namespace, body.data)
 
     def create_all(
         self, bodies: Sequence[tuple[Target, Body]], options: WriteOptions, requester: Requester

@@ -61,16 +61,6 @@ class Decoded(NamedTuple):
     """`unknown field "spec.foo"`, `duplicate field "metadata.name"`, as Kubernetes words them, in its order."""
 
 
-class Part(Protocol):
-    """An object's spec, of which it may be known how it is written."""
-
-    def text(self) -> bytes | None:
-        """Return what `encode` made of it, None if nobody knows."""
-
-    def learn(self, text: bytes) -> None:
-        """Hear what `encode` has made of it."""
-
-
 class ObjectCodec(Protocol):
     """What the engine asks of a codec, whatever its kind's schema comes from."""
 
@@ -80,8 +70,8 @@ class ObjectCodec(Protocol):
     def read(self, fields: Unstructured, known: Unstructured | None = None) -> Decoded:
         """Do the same with what is decoded already, see `Codec.read`."""
 
-    def encode(self, fields: Unstructured, spec: Part | None = None) -> bytes:
-        """Write an object as it is stored; `spec`, if given, is asked how to write its spec, or hears of it."""
+    def encode(self, fields: Unstructured) -> bytes:
+        """Write an object as it is stored."""
 
     def refuse_strictly(self, problems: Iterable[str]) -> BadRequest:
         """Return the 400 for a body with problems, where the client wants them to be errors."""
@@ -192,12 +182,8 @@ class Codec:
         except (ValueError, msgspec.ValidationError) as error:
             raise self.refuse(str(error)) from error
 
-    def encode(self, fields: Unstructured, spec: Part | None = None) -> bytes:
+    def encode(self, fields: Unstructured) -> bytes:
         """Write an object as Kubernetes would; raises ValueError for values of wrong types, which decoding refuses."""
-        text = spec.text() if spec is not None else None
-        if text is not None:
-            fields = fields.copy()
-            del fields["spec"]
         try:
             struct = self._writable(fields)
         except msgspec.ValidationError:  # a null, an empty list: what strategies may leave behind
@@ -205,10 +191,6 @@ class Codec:
         if self._version_at:
             metadata, version = self._version_at
             setattr(getattr(struct, metadata), version, "")
-        if text is not None:
-            setattr(struct, self._spec_at, msgspec.Raw(text))
-        elif spec is not None:
-            spec.learn(escape_html(_encode(getattr(struct, self._spec_at))))
         return escape_html(_encode(struct))
 
     def _writable(self, fields: Unstructured) -> msgspec.Struct:
@@ -237,11 +219,6 @@ class Codec:
         if metadata is None or metadata.definition != _OBJECT_META:
             return None
         return attribute(self.schema, "metadata"), attribute(metadata, "resourceVersion")
-
-    @cached_property
-    def _spec_at(self) -> str:
-        """Where a Struct has the spec."""
-        return attribute(self.schema, "spec")
 
     def _own(self, value: Any, data: bytes) -> Unstructured:
         fields = self._object(value, data)

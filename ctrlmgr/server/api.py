@@ -111,7 +111,7 @@ class Call:
     def heard(self, media_type: str, data: bytes) -> Body:
         """Return a body that the audit log will hear of, if it wants to."""
         record = self.request.audit
-        return Body(media_type, data) if record is None else Body(media_type, data, record.hear, record.wants_request)
+        return Body(media_type, data) if record is None else Body(media_type, data, record.hear)
 
 
 def _as_json(body: Body) -> bytes:

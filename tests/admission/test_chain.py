@@ -100,12 +100,12 @@ ELSEWHERE = {"kind": "LimitRange", "apiVersion": "v1", "metadata": {"name": "r",
         ((HOOKS, HERE), ["a", "g", "n", "A", "G", "N"]),
     ],
 )
-def test_a_plugin_is_called_where_there_is_what_it_goes_by(
+def test_a_plugin_is_called_where_what_activates_it_exists(
     registered: Sequence[Mapping[str, Any]], notes: list[str]
 ) -> None:
     everywhere, here = Noting("g"), Noting("n")
-    everywhere.goes_by = Registration(Resource("", "nodes"))
-    here.goes_by = Registration(Resource("", "limitranges"), of_namespace=True)
+    everywhere.activated_by = Registration(Resource("", "nodes"))
+    here.activated_by = Registration(Resource("", "limitranges"), of_namespace=True)
     chain = Chain([Noting("a"), everywhere, here], FakeClock())
     write = Write("v1/pods", {}, None, *registered)
     run(chain, write)
@@ -131,7 +131,7 @@ class Counting(Objects):
 
 def test_what_is_there_is_looked_for_once_in_each_view() -> None:
     here = Noting("n")
-    here.goes_by = Registration(Resource("", "limitranges"), of_namespace=True)
+    here.activated_by = Registration(Resource("", "limitranges"), of_namespace=True)
     chain = Chain([here], FakeClock())
     views = [Counting(), Counting(HERE)]
     for _ in range(3):
@@ -145,7 +145,7 @@ def test_what_is_there_is_looked_for_once_in_each_view() -> None:
 
 def test_what_comes_while_it_is_looked_for_is_found_the_next_time() -> None:
     here = Noting("n")
-    here.goes_by = Registration(Resource("", "limitranges"), of_namespace=True)
+    here.activated_by = Registration(Resource("", "limitranges"), of_namespace=True)
     chain, view = Chain([here], FakeClock()), Counting()
     view.meanwhile = [HERE]
     noted = []

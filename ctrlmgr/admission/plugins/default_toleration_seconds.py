@@ -32,10 +32,6 @@ class DefaultTolerationSeconds(Plugin):
         """Look at new and changed pods."""
         return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
-    def rests_on(self, attributes: Attributes) -> Collection[Resource]:
-        """Decide by the pod alone."""
-        return ()
-
     def admit(self, attributes: Attributes) -> None:
         """Add what is missing."""
         spec = attributes.fields.setdefault("spec", {})

@@ -8,7 +8,7 @@ Rules come from Kubernetes' `plugin/pkg/admission/limitranger/admission.go`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from ctrlmgr.admission.plugin import Plugin, Registration
@@ -41,17 +41,13 @@ class LimitRanger(Plugin):
     """Applies LimitRanges to pods and claims."""
 
     name: ClassVar[str] = "LimitRanger"
-    goes_by = Registration(LIMIT_RANGES, of_namespace=True)
+    activated_by = Registration(LIMIT_RANGES, of_namespace=True)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Look at new pods, resized pods, and claims; containers of pods change in no other way."""
         if resource == PODS:
             return (subresource, operation) in (("", Verb.CREATE), ("resize", Verb.UPDATE))
         return resource == CLAIMS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
-
-    def rests_on(self, attributes: Attributes) -> Collection[Resource]:
-        """Decide by the limits."""
-        return (LIMIT_RANGES,)
 
     def admit(self, attributes: Attributes) -> None:
         """Set what a LimitRange gives by default."""

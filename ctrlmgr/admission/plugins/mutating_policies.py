@@ -43,7 +43,7 @@ class MutatingAdmissionPolicy(Plugin):
     """Asks MutatingAdmissionPolicies."""
 
     name: ClassVar[str] = "MutatingAdmissionPolicy"
-    goes_by = Registration(MUTATING_BINDINGS)
+    activated_by = Registration(MUTATING_BINDINGS)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer) -> None:
         """Show objects in the versions of `kinds`; expressions ask `authorizer`."""

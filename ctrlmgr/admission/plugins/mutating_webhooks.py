@@ -41,7 +41,7 @@ class MutatingAdmissionWebhook(Plugin):
     """Asks the hooks of MutatingWebhookConfigurations."""
 
     name: ClassVar[str] = "MutatingAdmissionWebhook"
-    goes_by = Registration(MUTATING)
+    activated_by = Registration(MUTATING)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer, credentials: HookCredentials = NO_CREDENTIALS) -> None:
         """Show objects in the versions of `kinds`, and hooks `credentials`; conditions ask `authorizer`."""

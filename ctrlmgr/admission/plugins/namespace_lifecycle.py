@@ -10,7 +10,6 @@ Rules come from apiserver's `pkg/admission/plugin/namespace/lifecycle/admission.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import ClassVar, Final
 
 import msgspec
@@ -62,10 +61,6 @@ class NamespaceLifecycle(Plugin):
     def wants_object(self, attributes: Attributes) -> bool:
         """Look at the namespace alone."""
         return False
-
-    def rests_on(self, attributes: Attributes) -> Collection[Resource]:
-        """Decide by the namespace."""
-        return (NAMESPACES,)
 
     def admit(self, attributes: Attributes) -> None:
         """Refuse with `Forbidden`, `NotFound` or `NamespaceTerminating`."""

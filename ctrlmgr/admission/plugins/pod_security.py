@@ -8,7 +8,7 @@ Rules come from `k8s.io/pod-security-admission/admission` and Kubernetes' `plugi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from ctrlmgr.admission.plugin import Plugin
@@ -73,10 +73,6 @@ class PodSecurity(Plugin):
         if resource == PODS:
             return subresource not in _IGNORED
         return not subresource and (resource == NAMESPACES or resource in _TEMPLATES)
-
-    def rests_on(self, attributes: Attributes) -> Collection[Resource]:
-        """Decide by the namespace's labels."""
-        return (NAMESPACES,)
 
     def validate(self, attributes: Attributes) -> None:
         """Refuse or warn."""

@@ -7,7 +7,7 @@ Rules come from Kubernetes' `plugin/pkg/admission/podtopologylabels/admission.go
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from ctrlmgr.admission.plugin import Plugin
@@ -31,10 +31,6 @@ class PodTopologyLabels(Plugin):
     def needs(self, subresource: str) -> Sequence[str]:
         """Look at new pods that are on a node already, and at all bindings."""
         return () if subresource else ("nodeName",)
-
-    def rests_on(self, attributes: Attributes) -> Collection[Resource]:
-        """Decide by the node, if there is one."""
-        return (NODES,) if attributes.subresource or _node_of(attributes) else ()
 
     def admit(self, attributes: Attributes) -> None:
         """Set the labels; those of a Binding become the pod's."""

@@ -5,7 +5,7 @@ Rules come from Kubernetes' `plugin/pkg/admission/priority/admission.go`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
@@ -75,10 +75,6 @@ class Priority(Plugin):
     def validates(self, resource: Resource) -> bool:
         """Judge priority classes."""
         return resource == PRIORITY_CLASSES
-
-    def rests_on(self, attributes: Attributes) -> Collection[Resource]:
-        """Decide by the classes."""
-        return (PRIORITY_CLASSES,)
 
     def admit(self, attributes: Attributes) -> None:
         """Set a new pod's priority; a changed pod keeps what it has."""

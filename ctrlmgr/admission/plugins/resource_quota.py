@@ -10,7 +10,7 @@ Rules come from apiserver's `pkg/admission/plugin/resourcequota`; its configurat
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -120,7 +120,7 @@ class ResourceQuota(Plugin):
         self._evaluators = Evaluators()
         self._limited = limited
         # What is limited by configuration is refused where there is no quota.
-        self.goes_by = None if limited else Registration(QUOTAS, of_namespace=True)
+        self.activated_by = None if limited else Registration(QUOTAS, of_namespace=True)
         self._seniority = _Seniority()
         self._known = _Known()
 
@@ -132,10 +132,6 @@ class ResourceQuota(Plugin):
     def wants_object(self, attributes: Attributes) -> bool:
         """Look at the object of what is in a namespace."""
         return bool(attributes.namespace)
-
-    def rests_on(self, attributes: Attributes) -> Collection[Resource] | None:
-        """Decide by nothing yet where something will be charged: that is decided late, for each write."""
-        return None if self._charging(attributes) is None else ()
 
     def validate(self, attributes: Attributes) -> None:
         """Have what fits charged, and what does not fit refused, in the moment of the append."""
@@ -159,7 +155,7 @@ class ResourceQuota(Plugin):
         return evaluator if evaluator is not None and self._limits(attributes, evaluator, quotas) else None
 
     def _late(self, attributes: Attributes, use: Use) -> Late:
-        """Return what charges a write when its turn has come; `use` is what it uses, and others that are alike."""
+        """Return what charges a write when its turn has come; `use` is what it uses."""
 
         def charge(view: View) -> Sequence[Proposal]:
             try:
@@ -169,10 +165,7 @@ class ResourceQuota(Plugin):
                 error.refused_by = self.name
                 raise
 
-        def again(name: str, now: str) -> Late:
-            return self._late(msgspec.structs.replace(attributes, name=name, now=now), use)
-
-        return Late(f"quotas of {attributes.namespace}", charge, again)
+        return Late(f"quotas of {attributes.namespace}", charge)
 
     def _limits(self, attributes: Attributes, evaluator: Evaluator, quotas: Sequence[Quota]) -> bool:
         """Whether one of a namespace's quotas could have anything to say to a write."""

@@ -5,7 +5,7 @@ Rules come from Kubernetes' `plugin/pkg/admission/runtimeclass/admission.go` and
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from ctrlmgr.admission.plugin import Plugin
@@ -32,10 +32,6 @@ class RuntimeClass(Plugin):
     def needs(self, subresource: str) -> Sequence[str]:
         """Look at pods that name a class, and at those that come with what a class says."""
         return ("runtimeClassName", "overhead")
-
-    def rests_on(self, attributes: Attributes) -> Collection[Resource]:
-        """Decide by the class."""
-        return (RUNTIME_CLASSES,)
 
     def admit(self, attributes: Attributes) -> None:
         """Set what the pod's class defines."""

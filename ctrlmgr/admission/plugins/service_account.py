@@ -22,6 +22,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.names import generate_name
 from ctrlmgr.engine.operations import Await, Operation
 from ctrlmgr.kinds.core.pod.volumes.defaults import TOKEN_VOLUME, token_source
 
@@ -84,10 +85,6 @@ class ServiceAccount(Plugin):
         if resource != PODS:
             return False
         return (subresource, operation) in (("", Verb.CREATE), ("ephemeralcontainers", Verb.UPDATE))
-
-    def rests_on(self, attributes: Attributes) -> Collection[Resource]:
-        """Decide by the account."""
-        return (SERVICE_ACCOUNTS,)
 
     def admit(self, attributes: Attributes) -> Decision:
         """Set what a new pod leaves to its account; mirror pods have none, and what they may not have is refused."""
@@ -177,7 +174,7 @@ def _mount(attributes: Attributes, spec: dict[str, Any]) -> bool:
     """
     volumes, first = spec.get("volumes"), spec.get("initContainers")
     own = _token_volume(volumes) if volumes else ""
-    name = own or attributes.draw_name(TOKEN_VOLUME)
+    name = own or generate_name(TOKEN_VOLUME, attributes.random)
     mounts = False
     containers = spec.get("containers") or ()
     for container in (*first, *containers) if first else containers:

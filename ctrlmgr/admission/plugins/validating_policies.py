@@ -48,7 +48,7 @@ class ValidatingAdmissionPolicy(Plugin):
     """Asks ValidatingAdmissionPolicies."""
 
     name: ClassVar[str] = "ValidatingAdmissionPolicy"
-    goes_by = Registration(BINDINGS)
+    activated_by = Registration(BINDINGS)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer) -> None:
         """Show objects in the versions of `kinds`; expressions ask `authorizer`."""

@@ -32,7 +32,7 @@ class ValidatingAdmissionWebhook(Plugin):
     """Asks the hooks of ValidatingWebhookConfigurations."""
 
     name: ClassVar[str] = "ValidatingAdmissionWebhook"
-    goes_by = Registration(VALIDATING)
+    activated_by = Registration(VALIDATING)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer, credentials: HookCredentials = NO_CREDENTIALS) -> None:
         """Show objects in the versions of `kinds`, and hooks `credentials`; conditions ask `authorizer`."""

@@ -24,11 +24,9 @@ from ctrlmgr.engine.validation.metadata import validate_metadata
 from ctrlmgr.engine.validation.names import any_name, path_segment_name
 from ctrlmgr.engine.verbs.as_sent import as_sent
 from ctrlmgr.engine.verbs.attempts import Decision
-from ctrlmgr.engine.verbs.drafts import Likeness
 from ctrlmgr.engine.verbs.owners import deduplicate_owners
 from ctrlmgr.engine.verbs.place import check_namespace
 from ctrlmgr.engine.verbs.request import Request
-from ctrlmgr.engine.verbs.stencils import Stencil
 from ctrlmgr.errors import UnknownError
 from ctrlmgr.eventlog.event import EventType, Proposal
 
@@ -43,29 +41,21 @@ def create(
     fields: Unstructured,
     *,
     managed: bool = False,
-    likeness: Likeness | None = None,
 ) -> Operation[Decision]:
     """Decide on adding an object; `fields`, as decoded, is used up.
 
-    `managed` says that its managed fields are in it already, as after an apply. If its `likeness` has a draft, it was
-    made from that, with defaults and managed fields; if not, what it becomes may be remembered for the next.
+    `managed` says that its managed fields are in it already, as after an apply.
     """
     plan = request.plan
     ctx = request.context()
-    draft = None if likeness is None else likeness.draft
-    if draft is None:
-        metadata = metadata_of(fields)
-        for name in _SYSTEM:
-            metadata.pop(name, None)
-        check_namespace(request, metadata)
-        deduplicate_owners(metadata, ctx.warnings)
-        given = fields
-        fields = yield from request.worked(lambda: _complete(request, given, managed=managed))
-        if likeness is not None and not request.told(ctx):
-            draft = likeness.became(fields)
+    metadata = metadata_of(fields)
+    for name in _SYSTEM:
+        metadata.pop(name, None)
+    check_namespace(request, metadata)
+    deduplicate_owners(metadata, ctx.warnings)
+    given = fields
+    fields = yield from request.worked(lambda: _complete(request, given, managed=managed))
     attributes = request.attributes(ctx, Verb.CREATE, fields)
-    pupil = draft if draft is not None and draft.may_learn and not request.options.dry_run else None
-    precedent = request.admission.precedent(attributes) if pupil is not None else None
     yield from request.admission.admit(attributes)
     fields = attributes.fields
     metadata = fields["metadata"]
@@ -82,28 +72,7 @@ def create(
     attributes.name = metadata.get("name") or ""
     yield from request.admission.validate(attributes)
     plan.strategy.conceal(fields)
-    decision = yield from _add(request, ctx, attributes)
-    if pupil is not None:
-        stencil = None
-        if precedent is not None and plan.strategy.is_settled(ctx, fields):
-            stencil = Stencil.of(request, attributes, decision, precedent, pupil.names)
-        pupil.learn(stencil)
-    return decision
-
-
-def create_alike(request: Request, stencil: Stencil, name: str) -> Decision:
-    """Decide on adding an object that a stencil fits, of a name; empty: it is given one."""
-    uid, drawn = stencil.draw(request)
-    if not name:
-        name = _free_name(request, stencil.generate_name)
-    there = request.state.get(request.plan.storage, Key(request.target.namespace, name))
-    if there is not None:
-        raise already_exists(request.plan.resource, name, terminating=there.is_terminating)
-    if not stencil.granted:
-        return stencil.made(request, name, uid, drawn)
-    ctx = request.context()
-    granted = request.plan.strategy.grant(ctx, Key(request.target.namespace, name), stencil.granted)
-    return stencil.made(request, name, uid, [*drawn, *granted], ctx.companions)
+    return (yield from _add(request, ctx, attributes))
 
 
 def _complete(request: Request, fields: Unstructured, *, managed: bool) -> Unstructured:
@@ -163,7 +132,7 @@ def _add(request: Request, ctx: Context, attributes: Attributes) -> Operation[De
     given = metadata.pop("resourceVersion", "").lstrip("0")
     if given.isdecimal() and not request.options.dry_run:
         raise UnknownError("resourceVersion should not be set on objects to be created")
-    obj = yield from request.converting(lambda: plan.made(fields, ctx.spec))
+    obj = yield from request.converting(lambda: plan.made(fields))
     there = request.state.get(plan.storage, obj.key)
     if there is not None:
         raise already_exists(plan.resource, obj.name, terminating=there.is_terminating)

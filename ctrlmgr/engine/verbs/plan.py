@@ -21,7 +21,7 @@ from ctrlmgr.engine.managedfields import FieldManager
 from ctrlmgr.engine.options import Body, WriteOptions
 from ctrlmgr.engine.verbs.patching import told
 from ctrlmgr.errors import Invalid
-from ctrlmgr.schema.codec import OtherVersion, Part
+from ctrlmgr.schema.codec import OtherVersion
 
 LARGE: Final = 64 * 1024
 """Bytes beyond which decoding, patching and validating are not done where others wait for it."""
@@ -42,7 +42,6 @@ class Plan:
         "kind",
         "limit",
         "manager",
-        "recurs",
         "resource",
         "storage",
         "strategy",
@@ -75,13 +74,6 @@ class Plan:
         self._reads_served = kind.converts_last
         self._to_storage = None if kind.converts_last else kind.to_storage
         self._to_stored = kind.to_storage if kind.converts_last else None
-        # What has no spec is mostly data, and seldom twice the same.
-        has_spec = "spec" in kind.shape.fields
-        strategy = kind.strategy
-        self.recurs = (
-            has_spec and kind.to_storage is None and not (strategy.defaults_by_name or strategy.shares_defaults)
-        )
-        """Whether bodies may come again that become the same but for their names."""
 
     def decode(self, body: Body, options: WriteOptions, warnings: list[str]) -> Unstructured:
         """Decode a body in the served version; what it has too much is refused, warned of or ignored, as asked."""
@@ -160,11 +152,11 @@ class Plan:
             fields = self._to_stored(fields)
         return Object(self.storage, self._encode(fields))
 
-    def made(self, fields: Unstructured, spec: Part | None = None) -> Object:
-        """Do the same for one that has its metadata: that need not be read again, nor its spec be written."""
+    def made(self, fields: Unstructured) -> Object:
+        """Do the same for one that has its metadata: that need not be read again."""
         if self._to_stored is not None:
             return self.encode(fields)
-        return Object(self.storage, self._encode(fields, spec), 0, _known(fields["metadata"]))
+        return Object(self.storage, self._encode(fields), 0, _known(fields["metadata"]))
 
     def refuse(self, name: str, errors: list[FieldError]) -> Invalid:
         """Return the 422 for what is wrong with an object of this kind."""

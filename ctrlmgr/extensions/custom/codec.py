@@ -27,7 +27,7 @@ from ctrlmgr.errors import BadRequest, RequestEntityTooLarge, UnsupportedMediaTy
 from ctrlmgr.extensions.compiled import Schema
 from ctrlmgr.extensions.shaping.embedded import read_metadata
 from ctrlmgr.schema import strict_json, yaml_document
-from ctrlmgr.schema.codec import JSON, YAML, Decoded, OtherVersion, Part, summary
+from ctrlmgr.schema.codec import JSON, YAML, Decoded, OtherVersion, summary
 from ctrlmgr.schema.definitions import Definitions
 from ctrlmgr.schema.prune import json_kind, prune
 from ctrlmgr.schema.structs import read_value, write_value
@@ -182,7 +182,7 @@ class CustomCodec:
         fields["metadata"] = metadata
         return error
 
-    def encode(self, fields: Unstructured, spec: Part | None = None) -> bytes:
+    def encode(self, fields: Unstructured) -> bytes:
         """Write an object, all of it; raises ValueError for metadata of wrong types."""
         metadata = fields.get("metadata") or {}
         if "resourceVersion" in metadata:

@@ -76,7 +76,6 @@ class JobStrategy(TemplateStrategy):
         "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
         "or set propagationPolicy=Orphan to suppress this warning",
     )
-    shares_defaults = True
     fields = ("status.successful",)
 
     def default(self, obj: Unstructured) -> None:

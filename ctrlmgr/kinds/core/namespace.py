@@ -46,7 +46,6 @@ class NamespaceStrategy(Strategy):
     returns_deleted = True
     name_check = staticmethod(names.label_name)
     own_preconditions = True
-    defaults_by_name = True
     fields = ("status.phase",)
 
     def default(self, obj: Unstructured) -> None:

@@ -231,9 +231,6 @@ class Refusing:
     def wants_object(self, attributes: Attributes) -> bool:
         return False
 
-    def precedent(self, attributes: Attributes) -> None:
-        return None
-
     def admit(self, attributes: Attributes) -> Operation[None]:
         yield from ()
 

@@ -25,7 +25,6 @@ from ctrlmgr.kinds.core.pod.defaults import default_pod, default_pod_status
 from ctrlmgr.kinds.core.pod.resize import keep_all_but_resources, validate_resize
 from ctrlmgr.kinds.core.pod.resources import quality_of_service
 from ctrlmgr.kinds.core.pod.scheduling import merge_label_keys
-from ctrlmgr.kinds.core.pod.sound import Seen, sight_of
 from ctrlmgr.kinds.core.pod.status import prepare_status, validate_status_update
 from ctrlmgr.kinds.core.pod.update import (
     keep_all_but_ephemeral,
@@ -103,20 +102,13 @@ class PodStrategy(Strategy):
         default_pod_status(obj)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Give it its first status, and see what is known of pods that look like it."""
+        """Give it its first status."""
         spec = obj["spec"]
         if spec.get("affinity") or spec.get("topologySpreadConstraints"):
             merge_label_keys(obj)
         if metadata_of(obj).get("annotations"):
             ctx.warnings += apply_apparmor_annotations(obj)
-        seen = sight_of(obj)
-        ctx.spec = seen
-        quality = seen.sight.quality if seen is not None else ""
-        if not quality:
-            quality = quality_of_service(spec)
-            if seen is not None:
-                seen.sight.quality = quality
-        status: dict[str, Any] = {"phase": "Pending", "qosClass": quality}
+        status: dict[str, Any] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
         if spec.get("schedulingGates"):
             set_condition(status, ctx.now, "PodScheduled", "False", "SchedulingGated", _GATED)
         obj["status"] = status
@@ -130,20 +122,7 @@ class PodStrategy(Strategy):
         """Check the spec and annotations of a new pod; `validate_update` checks those of a changed one."""
         if ctx.old is not None:
             return []
-        seen = ctx.spec if isinstance(ctx.spec, Seen) else None
-        if seen is not None and seen.sight.is_sound:
-            ctx.is_quiet = True
-            return []
-        errors = validate_pod(obj) + validate_new_pod(obj)
-        if not errors:
-            ctx.is_quiet = not pod_warnings(obj, ROOT)
-            if seen is not None:
-                seen.sight.is_sound = ctx.is_quiet
-        return errors
-
-    def is_settled(self, ctx: Context, obj: Unstructured) -> bool:
-        """Whether nothing is wrong or odd about pods that look like it."""
-        return isinstance(ctx.spec, Seen) and ctx.spec.sight.is_sound
+        return validate_pod(obj) + validate_new_pod(obj)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
         """Check the change, by the rules of the subresource written to."""
@@ -157,7 +136,7 @@ class PodStrategy(Strategy):
         if old is None:
             problems = dns1123_label(metadata_of(obj).get("name") or "")
             named = [f"{_HOSTNAME}[{' '.join(problems)}]"] if problems else []
-            return named if ctx.is_quiet else named + pod_warnings(obj, ROOT)
+            return named + pod_warnings(obj, ROOT)
         if ctx.subresource != "status":
             return []
         status = obj.get("status") or {}

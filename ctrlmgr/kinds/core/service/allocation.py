@@ -14,15 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ctrlmgr.api.field import Path, errors_of, invalid, refuse
-from ctrlmgr.api.resource import Key
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context
-from ctrlmgr.engine.validation.addresses import is_ipv6
 from ctrlmgr.engine.validation.names import path_segment_name
 from ctrlmgr.errors import ApiError, InternalError, StatusCause, StatusDetails
 from ctrlmgr.kinds.allocators.allocation import FULL, Allocator
-from ctrlmgr.kinds.allocators.claims import NOTHING, Holdings, exchange, parent_of, service_parent
-from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, IPV4, IPV6
+from ctrlmgr.kinds.allocators.claims import NOTHING, exchange, service_parent
+from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES
 from ctrlmgr.kinds.core.service.families import init_families, is_settled
 from ctrlmgr.kinds.core.service.spec import (
     EXTERNAL_NAME,
@@ -44,15 +42,6 @@ _PORTS = Path("spec.ports")
 def allocate_for_create(ctx: Context, service: Unstructured, allocator: Allocator) -> None:
     """Fill in what a new Service is allocated; raises an `ApiError` if it cannot have it."""
     _Request(ctx, service, None, allocator).fill()
-
-
-def allocate_again(ctx: Context, key: Key, like: str, allocator: Allocator) -> str:
-    """Return an address for one more Service that is as another; raises an `ApiError` if there is none left."""
-    address = allocator.begin(ctx).next_address(IPV6 if is_ipv6(like) else IPV4)
-    if address is None:
-        raise _no_address()
-    exchange(ctx, parent_of(key), NOTHING, Holdings(frozenset((address,)), NOTHING.ports))
-    return address
 
 
 def allocate_for_update(ctx: Context, new: Unstructured, old: Unstructured, allocator: Allocator) -> None:

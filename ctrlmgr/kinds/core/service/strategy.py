@@ -10,20 +10,20 @@ come from `pkg/registry/core/service`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
 from ctrlmgr.api.field import FieldError
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import ENDPOINTS, Key
+from ctrlmgr.api.resource import ENDPOINTS
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.names import label_name
 from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.kinds.allocators.allocation import Allocator
 from ctrlmgr.kinds.allocators.ranges import DEFAULT_RANGES, Ranges
-from ctrlmgr.kinds.core.service.allocation import allocate_again, allocate_for_create, allocate_for_update, release_all
+from ctrlmgr.kinds.core.service.allocation import allocate_for_create, allocate_for_update, release_all
 from ctrlmgr.kinds.core.service.defaults import (
     drop_foreign_fields,
     drop_unused_policy,
@@ -31,7 +31,7 @@ from ctrlmgr.kinds.core.service.defaults import (
     link_addresses,
     set_defaults,
 )
-from ctrlmgr.kinds.core.service.spec import LOAD_BALANCER, NONE, items
+from ctrlmgr.kinds.core.service.spec import LOAD_BALANCER
 from ctrlmgr.kinds.core.service.status import validate_status
 from ctrlmgr.kinds.core.service.validation import validate_change, validate_service
 from ctrlmgr.kinds.core.service.warnings import service_warnings, status_warnings
@@ -67,18 +67,6 @@ class ServiceStrategy(Strategy):
         """Allocate addresses and node ports."""
         link_addresses(obj["spec"], None)
         allocate_for_create(ctx, obj, self.allocator)
-
-    def is_settled(self, ctx: Context, obj: Unstructured) -> bool:
-        """Whether it has one address at the most: of two the claims are in another order than the addresses."""
-        return len(items(obj["spec"], "clusterIPs")) < 2
-
-    def granted(self, obj: Unstructured) -> Sequence[str]:
-        """Return its address, if it has one."""
-        return tuple(address for address in items(obj["spec"], "clusterIPs") if address != NONE)
-
-    def grant(self, ctx: Context, key: Key, like: Sequence[str]) -> Sequence[str]:
-        """Give another an address of the same family."""
-        return [allocate_again(ctx, key, address, self.allocator) for address in like]
 
     def begin_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
         """Allocate what the change needs, release what it no longer does."""

@@ -1,4 +1,4 @@
-"""Bodies that come again with another name: what they become is what each would have become alone."""
+"""Create bodies that differ in their names: each object is what it would be in an engine that created no other."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ import pytest
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
-from ctrlmgr.engine.operations import Target
-from ctrlmgr.engine.options import Body, parse_create
-from ctrlmgr.engine.verbs.drafts import Draft, Drafts
-from ctrlmgr.schema.codec import JSON
-from tests.engine.stage import REQUESTER, Response, Stage, builtin_kinds
+from tests.engine.stage import Response, Stage
 
 Fields = dict[str, Any]
 NAMES = ("web-1", "web-2", "web-3", "other")
@@ -137,24 +133,6 @@ def test_each_becomes_what_it_would_alone(body: Fields) -> None:
         stage.clock.step(1)
 
 
-@pytest.mark.parametrize("body", [POD, NAMED_AGAIN, SELECTING, LABELLED], ids=["pod", "labels", "selector", "template"])
-def test_they_are_known_from_the_second_on(body: Fields, monkeypatch: pytest.MonkeyPatch) -> None:
-    known: list[str] = []
-    given = Draft.named
-
-    def named_(draft: Draft, name: str, now: str) -> Fields:
-        known.append(name)
-        return given(draft, name, now)
-
-    stage = fresh()
-    for name in ("web-1", "web-2"):
-        assert stage.send("POST", place(body), named(body, name)).code == 201
-    monkeypatch.setattr(Draft, "named", named_)
-    for name in ("web-3", "web-4"):
-        assert stage.send("POST", place(body), named(body, name)).code == 201
-    assert known[0] == "web-3"  # after that it may be made by a stencil
-
-
 def test_another_namespace_has_its_own() -> None:
     stage = fresh()
     for name in NAMES:
@@ -214,18 +192,6 @@ def test_a_label_that_is_called_name_is_none(name: bytes) -> None:
         stage.send("DELETE", f"{place(SERVICE)}/web")
 
 
-def test_what_is_called_first_is_not_always_the_object() -> None:
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "zz", "uid": "u"}
-    for metadata in ({"labels": {"name": "zz"}, "name": "web"}, {"ownerReferences": [owner], "name": "web"}):
-        fields: Fields = {"metadata": {**metadata, "managedFields": [APPLIED]}}
-        body, drafts = json.dumps({"metadata": metadata}, separators=(",", ":")).encode(), Drafts()
-        for _ in range(3):
-            likeness = drafts.likeness("pods", "m", "shop", body)
-            assert likeness is not None
-            likeness.read(fields)
-            assert likeness.became(fields) is None
-
-
 def test_a_name_that_looks_like_a_quantity_is_none() -> None:
     """One that is written in another way than it is kept."""
     stage, containers = fresh(), [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "NAME"}}}]
@@ -259,21 +225,6 @@ def test_unknown_fields_that_were_ignored_are_not_unknown_to_others() -> None:
     assert stage.send("POST", place(body), named(body, "last"), query={"fieldValidation": "Strict"}).code == 400
 
 
-def test_what_is_too_long_is_not_known() -> None:
-    drafts = Drafts()
-    assert drafts.likeness("pods", "m", "shop", named(POD, "web")) is not None
-    assert drafts.likeness("pods", "m", "shop", named(POD, "web").ljust(8 * 1024 + 1)) is None
-
-
-def test_what_has_a_mark_in_it_already_is_not_known() -> None:
-    """It would be taken for one with the name in that place."""
-    stage = fresh()
-    for name in NAMES:
-        assert stage.send("POST", place(NAMED_AGAIN), named(NAMED_AGAIN, name)).code == 201
-    body = named({**NAMED_AGAIN, "metadata": {"name": "NAME", "labels": {"app": "MARK"}}}, "last")
-    assert stage.send("POST", place(NAMED_AGAIN), body.replace(b"MARK", b"\0")).code == 400
-
-
 class Labelling(Plugin):
     """Labels pods with what it is told to."""
 
@@ -300,61 +251,3 @@ def test_what_admission_makes_of_metadata_is_checked_again() -> None:
     labelling.label = "not a label"
     answer = stage.send("POST", place(POD), named(POD, "last"))
     assert (answer.code, "metadata.labels" in answer.message) == (422, True)
-
-
-def test_defaults_are_the_same_whatever_the_name() -> None:
-    """But for kinds that say otherwise: a body's defaults are taken from one that had another name."""
-    for kind in builtin_kinds():
-        made = []
-        for name in ("some-name", "another"):
-            fields: Fields = {"kind": kind.name, "apiVersion": kind.gvk.api_version, "metadata": {"name": name}}
-            spec: Fields = {"template": {"spec": {}}, "selector": {}} if "spec" in kind.schema.properties else {}
-            fields |= {"spec": spec} if spec else {}
-            kind.strategy.default(fields)
-            made.append(json.dumps(fields).replace(name, "NAME"))
-            told_apart = json.dumps(fields).count(name) > 1
-        assert made[0] == made[1], kind.name
-        assert told_apart is kind.strategy.defaults_by_name, kind.name
-
-
-def test_defaults_are_the_same_whatever_the_labels() -> None:
-    for kind in builtin_kinds():
-        made = []
-        for value in ("some-name", "another"):
-            labels = {"app": value}
-            fields: Fields = {"kind": kind.name, "apiVersion": kind.gvk.api_version, "metadata": {"labels": labels}}
-            template = {"metadata": {"labels": {**labels}}, "spec": {}}
-            spec: Fields = {"template": template, "selector": {**labels, "matchLabels": {**labels}}}
-            fields |= {"spec": spec} if "spec" in kind.schema.properties else {}
-            kind.strategy.default(fields)
-            made.append(json.dumps(fields).replace(value, "VALUE"))
-        assert made[0] == made[1], kind.name
-
-
-IDENTITY = ("namespace", "name", "uid", "resourceVersion")
-
-
-@pytest.mark.parametrize("more", [{}, {"namespace": "shop"}, {"uid": "u-1"}], ids=["nothing", "a place", "a uid"])
-def test_the_audit_log_hears_which_object_each_is_about(more: Fields) -> None:
-    body = {**POD, "metadata": {**POD["metadata"], **more}}
-    for name, heard in zip(NAMES, heard_of(body, is_kept=False), strict=True):
-        metadata = {"name": name, **more}
-        assert {field: heard["metadata"].get(field) for field in IDENTITY} == {
-            field: metadata.get(field) for field in IDENTITY
-        }
-
-
-def test_what_the_audit_log_keeps_is_decoded_each_time() -> None:
-    for heard in heard_of(POD, is_kept=True):
-        assert heard["spec"]["containers"][0]["image"] == "i:1"
-
-
-def heard_of(body: Fields, *, is_kept: bool) -> list[Fields]:
-    """Return what the audit log hears of bodies with each of the names."""
-    stage, told = fresh(), list[Fields]()
-    pods = stage.kinds.find("", "v1", "pods")
-    assert pods is not None
-    for name in NAMES:
-        sent = Body(JSON, named(body, name), lambda fields, _: told.append(json.loads(json.dumps(fields))), is_kept)
-        stage.driver.run(stage.engine.create(Target(pods, "shop", ""), sent, parse_create({}), REQUESTER))
-    return told
