@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean, median
 
-from bench.report import Claim, report
+from bench.report import Claim, report, run
 from bench.support.served import ROOM, Served, free_port, running, serving
 from bench.support.spending import Asking, in_turns
 from ctrlmgr.admission.registry import PLUGINS
@@ -184,4 +184,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run(main, __doc__)

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import gc
 import random
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from statistics import median
 
 import msgspec
 
-from bench.report import Claim, report
+from bench.report import Claim, report, run
 from ctrlmgr import interpreter
 from ctrlmgr.admission.registry import default_chain
 from ctrlmgr.api.object import Object, ObjectMeta
@@ -176,7 +175,7 @@ def rounds() -> float:
             return median(repair_round(log) for _ in range(5))
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print the claims; with --check exit 1 when one is missed."""
     interpreter.tune()
     repaired = rounds() * _MILLISECONDS
@@ -186,9 +185,9 @@ def main() -> int:
             Claim("creating a Service, a /12 90 % full against empty", full, empty, 1.5, "us CPU", at_most=True),
             Claim("a round of both repairs, 10,000 Services", repaired, _MILLISECONDS, 1.0, "ms CPU", at_most=True),
         ],
-        sys.argv[1:],
+        arguments,
     )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main, __doc__)

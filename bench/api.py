@@ -9,7 +9,6 @@ EndpointSlices.
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from statistics import median
 import msgspec
 
 from bench.memory import pod
-from bench.report import Claim, report
+from bench.report import Claim, report, run
 from bench.support.https_load import Load, Measured, measure
 from bench.support.served import CLIENT_CORE, Served, bare, on_core, serving
 
@@ -110,4 +109,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run(main, __doc__)

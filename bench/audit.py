@@ -13,7 +13,6 @@ create takes without; and so is the look at the policy that lets a read off.
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +21,7 @@ from time import process_time
 from typing import cast
 
 from bench.api import SERVICE
-from bench.report import Claim, report
+from bench.report import Claim, report, run
 from bench.support.served import ROOM, serving
 from bench.support.spending import Asking, in_turns
 from ctrlmgr.api.header_lines import HeaderLines
@@ -167,4 +166,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run(main, __doc__)

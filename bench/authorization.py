@@ -7,14 +7,13 @@ processor time of the server's process, of a user whose right comes from one of 
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
-from bench.report import Claim, report
+from bench.report import Claim, report, run
 from bench.support.served import Served, serving
 from bench.support.spending import Asking, in_turns
 from ctrlmgr.api.object import Object
@@ -99,7 +98,7 @@ def gets() -> tuple[float, float]:
             return in_turns(with_rbac, without)
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """Measure and report."""
     many, few = decisions()
     guarded, unguarded = gets()
@@ -108,8 +107,8 @@ def main() -> int:
         Claim(f"the same against {FEW} bindings", many, few, 1.5, "us", at_most=True),
         Claim("a GET with RBAC against one without", guarded, unguarded, 1.05, "us CPU", at_most=True),
     ]
-    return report(claims, sys.argv[1:])
+    return report(claims, arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main, __doc__)

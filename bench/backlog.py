@@ -7,7 +7,6 @@ same GETs when all of that is done.
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from statistics import median
 import msgspec
 
 from bench.api import NAMESPACE, READERS, SERVICE, WRITERS, load
-from bench.report import Claim, report
+from bench.report import Claim, report, run
 from bench.support.served import Served, serving
 
 ROUNDS = 3
@@ -60,4 +59,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run(main, __doc__)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ from threading import local
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from bench.report import Claim, report
+from bench.report import Claim, report, run
 from ctrlmgr.testing.served import ServerProcess
 
 CLIENTS = 8
@@ -172,4 +171,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run(main, __doc__)

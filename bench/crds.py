@@ -12,7 +12,6 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
-import sys
 import tempfile
 import threading
 import time
@@ -23,7 +22,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from bench.api import load
-from bench.report import Claim, report
+from bench.report import Claim, report, run
 from bench.support.served import Served, serving
 
 ROUNDS = 3
@@ -200,4 +199,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run(main, __doc__)

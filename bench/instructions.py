@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from typing import NamedTuple
 
 from bench.admission import ALL_OFF, KINDS, NO_CONTROLLERS, prepare
 from bench.audit import SERVICES, USERS, options
-from bench.report import Claim, report
+from bench.report import Claim, report, run
 from bench.support.https_load import Load, measure
 from bench.support.served import Served, serving
 
@@ -133,4 +132,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run(main, __doc__)

@@ -15,10 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench.report import Claim, report
+from bench.report import Claim, report, run
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.clock import SystemClock
@@ -130,7 +130,7 @@ def _in_fresh_process(step: str, folder: Path) -> list[float]:
     return [float(word) for word in output.strip("()\n").split(", ")]
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run one step if asked to, else the benchmark."""
     if arguments and arguments[0] in _STEPS:
         print(_STEPS[arguments[0]](Path(arguments[1])))
@@ -148,4 +148,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run(main, __doc__)

@@ -16,7 +16,6 @@ import random
 import re
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +23,7 @@ from typing import Any
 
 import psycopg
 
-from bench.report import Claim, report
+from bench.report import Claim, report, run
 from bench.support.callers import AUTHOR, Work, on_a_loop, on_threads, rate
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import SystemClock
@@ -239,7 +238,7 @@ def claim(name: str, rounds: Sequence[Round], goal: float) -> Claim:
     return Claim(name, ours, limit, goal, "events/s")
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print the claims; with --check exit 1 when one is missed."""
     with PostgresCluster() as cluster:
         for database in ("ours", "plain", "packed"):
@@ -267,9 +266,9 @@ def main() -> int:
             claim("  the same, limit with packed arrays, updates", updating[1], 0.45),
             claim("PostgreSQL single appends", singles, 0.7),
         ],
-        sys.argv[1:],
+        arguments,
     )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main, __doc__)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from bench.report import Claim, report
+from bench.report import Claim, report, run
 from ctrlmgr.api.resource import ENDPOINTS, PODS, Key
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import migrate_log
@@ -267,9 +266,8 @@ def measure(url: str, fill_database: Callable[[str, Story], None], events: int) 
         return list(claims(database, story))
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print the claims; with --check exit 1 when one is missed."""
-    arguments = sys.argv[1:]
     events = int(arguments[arguments.index("--events") + 1]) if "--events" in arguments else EVENTS
     with tempfile.TemporaryDirectory() as folder:
         found = measure(f"sqlite:///{Path(folder)}/log.db", fill_sqlite, events)
@@ -280,4 +278,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main, __doc__)

@@ -9,7 +9,6 @@ write before its answer, streams no lists and sends no bookmarks.
 from __future__ import annotations
 
 import logging
-import sys
 import tempfile
 import threading
 import time
@@ -22,7 +21,7 @@ from unittest import mock
 
 import structlog
 
-from bench.report import Claim, report
+from bench.report import Claim, report, run
 from ctrlmgr.eventlog.event import Cause
 from ctrlmgr.framework.remote.client import RemoteClient
 from ctrlmgr.settings.kubeconfig import Access
@@ -103,4 +102,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run(main, __doc__)

@@ -13,16 +13,15 @@ committed small one, which is over before anything is warm. With `--check` it ex
 from __future__ import annotations
 
 import multiprocessing
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from statistics import median
 
 import msgspec
 
-from bench.report import Claim, report
+from bench.report import Claim, report, run
 from ctrlmgr import logging
 from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES
 from ctrlmgr.controllers.endpoints.controller import CONTROLLER_NAME
@@ -83,7 +82,7 @@ def measure(path: Path) -> list[float]:
     return [median(rates) for rates in measured.values()]
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run the benchmark and return the exit code."""
     given = [Path(argument) for argument in arguments if not argument.startswith("--")]
     path = next(path for path in (*given, *RECORDINGS) if path.exists())
@@ -96,4 +95,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run(main, __doc__)

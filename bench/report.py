@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import sys
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, NoReturn
 
 
 class Claim(NamedTuple):
@@ -37,3 +38,12 @@ def report(claims: Sequence[Claim], arguments: Sequence[str]) -> int:
             f"ratio {claim.ratio:>6.2f}  goal {sign} {claim.goal:g}  {verdict}"
         )
     return 1 if "--check" in arguments and not all(claim.holds for claim in claims) else 0
+
+
+def run(main: Callable[[Sequence[str]], int], text: str | None) -> NoReturn:
+    """Run a benchmark as a program; `--help` prints what it measures, its module's docstring, and measures nothing."""
+    arguments = sys.argv[1:]
+    if not {"-h", "--help"}.isdisjoint(arguments):
+        print(f"{(text or '').strip()}\n\n--check  exit with 1 if a claim is missed")
+        sys.exit(0)
+    sys.exit(main(arguments))

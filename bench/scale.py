@@ -25,7 +25,7 @@ from random import Random
 from statistics import median
 from typing import Any, NamedTuple
 
-from bench.report import Claim, report
+from bench.report import Claim, report, run
 from bench.support.callers import AUTHOR
 from bench.support.served import Served, serving
 from ctrlmgr.api.object import Object
@@ -220,4 +220,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run(main, __doc__)

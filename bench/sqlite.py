@@ -5,13 +5,13 @@ from __future__ import annotations
 import gc
 import random
 import sqlite3
-import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from bench.report import Claim, report
+from bench.report import Claim, report, run
 from bench.support.callers import AUTHOR, Run, Work, on_a_loop, on_threads, rate
 from ctrlmgr import interpreter
 from ctrlmgr.api.object import Object
@@ -97,7 +97,7 @@ def bare(folder: Path, work: Work, batch: int) -> float:
     return len(flat) / seconds
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print the claims; with --check exit 1 when one is missed."""
     interpreter.tune()
     work = [creations(caller, PER_CALLER) for caller in range(CALLERS)]
@@ -116,9 +116,9 @@ def main() -> int:
             Claim("SQLite group commit, 64 callers on a loop", median(looped), limit, 0.6, "events/s"),
             Claim("SQLite group commit, 64 threads", median(threaded), limit, 0.2, "events/s"),
         ],
-        sys.argv[1:],
+        arguments,
     )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main, __doc__)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from bench.report import Claim, report
+from bench.report import Claim, report, run
 from bench.support.served import serving
 
 ROUNDS = 5
@@ -61,4 +61,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run(main, __doc__)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.report import Claim, report
+from bench.report import Claim, report, run
 from bench.support.served import CLIENT_CORE, Served, free_port, on_core, running, serving
 from bench.support.watch_load import Seen, Watchers
 
@@ -138,4 +138,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run(main, __doc__)

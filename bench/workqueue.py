@@ -16,13 +16,12 @@ Run `python -m bench.workqueue`; with `--check` it exits 1 when a goal is missed
 from __future__ import annotations
 
 import queue
-import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import median
 
-from bench.report import Claim, report
+from bench.report import Claim, report, run
 from ctrlmgr import threads
 from ctrlmgr.api.resource import Key
 from ctrlmgr.clock import SystemClock
@@ -124,10 +123,10 @@ def compare(hand_off: HandOff, in_flight: int | None) -> tuple[float, float]:
     return median(value for value, _ in rounds), median(limit for _, limit in rounds)
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print one line a claim, and below it, as context, the lines without a goal."""
     value, limit = compare(through_work_queue, WORKERS)
-    status = report([Claim("workqueue add→done, 4 workers, 4 in flight", value, limit, GOAL, "items/s")], sys.argv[1:])
+    status = report([Claim("workqueue add→done, 4 workers, 4 in flight", value, limit, GOAL, "items/s")], arguments)
     for name, hand_off, in_flight in (
         ("workqueue add→done, 4 workers, 64 in flight", through_work_queue, 64),
         ("workqueue add→done, 4 workers, backlog", through_work_queue, None),
@@ -139,4 +138,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main, __doc__)
