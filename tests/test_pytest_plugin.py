@@ -129,6 +129,27 @@ def test_a_control_plane_for_a_test(run: pytest.Pytester) -> None:
     outcome(run).assert_outcomes(passed=2)
 
 
+@pytest.mark.slow
+def test_each_test_has_a_namespace_on_one_server(run: pytest.Pytester) -> None:
+    run.makepyfile("""
+        import pytest, yaml
+
+        seen = []
+
+        @pytest.mark.parametrize("number", [1, 2])
+        def test_served(ctrlmgr_namespace, number):
+            config = yaml.safe_load(ctrlmgr_namespace.kubeconfig.read_text())
+            assert config["contexts"][0]["context"]["namespace"] == ctrlmgr_namespace.name
+            seen.append((ctrlmgr_namespace.server.url, ctrlmgr_namespace.name))
+            assert ctrlmgr_namespace.name.startswith("test-")
+
+        def test_that_they_differ():
+            assert len({url for url, _ in seen}) == 1
+            assert len({name for _, name in seen}) == 2
+    """)
+    outcome(run).assert_outcomes(passed=3)
+
+
 def test_who_does_not_ask_for_it_pays_nothing_for_it() -> None:
     script = (
         f"import sys, pytest; before = set(sys.modules); import {PLUGIN};"

@@ -23,6 +23,7 @@ from ctrlmgr.errors import CtrlmgrError, LogUnavailable, OutcomeUnknown, Recordi
 
 COMMANDS: Mapping[str, str] = {
     "serve": "serve",
+    "exec": "exec_",
     "run": "operators.run",
     "crd": "operators.crd",
     "new": "operators.new",
@@ -104,6 +105,7 @@ def ctrlmgr() -> None:
 
     \b
     Start it here, on SQLite:           ctrlmgr serve
+    Run tests with one of their own:    ctrlmgr exec -- pytest
     Replay a real cluster's recording:  ctrlmgr replay recording.jsonl.gz
     Play it to kubectl and operators:   ctrlmgr serve --recording recording.jsonl.gz
     Look at what happened:              ctrlmgr events --resource endpoints

@@ -62,6 +62,16 @@ def reader() -> Callable[[], Settings]:
     return lambda: load(given, os.environ, file).settings
 
 
+def given_flags(*keys: str) -> list[str]:
+    """Return the flags of these settings that the command under way was given, to give them to another process."""
+    parameters = click.get_current_context().params
+    file = parameters.get("settings_file")
+    pairs = [("--settings", str(file.absolute()))] if file else []
+    given = ((flag, parameters[_parameter(key)]) for key, flag in flags().items() if key in keys)
+    pairs += [(flag, value) for flag, value in given if value is not None]
+    return [word for pair in pairs for word in pair]
+
+
 def _option(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return what gives a command the flag of a setting.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from ctrlmgr.testing.namespaces import OwnNamespace
     from ctrlmgr.testing.replays import Replayer
     from ctrlmgr.testing.served import ServerProcess
 
@@ -93,3 +94,20 @@ def ctrlmgr_server(start_ctrlmgr: Callable[..., ServerProcess]) -> Iterator[Serv
     server = start_ctrlmgr("--database", "memory:")
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def ctrlmgr_shared_server(start_ctrlmgr: Callable[..., ServerProcess]) -> ServerProcess:
+    """Run the control plane that the tests of one process (of pytest-xdist: one worker) share, in memory."""
+    return start_ctrlmgr("--database", "memory:")
+
+
+@pytest.fixture
+def ctrlmgr_namespace(
+    ctrlmgr_shared_server: ServerProcess, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OwnNamespace]:
+    """Create a namespace for the test on the shared server; see `ctrlmgr.testing.namespaces.OwnNamespace`."""
+    from ctrlmgr.testing.namespaces import OwnNamespace
+
+    with OwnNamespace(ctrlmgr_shared_server, tmp_path_factory.mktemp("namespace")) as namespace:
+        yield namespace

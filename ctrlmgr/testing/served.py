@@ -21,6 +21,7 @@ from urllib.request import Request, urlopen
 import yaml
 
 from ctrlmgr.clock import Clock, SystemClock
+from ctrlmgr.errors import CtrlmgrError
 
 DEADLINE = 60.0
 """Seconds within which it has to be ready."""
@@ -29,15 +30,32 @@ _PAUSE = 0.05
 _PATIENCE = 30.0
 
 
+class NotServed(CtrlmgrError, RuntimeError):
+    """The server did not become ready."""
+
+    def __init__(self, happened: str, output: str, code: int) -> None:
+        """Tell what happened, with all `output` of the process; `code` is its exit code, 1 if it was killed."""
+        super().__init__(f"{happened}:\n{output}")
+        self.code = code
+        self.output = output
+
+
 class ServerProcess:
     """A control plane; a context manager, which may be left and entered again: what it holds is the database's."""
 
     def __init__(
-        self, folder: Path, *flags: str, clock: Clock | None = None, program: str = "ctrlmgr", **environment: str
+        self,
+        folder: Path,
+        *flags: str,
+        clock: Clock | None = None,
+        program: str = "ctrlmgr",
+        directory: Path | None = None,
+        **environment: str,
     ) -> None:
         """Run `ctrlmgr serve` with `flags` and more `environment`; certificates and kubeconfig are in `folder`.
 
         `program` is the Python module to run instead, one that adds something of its own and then does the same.
+        `directory` is the working directory, by default `folder`.
         """
         self.kubeconfig = folder / "kubeconfig"
         """The administrator's, for kubectl and clients."""
@@ -45,6 +63,7 @@ class ServerProcess:
         self._flags = flags
         self._environment = environment
         self._program = program
+        self._directory = directory or folder
         self._clock = clock or SystemClock()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -70,6 +89,11 @@ class ServerProcess:
         return self._output.read_text(encoding="utf-8", errors="replace")
 
     @property
+    def exit_code(self) -> int | None:
+        """The exit code of a server that has ended by itself; None while it runs, and after `stop()`."""
+        return self._process.poll() if self._process else None
+
+    @property
     def _output(self) -> Path:
         return self._folder / "output.log"
 
@@ -88,7 +112,15 @@ class ServerProcess:
         command = [sys.executable, "-m", self._program, "serve", "--listen", "127.0.0.1:0", *self._flags]
         environment = {**os.environ, "CTRLMGR_DATA_DIR": str(self._folder), **self._environment}
         with self._output.open("ab") as output:
-            self._process = subprocess.Popen(command, stdout=output, stderr=output, env=environment, cwd=self._folder)
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=environment,
+                cwd=self._directory,
+                start_new_session=True,  # Ctrl-C in a terminal is for the tests or the command, which still use it
+            )
         try:
             self._await()
         except BaseException:
@@ -115,15 +147,16 @@ class ServerProcess:
             process.wait()
 
     def _await(self) -> None:
-        """Wait until it is ready; raises RuntimeError, with what it said, when it is not to be."""
+        """Wait until it is ready; raises `NotServed` if it ends before, or after `DEADLINE`."""
         deadline = self._clock.monotonic() + DEADLINE
         pause = threading.Condition()
         while not self._is_ready():
             assert self._process is not None
             if self._process.poll() is not None:
-                raise RuntimeError(f"ctrlmgr serve ended with code {self._process.returncode}:\n{self.output}")
+                code = self._process.returncode
+                raise NotServed(f"ctrlmgr serve ended with code {code}", self.output, code if code > 0 else 1)
             if self._clock.monotonic() > deadline:
-                raise RuntimeError(f"ctrlmgr serve was not ready within {DEADLINE:.0f} seconds:\n{self.output}")
+                raise NotServed(f"ctrlmgr serve was not ready within {DEADLINE:.0f} seconds", self.output, 1)
             with pause:
                 self._clock.wait(pause, _PAUSE)
 

@@ -1,0 +1,173 @@
+"""`ctrlmgr exec`: run a command, such as a test suite, with a control plane of its own.
+
+Guarantees:
+- The server listens on a free port of 127.0.0.1 and keeps everything in a temporary directory.
+- The exit code is the command's, 128 + N if signal N ended it. 126 and 127 mean what they mean in a shell.
+- When this process ends, the server has ended and the directory is removed, also after SIGTERM, SIGHUP and Ctrl-C.
+  With `--keep` the directory stays if the command failed.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from ctrlmgr.cli.options import given_flags, takes_settings
+from ctrlmgr.settings import Loaded, variable
+
+if TYPE_CHECKING:
+    from ctrlmgr.testing.served import ServerProcess
+
+_SETTINGS = ("controllers.apps", "controllers.nodes")
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+_CANNOT_RUN, _NOT_FOUND, _BY_SIGNAL = 126, 127, 128
+_OUTPUT_LINES = 10
+
+
+@click.command(
+    "exec",
+    short_help="Run a command with a control plane of its own.",
+    context_settings={"allow_interspersed_args": False},
+)
+@takes_settings(*_SETTINGS)
+@click.option("--keep", is_flag=True, help="If the command fails, keep the log and say how to look at it.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def exec_(loaded: Loaded, keep: bool, command: tuple[str, ...]) -> int:  # wrong settings end it here
+    """Run COMMAND with a control plane of its own, which exists as long as the command runs.
+
+    The server listens on a free port of 127.0.0.1, with its data in a temporary directory. When it is ready, the
+    command starts with KUBECONFIG set for this server; `ctrlmgr get`, `events`, `why` and so on read its log, too.
+    The exit code is the command's. Other settings of the server are set by variables (CTRLMGR_…) or --settings.
+
+    \b
+    ctrlmgr exec -- pytest -q
+    ctrlmgr exec --nodes 3 --app shop:app --keep -- pytest -q
+    ctrlmgr exec --nodes 2 -- sh -c 'kubectl apply -f shop.yaml && kubectl rollout status deployment/shop'
+    """
+    if not shutil.which(command[0]):
+        is_file = os.path.sep in command[0] and Path(command[0]).exists()
+        click.echo(f"error: {command[0]}: {'not executable' if is_file else 'command not found'}", err=True)
+        return _CANNOT_RUN if is_file else _NOT_FOUND
+    folder = Path(tempfile.mkdtemp(prefix="ctrlmgr-exec-"))
+    code = 1
+    try:
+        code = _with_server(folder, command)
+    finally:
+        if keep and code:
+            _say_what_is_kept(folder)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    return code
+
+
+def _with_server(folder: Path, command: Sequence[str]) -> int:
+    """Run the command beside a server and return the exit code; a server that cannot start has a code, too."""
+    from ctrlmgr.testing.served import NotServed, ServerProcess
+
+    database = f"sqlite:///{folder / 'ctrlmgr.db'}"
+    server = ServerProcess(folder, "--database", database, *given_flags(*_SETTINGS), directory=Path.cwd())
+    with _Forwarding.installed() as forwarding:
+        try:
+            with server:
+                return _run(command, server, folder, forwarding)
+        except NotServed as error:
+            click.echo(_last_words(error.output), err=True)
+            return error.code
+        except _Interrupted as error:
+            return error.code
+
+
+def _run(command: Sequence[str], server: ServerProcess, folder: Path, forwarding: _Forwarding) -> int:
+    database = f"sqlite:///{folder / 'ctrlmgr.db'}"
+    more = {variable("data_dir"): str(folder), variable("database.url"): database, "KUBECONFIG": str(server.kubeconfig)}
+    code = forwarding.run(command, {**os.environ, **more})
+    if (ended := server.exit_code) is not None:
+        click.echo(f"note: the server ended before the command, with code {ended}:", err=True)
+        click.echo(_last_words(server.output), err=True)
+    return code
+
+
+def _last_words(output: str) -> str:
+    """Return the error line that a server ended with, or its last lines if there is none."""
+    lines = output.rstrip().splitlines()
+    return lines[-1] if lines and lines[-1].startswith("error: ") else "\n".join(lines[-_OUTPUT_LINES:])
+
+
+def _say_what_is_kept(folder: Path) -> None:
+    at = shlex.quote(str(folder))
+    click.echo(f"kept {at}: the log (ctrlmgr.db) and what the server printed (output.log)", err=True)
+    click.echo(f"  what happened?     ctrlmgr events --data-dir {at}", err=True)
+    click.echo(f"  what was there?    ctrlmgr get all -A --data-dir {at}", err=True)
+    click.echo(f"  serve it again     ctrlmgr serve --data-dir {at}", err=True)
+
+
+class _Interrupted(Exception):
+    """A signal ended this process before the command ran."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.code = _BY_SIGNAL + number
+
+
+class _Forwarding:
+    """Gives the signals that this process receives to the command, and before the command runs ends by them."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self._is_starting = False
+        self._early: list[int] = []
+        """Signals received while the command is started."""
+
+    @classmethod
+    @contextmanager
+    def installed(cls) -> Iterator[_Forwarding]:
+        """Handle signals until the block exits."""
+        forwarding = cls()
+        before = {number: signal.signal(number, forwarding._take) for number in _SIGNALS}
+        try:
+            yield forwarding
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def run(self, command: Sequence[str], environment: dict[str, str]) -> int:
+        """Run the command to its end and return its exit code, as a shell gives it."""
+        self._is_starting = True
+        try:
+            self._child = subprocess.Popen(command, env=environment)
+        except OSError as error:
+            click.echo(f"error: {command[0]}: {error.strerror}", err=True)
+            return _CANNOT_RUN
+        for number in self._early:
+            self._child.send_signal(number)
+        code = self._child.wait()
+        return _BY_SIGNAL - code if code < 0 else code
+
+    def _take(self, number: int, _: FrameType | None) -> None:
+        if self._child is not None:
+            if number != signal.SIGINT or not _is_in_foreground():  # there, the terminal sends it to the command
+                self._child.send_signal(number)
+        elif self._is_starting:
+            self._early.append(number)
+        else:
+            raise _Interrupted(number)
+
+
+def _is_in_foreground() -> bool:
+    """Tell whether this process is in the group to which its terminal sends Ctrl-C."""
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return False

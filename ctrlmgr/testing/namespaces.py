@@ -1,0 +1,50 @@
+"""A namespace for one test on a server that many tests share, with a kubeconfig whose default it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+from urllib.request import Request, urlopen
+
+import yaml
+
+if TYPE_CHECKING:
+    from ctrlmgr.testing.served import ServerProcess
+
+_PATH = "/api/v1/namespaces"
+_PATIENCE = 30.0
+
+
+class OwnNamespace:
+    """A namespace with a name of its own; a context manager that creates it, and deletes it when left."""
+
+    def __init__(self, server: ServerProcess, folder: Path) -> None:
+        """Name the server, and the directory for the kubeconfig."""
+        self.server = server
+        self.name = ""
+        self.kubeconfig = folder / "kubeconfig"
+        """The administrator's, with this namespace as the default."""
+
+    def __enter__(self) -> OwnNamespace:
+        made = self._request("POST", _PATH, {"metadata": {"generateName": "test-"}})
+        self.name = made["metadata"]["name"]
+        config = yaml.safe_load(self.server.kubeconfig.read_text(encoding="utf-8"))
+        config["contexts"][0]["context"]["namespace"] = self.name
+        self.kubeconfig.touch(mode=0o600)
+        self.kubeconfig.write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.server.exit_code is None:
+            self._request("DELETE", f"{_PATH}/{self.name}")
+
+    def _request(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        headers = {"Authorization": f"Bearer {self.server.token}", "Content-Type": "application/json"}
+        data = json.dumps(body).encode() if body is not None else None
+        request = Request(f"{self.server.url}{path}", data, headers, method=method)
+        with urlopen(request, timeout=_PATIENCE, context=self.server.trust) as answer:
+            return json.load(answer)

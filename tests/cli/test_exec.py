@@ -1,0 +1,99 @@
+"""`ctrlmgr exec`, as a CI job uses it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.signals import as_usual
+
+ROOT = Path(__file__).parents[2]
+CTRLMGR = (sys.executable, "-m", "ctrlmgr")
+SAY = "import os, sys; print(os.environ['KUBECONFIG'], flush=True);"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Return the variables of a job: an empty TMPDIR, and another cluster in KUBECONFIG and in CTRLMGR_…."""
+    (tmp_path / "tmp").mkdir()
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("CTRLMGR_")}
+    others = {"CTRLMGR_DATABASE_URL": "sqlite:////nowhere/log.db", "KUBECONFIG": "/nowhere/kubeconfig"}
+    return {**inherited, **others, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path / "tmp")}
+
+
+def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    folder = Path(environment["TMPDIR"]).parent
+    command = [*CTRLMGR, "exec", *arguments]
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def left(environment: dict[str, str]) -> list[Path]:
+    return [*Path(environment["TMPDIR"]).iterdir()]
+
+
+def test_a_command_has_a_server_with_nodes_and_its_exit_code_is_passed_on(environment: dict[str, str]) -> None:
+    looks = f"{sys.executable} -m ctrlmgr get nodes -o name; pwd; exit 7"
+    finished = run(environment, "--nodes", "2", "--", "sh", "-c", looks)
+    assert finished.returncode == 7, finished.stderr
+    assert finished.stdout.splitlines() == ["node/node-1", "node/node-2", str(Path(environment["TMPDIR"]).parent)]
+    assert not left(environment)
+
+
+def test_what_failed_is_kept_and_the_printed_command_looks_at_it(environment: dict[str, str]) -> None:
+    finished = run(environment, "--keep", "--", "false")
+    assert finished.returncode == 1
+    [folder] = left(environment)
+    printed = re.findall(r"ctrlmgr ((?:events|get) .*)", finished.stderr)
+    assert len(printed) == 2
+    for line in printed:
+        arguments = [*CTRLMGR, *line.split()]
+        clean = {name: value for name, value in environment.items() if not name.startswith("CTRLMGR_")}
+        assert "kubernetes" in subprocess.run(arguments, env=clean, capture_output=True, text=True, check=True).stdout
+    assert str(folder) in finished.stderr
+
+
+def test_nothing_is_kept_of_success(environment: dict[str, str]) -> None:
+    assert run(environment, "--keep", "--", "true").returncode == 0
+    assert not left(environment)
+
+
+def test_mistakes_are_one_line_and_leave_nothing(environment: dict[str, str]) -> None:
+    unknown = run(environment, "--", "no-such-command")
+    assert (unknown.returncode, unknown.stderr) == (127, "error: no-such-command: command not found\n")
+    app = run(environment, "--app", "nowhere:app", "--", "true")
+    assert (app.returncode, app.stderr) == (2, "error: --app nowhere:app: there is no module nowhere\n")
+    assert run(environment).returncode == 2
+    assert not left(environment)
+
+
+@pytest.fixture
+def waiting(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """Run a command that has started, and ends when its input does or a signal ends it."""
+    command = [*CTRLMGR, "exec", "--", sys.executable, "-c", f"{SAY} sys.stdin.read()"]
+    with as_usual(signal.SIGTERM), as_usual(signal.SIGINT):
+        process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_a_signal_reaches_the_command_and_the_server_ends(
+    waiting: subprocess.Popen[str], environment: dict[str, str]
+) -> None:
+    assert waiting.stdout
+    kubeconfig = Path(waiting.stdout.readline().strip())
+    assert kubeconfig.parent in left(environment)
+    waiting.send_signal(signal.SIGTERM)
+    assert waiting.wait(60) == 128 + signal.SIGTERM
+    assert not left(environment)
