@@ -39,8 +39,8 @@ class AuthenticationSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether requests without credentials are let in, as system:anonymous. What they may then do is a "
-            "matter of their rights.",
+            "Whether requests without credentials are accepted, as system:anonymous. Their rights decide which "
+            "requests they may make.",
             flag="--anonymous-auth",
             metavar="BOOL",
         ),
@@ -97,7 +97,7 @@ class AuthenticationSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "What this server is called in tokens that are for certain audiences. Empty: as its service "
+            "The names of this server in tokens that are limited to certain audiences. Empty: as its service "
             "account issuers.",
             flag="--api-audiences",
             metavar="LIST",
@@ -153,7 +153,7 @@ class AuthenticationSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "What the headers begin with in which a proxy says more of the user.",
+            "The prefix of the headers in which a proxy sends further attributes of the user.",
             flag="--requestheader-extra-headers-prefix",
             metavar="LIST",
         ),
@@ -177,7 +177,11 @@ class OpenIdSettings:
     client_id: Annotated[
         str,
         TEXT,
-        Setting("For whom that issuer's tokens must be (`aud`).", flag="--oidc-client-id", metavar="NAME"),
+        Setting(
+            "The client id that that issuer's tokens must have as their audience (`aud`).",
+            flag="--oidc-client-id",
+            metavar="NAME",
+        ),
     ] = ""
     ca_file: Annotated[
         str,
@@ -197,7 +201,7 @@ class OpenIdSettings:
         str,
         TEXT,
         Setting(
-            'What is put before it. Empty: the issuer\'s URL and "#", but nothing before an `email`. "-": nothing.',
+            'The prefix of the name. Empty: the issuer\'s URL and "#", but nothing before an `email`. "-": nothing.',
             flag="--oidc-username-prefix",
             metavar="PREFIX",
         ),
@@ -210,7 +214,7 @@ class OpenIdSettings:
     groups_prefix: Annotated[
         str,
         TEXT,
-        Setting("What is put before each.", flag="--oidc-groups-prefix", metavar="PREFIX"),
+        Setting("The prefix of each group.", flag="--oidc-groups-prefix", metavar="PREFIX"),
     ] = ""
     signing_algs: Annotated[
         tuple[str, ...],
@@ -234,8 +238,8 @@ class ServiceAccountSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "Who signs the tokens of service accounts, as a URL; what is signed by the others named is "
-            "believed as well. Empty: https://kubernetes.default.svc.cluster.local.",
+            "The issuer of the tokens of service accounts, as a URL; tokens of further issuers in the list are "
+            "accepted as well. Empty: https://kubernetes.default.svc.cluster.local.",
             flag="--service-account-issuer",
             metavar="URL",
         ),
@@ -273,7 +277,7 @@ class ServiceAccountSettings:
         SWITCH,
         Setting(
             "Whether tokens that are kept in Secrets are good only while their Secret holds them and their account is "
-            "there. What other tokens of service accounts are bound to is looked up in any case.",
+            "there. The objects that other tokens are bound to are always checked.",
             flag="--service-account-lookup",
             metavar="BOOL",
         ),
@@ -291,7 +295,8 @@ class ServiceAccountSettings:
         float,
         DURATION,
         Setting(
-            "The longest that a token is good for, at least 1h; who asks for longer is warned and gets that. "
+            "The longest that a token is good for, at least 1h; a request for a longer time gets a warning and this "
+            "time. "
             "Zero: as long as was asked for.",
             flag="--service-account-max-token-expiration",
             metavar="DURATION",
@@ -301,8 +306,8 @@ class ServiceAccountSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether the tokens of pods that did not ask for any are good for a year instead of an hour, and "
-            "their use after that hour is noted in the audit log.",
+            "Whether tokens that are added to pods by default are valid for a year instead of an hour. Their use "
+            "after that hour is recorded in the audit log.",
             flag="--service-account-extend-token-expiration",
             metavar="BOOL",
         ),

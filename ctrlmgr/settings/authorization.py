@@ -52,8 +52,8 @@ class AuthorizationSettings:
         str,
         TEXT,
         Setting(
-            "A file (YAML or JSON, AuthorizationConfiguration of apiserver.config.k8s.io/v1) that says who is asked "
-            "instead of `mode` and the settings of its webhook: several other servers may be among them. The file is "
+            "A file (YAML or JSON, AuthorizationConfiguration of apiserver.config.k8s.io/v1) that lists the "
+            "authorizers instead of `mode` and the settings of its webhook. Several webhooks are possible. The file is "
             "followed as it changes.",
             flag="--authorization-config",
             metavar="FILE",

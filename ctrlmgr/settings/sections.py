@@ -180,7 +180,7 @@ class ServiceSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerSettings:
-    """Which controllers run: `*` is all of them, `-name` leaves one out (kube-controller-manager's `--controllers`).
+    """The controllers that run: `*` is all of them, `-name` leaves one out (kube-controller-manager's `--controllers`).
 
     `root_ca_file` is the certificate that is published in every namespace; empty: that of our own authority.
     """
@@ -189,7 +189,7 @@ class ControllerSettings:
         tuple[str, ...],
         LIST,
         Setting(
-            'Which controllers run: "*" means all of them, "name" this one, "-name" not this one.',
+            'The controllers that run: "*" means all of them, "name" this one, "-name" not this one.',
             flag="--controllers",
             metavar="LIST",
         ),
@@ -247,7 +247,7 @@ class LeaderElectionSettings:
         float,
         DURATION,
         Setting(
-            "How long a leader counts as alive after it was last seen to be.",
+            "How long a leader counts as alive after its last renewal was observed.",
             flag="--leader-elect-lease-duration",
             metavar="DURATION",
         ),
@@ -303,7 +303,8 @@ class WatchCacheSettings:
         int,
         whole(1),
         Setting(
-            "How many of the newest events are held in memory for all readers; who falls further behind reads the log."
+            "How many of the newest events are held in memory for all readers; a reader that falls further behind "
+            "reads the log."
         ),
     ] = 10_000
 
@@ -331,7 +332,7 @@ class CompactionSettings:
         Mapping[str, Retention],
         _RETENTIONS,
         Setting(
-            "What to keep, per resource; everything is kept of a resource that is not named. `keep` is how "
+            "The retention of each resource; everything is kept of a resource that is not named. `keep` is how "
             "many of each object's newest events stay (at least 1), `keep_for` the time for which all of them "
             "do. An object's current state always stays. A table of your own takes the place of this one, "
             "which has what processes write every few seconds to say that they serve and that they lead. For "

@@ -21,7 +21,7 @@ class ServerSettings:
         str,
         one_of("all", "api-only", "controllers-only"),
         Setting(
-            'What this process does: "all", "api-only" (it serves, others run the controllers) or '
+            'The roles of this process: "all", "api-only" (it serves, others run the controllers) or '
             '"controllers-only" (it is a candidate for running them, and answers nothing but health, metrics '
             "and settings)."
         ),
@@ -47,8 +47,8 @@ class ServerSettings:
         TEXT,
         Setting(
             "A directory that the processes of one control plane share, or have a copy of: with the authority, the key "
-            "of service accounts' tokens and the administrator's token, so that who knows one knows all. What is "
-            "missing in it is made. Empty: each has its own, in data_dir.",
+            "of service accounts' tokens and the administrator's token, so that a client that trusts one of them "
+            "trusts all. Missing files are created. Empty: each has its own, in data_dir.",
             flag="--identity-dir",
             metavar="DIR",
         ),
@@ -76,7 +76,7 @@ class ServerSettings:
         ),
     ] = 0.0
     max_reads: Annotated[
-        int, whole(1), Setting("How many reads are worked on at a time; who comes next is told to come back (429).")
+        int, whole(1), Setting("How many reads are worked on at a time; further requests are refused with 429.")
     ] = 400
     max_writes: Annotated[int, whole(1), Setting("The same for writes.")] = 200
     http2_max_streams_per_connection: Annotated[

@@ -1,6 +1,7 @@
 """The rules of plain English that a program can check: `python -m tests.project.prose [FILE…]` prints each violation.
 
-A text is split into sentences; code in backticks counts as one word. A rule that fails names what to write instead.
+A text is split into sentences; code in backticks counts as one word, and so does a list of code. A rule
+that fails names what to write instead.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ def check_sentence(sentence: str, line: int) -> Iterator[Violation]:
     for rule in RULES:
         if rule.pattern.search(sentence):
             yield Violation(line, rule.name, sentence, rule.instead)
-    words = len(re.findall(r"[\w’'./-]*\w[\w’'./-]*", sentence))
+    listed = re.sub(rf"{CODE}(?:,? (?:and |or )?{CODE})+", CODE, sentence)
+    words = len(re.findall(r"[\w’'./-]*\w[\w’'./-]*", listed))
     if words > LONGEST:
         yield Violation(line, f"{words} words", sentence, f"split it: at most {LONGEST} words")
 

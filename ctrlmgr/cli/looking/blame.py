@@ -28,7 +28,7 @@ def blame(
     show_managed_fields: bool,
     output: str,
 ) -> None:
-    """Show which revision set each field of an object to what it is, who wrote that, and from which reconcile.
+    """Show the revision that set each field of an object, its author and its reconcile.
 
     <=REV marks what may be older: what was before that revision has been compacted.
 

@@ -14,7 +14,7 @@ from ctrlmgr.settings import Loaded
 @click.command(short_help="Show who changed an object, when, and what.")
 @arguments.takes_object
 @takes_log
-@arguments.at_option("What came of it until then")
+@arguments.at_option("Only changes until then")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest so many changes.")
 @click.option("--show-managed-fields", is_flag=True, help="Tell changes of metadata.managedFields, too.")
 @output_option("text", "json")
@@ -28,7 +28,7 @@ def history(
     show_managed_fields: bool,
     output: str,
 ) -> None:
-    """Show every change of one object, oldest first: who made it, when, because of which reconcile, and what changed.
+    """Show every change of one object, oldest first: its author, time, reconcile and changed fields.
 
     + came, - went, ~ changed. Items of lists that are called something are told apart by that:
     status.conditions[type=Ready].

@@ -83,7 +83,7 @@ _OPTIONS = (
     click.option(
         "--kubeconfig", type=_FILE, metavar="FILE", help="How to log in to the server; by default as kubectl does."
     ),
-    click.option("--context", metavar="NAME", help="Which context of the kubeconfig; by default its current."),
+    click.option("--context", metavar="NAME", help="The context of the kubeconfig; by default its current one."),
 )
 
 

@@ -17,7 +17,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.argument("places", nargs=-1, required=True, metavar="MODULE:NAME...")
 @click.option("--apply", "applies", is_flag=True, help="Apply them to a cluster, and print what came of it.")
 @click.option("--kubeconfig", type=_FILE, metavar="FILE", help="How to reach the cluster; by default as kubectl does.")
-@click.option("--context", default="", metavar="NAME", help="Which context of the kubeconfig; by default its current.")
+@click.option(
+    "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
+)
 @output_option("yaml", "json")
 def crd(places: tuple[str, ...], applies: bool, kubeconfig: Path | None, context: str, output: str) -> None:
     """Print the CustomResourceDefinitions of classes, or of all the kinds of an app.

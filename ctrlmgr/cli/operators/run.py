@@ -18,7 +18,9 @@ OPTIONS = tuple(key for key in CONTROLLERS if key not in _NOT_HERE)
 @click.argument("apps", nargs=-1, required=True, metavar="APP...")
 @takes_settings(*LOG, *LEADER_ELECTION, *OPTIONS)
 @click.option("--kubeconfig", type=_FILE, metavar="FILE", help="How to reach the cluster; by default as kubectl does.")
-@click.option("--context", default="", metavar="NAME", help="Which context of the kubeconfig; by default its current.")
+@click.option(
+    "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
+)
 @click.option(
     "-n",
     "--namespace",

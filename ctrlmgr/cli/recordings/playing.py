@@ -39,7 +39,7 @@ def takes_recording(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--writes",
             type=click.Choice(("refuse", _PRETEND)),
-            help="What clients that write are told: no, or that it is done though nothing is stored.",
+            help="How writes are answered: no, or that it is done though nothing is stored.",
         ),
         click.option("--until-end", is_flag=True, help="Stop when everything has been played."),
     ]

@@ -50,13 +50,18 @@ class _Size(click.ParamType[int]):
 @click.command(short_help="Record a cluster, or our own log.")
 @takes_settings(*LOG)
 @click.option("--kubeconfig", type=_FILE, metavar="FILE", help="How to reach the cluster; by default as kubectl does.")
-@click.option("--context", default="", metavar="NAME", help="Which context of the kubeconfig; by default its current.")
+@click.option(
+    "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
+)
 @click.option("--database", metavar="URL", help="Record this log instead of a cluster: everything in it up to now.")
 @click.option("-n", "--namespace", default="", metavar="NAMESPACE", help="Only objects in this namespace.")
 @click.option(
     "--resources",
     metavar="LIST",
-    help=f'What to record, "*" for everything; of a cluster by default {DEFAULT_RESOURCES}, of a log everything.',
+    help=(
+        f'The resources to record, "*" for everything; of a cluster by default {DEFAULT_RESOURCES}, of a log '
+        f"everything."
+    ),
 )
 @click.option(
     "-o", "--output", type=_FILE, required=True, metavar="FILE", help="Where to; compressed if it ends in .gz."

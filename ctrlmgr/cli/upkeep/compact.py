@@ -36,7 +36,7 @@ class _Part(NamedTuple):
 @click.option("--keep", type=click.IntRange(min=1), default=1, metavar="N", help="Keep each object's newest N events.")
 @click.option("--dry-run", is_flag=True, help="Say how many events would go, and remove nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--shrink", is_flag=True, help="Then give the room back to the disk: the database is written anew.")
+@click.option("--shrink", is_flag=True, help="Then give the room back to the disk: the database is rewritten.")
 def compact(
     loaded: Loaded,
     before: int | None,

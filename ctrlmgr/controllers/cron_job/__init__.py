@@ -18,7 +18,9 @@ class Options:
     concurrent_cron_job_syncs: Annotated[
         int,
         whole(1),
-        Setting("How many CronJobs are seen to at the same time.", flag="--concurrent-cron-job-syncs", metavar="COUNT"),
+        Setting(
+            "How many CronJobs are reconciled at the same time.", flag="--concurrent-cron-job-syncs", metavar="COUNT"
+        ),
     ] = 5
 
 

@@ -41,7 +41,8 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The certificate (PEM) of who signs for kubelets' servers. Empty: that of cluster_signing_cert_file.",
+            "The certificate (PEM) of the signer of kubelets' serving certificates. Empty: that of "
+            "cluster_signing_cert_file.",
             flag="--cluster-signing-kubelet-serving-cert-file",
             metavar="FILE",
         ),
@@ -50,7 +51,7 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The key (PEM) of who signs for kubelets' servers. Empty: that of cluster_signing_key_file.",
+            "The key (PEM) of the signer of kubelets' serving certificates. Empty: that of cluster_signing_key_file.",
             flag="--cluster-signing-kubelet-serving-key-file",
             metavar="FILE",
         ),
@@ -59,7 +60,8 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The certificate (PEM) of who signs for kubelets. Empty: that of cluster_signing_cert_file.",
+            "The certificate (PEM) of the signer of kubelets' client certificates. Empty: that of "
+            "cluster_signing_cert_file.",
             flag="--cluster-signing-kubelet-client-cert-file",
             metavar="FILE",
         ),
@@ -68,7 +70,7 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The key (PEM) of who signs for kubelets. Empty: that of cluster_signing_key_file.",
+            "The key (PEM) of the signer of kubelets' client certificates. Empty: that of cluster_signing_key_file.",
             flag="--cluster-signing-kubelet-client-key-file",
             metavar="FILE",
         ),
@@ -77,7 +79,7 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The certificate (PEM) of who signs for clients. Empty: that of cluster_signing_cert_file.",
+            "The certificate (PEM) of the signer of client certificates. Empty: that of cluster_signing_cert_file.",
             flag="--cluster-signing-kube-apiserver-client-cert-file",
             metavar="FILE",
         ),
@@ -86,7 +88,7 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The key (PEM) of who signs for clients. Empty: that of cluster_signing_key_file.",
+            "The key (PEM) of the signer of client certificates. Empty: that of cluster_signing_key_file.",
             flag="--cluster-signing-kube-apiserver-client-key-file",
             metavar="FILE",
         ),
@@ -95,7 +97,7 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The certificate (PEM) of who signs for whatever else. Empty: that of cluster_signing_cert_file.",
+            "The certificate (PEM) of the signer of all other certificates. Empty: that of cluster_signing_cert_file.",
             flag="--cluster-signing-legacy-unknown-cert-file",
             metavar="FILE",
         ),
@@ -104,7 +106,7 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The key (PEM) of who signs for whatever else. Empty: that of cluster_signing_key_file.",
+            "The key (PEM) of the signer of all other certificates. Empty: that of cluster_signing_key_file.",
             flag="--cluster-signing-legacy-unknown-key-file",
             metavar="FILE",
         ),

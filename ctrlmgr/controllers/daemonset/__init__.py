@@ -19,7 +19,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many DaemonSets are seen to at the same time.",
+            "How many DaemonSets are reconciled at the same time.",
             flag="--concurrent-daemonset-syncs",
             metavar="COUNT",
         ),

@@ -19,7 +19,9 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many Deployments are seen to at the same time.", flag="--concurrent-deployment-syncs", metavar="COUNT"
+            "How many Deployments are reconciled at the same time.",
+            flag="--concurrent-deployment-syncs",
+            metavar="COUNT",
         ),
     ] = 5
 

@@ -19,7 +19,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many pods with ephemeral volumes are seen to at the same time.",
+            "How many pods with ephemeral volumes are reconciled at the same time.",
             flag="--concurrent-ephemeralvolume-syncs",
             metavar="COUNT",
         ),

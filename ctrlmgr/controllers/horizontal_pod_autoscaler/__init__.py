@@ -22,7 +22,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many HorizontalPodAutoscalers are seen to at the same time.",
+            "How many HorizontalPodAutoscalers are reconciled at the same time.",
             flag="--concurrent-horizontal-pod-autoscaler-syncs",
             metavar="COUNT",
         ),

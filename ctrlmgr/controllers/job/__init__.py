@@ -18,7 +18,7 @@ class Options:
     concurrent_job_syncs: Annotated[
         int,
         whole(1),
-        Setting("How many Jobs are seen to at the same time.", flag="--concurrent-job-syncs", metavar="COUNT"),
+        Setting("How many Jobs are reconciled at the same time.", flag="--concurrent-job-syncs", metavar="COUNT"),
     ] = 5
 
 

@@ -61,7 +61,7 @@ class Options:
         str,
         one_of("RangeAllocator", "CloudAllocator"),
         Setting(
-            'Who gives the ranges: "RangeAllocator" this controller, "CloudAllocator" a cloud.',
+            'The allocator of the ranges: "RangeAllocator" is this controller, "CloudAllocator" a cloud.',
             flag="--cidr-allocator-type",
             metavar="TYPE",
         ),

@@ -33,8 +33,8 @@ DESCRIPTOR = ControllerDescriptor(
     aliases=("podgc",),
     account="pod-garbage-collector",
     does=(
-        "pods that no other component will remove: those of a node that has been gone for 40 s, those deleted before "
-        "they had a node, those on a node out of service, and the oldest that have ended beyond the threshold"
+        "pods that no other component removes: pods of a node that has been missing for 40 s; pods deleted before "
+        "they had a node; pods on a node out of service; the oldest terminated pods beyond the threshold"
     ),
     watches=(PODS, NODES),
     builder="ctrlmgr.controllers.pod_garbage_collector.controller:build",

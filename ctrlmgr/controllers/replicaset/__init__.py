@@ -19,7 +19,9 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many ReplicaSets are seen to at the same time.", flag="--concurrent-replicaset-syncs", metavar="COUNT"
+            "How many ReplicaSets are reconciled at the same time.",
+            flag="--concurrent-replicaset-syncs",
+            metavar="COUNT",
         ),
     ] = 5
 

@@ -19,7 +19,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many ReplicationControllers are seen to at the same time.",
+            "How many ReplicationControllers are reconciled at the same time.",
             flag="--concurrent-rc-syncs",
             metavar="COUNT",
         ),

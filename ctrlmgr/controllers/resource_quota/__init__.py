@@ -28,7 +28,7 @@ class Options:
         float,
         DURATION,
         Setting(
-            "How often each quota is counted anew, whether anything has changed or not.",
+            "How often each quota is recounted, even if nothing has changed.",
             flag="--resource-quota-sync-period",
             metavar="DURATION",
         ),

@@ -18,13 +18,13 @@ class Options:
     scheduler_name: Annotated[
         str,
         TEXT,
-        Setting("The `schedulerName` of the pods that the scheduler sees to; it leaves all others alone."),
+        Setting("The `schedulerName` of the pods that the scheduler binds; it leaves all others alone."),
     ] = "default-scheduler"
     simulated_seed: Annotated[
         int,
         whole(0),
         Setting(
-            "What choices among equally good nodes come from, so that two runs choose alike. 0: chance.",
+            "The seed of the choice among equally good nodes, so that two runs choose the same. 0: chance.",
             flag="--simulated-seed",
             metavar="NUMBER",
         ),

@@ -19,7 +19,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "Service accounts and Secrets that are seen to at the same time.",
+            "How many service accounts and Secrets are reconciled at the same time.",
             flag="--concurrent-serviceaccount-token-syncs",
             metavar="COUNT",
         ),

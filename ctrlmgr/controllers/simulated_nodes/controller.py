@@ -70,7 +70,7 @@ _REJECTS_AFTER: Final = 1.0
 """Seconds from a pod's creation, by its timestamp, until a node that cannot take it says so."""
 _SECOND: Final = 1_000_000
 _WORKERS: Final = 8
-"""How many nodes and pods are seen to at the same time: most of it is waiting for the log."""
+"""How many nodes and pods are reconciled at the same time: most of it is waiting for the log."""
 _ENDED: Final = ("Succeeded", "Failed")
 
 

@@ -19,7 +19,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many StatefulSets are seen to at the same time.",
+            "How many StatefulSets are reconciled at the same time.",
             flag="--concurrent-statefulset-syncs",
             metavar="COUNT",
         ),

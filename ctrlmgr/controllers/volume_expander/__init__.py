@@ -10,7 +10,9 @@ DESCRIPTOR = ControllerDescriptor(
     aliases=("persistentvolume-expander",),
     component="volume_expand",
     account="expand-controller",
-    does="an Event, and an annotation for who can do it, when a bound claim asks for more than it has",
+    does=(
+        "an Event, and an annotation for the component that can expand it, when a bound claim asks for more than it has"
+    ),
     watches=(Resource("", "persistentvolumeclaims"), Resource("", "persistentvolumes")),
     builder="ctrlmgr.controllers.volume_expander.controller:build",
     options=NoOptions,
