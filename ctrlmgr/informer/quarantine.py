@@ -42,7 +42,7 @@ class Quarantine:
             self._held.append(f"{handler} ({resource})")
         _QUARANTINED.labels(str(resource), handler).set(1)
         log.error(
-            "a handler raised, and hears of nothing any more",
+            "removed an informer handler that raised an error",
             handler=handler,
             resource=str(resource),
             object=str(key) if key is not None else "",
@@ -53,4 +53,4 @@ class Quarantine:
         """Return which handlers hear of nothing any more; None if all do."""
         with self._lock:
             held = ", ".join(self._held)
-        return f"{held} raised and hears of nothing any more; the log says what it raised" if held else None
+        return f"{held} raised an error and was removed; the log has the traceback" if held else None

@@ -159,7 +159,7 @@ class _State:
             return
         if event.type is EventType.DELETED:
             known.pop(obj.uid, None)
-            yield f"{obj.name} is gone"
+            yield f"{obj.name} deleted"
             return
         known[obj.uid] = obj
         yield from told(old, obj)
@@ -171,27 +171,27 @@ class _State:
     def _told_of_pod(self, old: Object | None, pod: Object) -> Iterator[str]:
         view = pod.view(Pod)
         if old is None:
-            yield f"{pod.name} comes ({'new' if self.is_new(pod) else 'old'})"
+            yield f"{pod.name} created ({'new' if self.is_new(pod) else 'old'})"
             return
         before = old.view(Pod)
         if view.spec.node_name != before.spec.node_name:
-            yield f"{pod.name} is given to {view.spec.node_name}"
+            yield f"{pod.name} bound to {view.spec.node_name}"
         if view.is_terminal and not before.is_terminal:
-            yield f"{pod.name} has ended: {view.status.phase}"
+            yield f"{pod.name} terminated ({view.status.phase})"
         if pod.is_terminating and not old.is_terminating:
-            yield f"{pod.name} is asked to go ({'new' if self.is_new(pod) else 'old'})"
+            yield f"{pod.name} deletion requested ({'new' if self.is_new(pod) else 'old'})"
         elif view.is_ready != before.is_ready:
-            yield f"{pod.name} is {'' if view.is_ready else 'not '}ready{'' if view.is_ready else ' any more'}"
+            yield f"{pod.name} {'ready' if view.is_ready else 'not ready'}"
 
     def _told_of_set(self, old: Object | None, replica_set: Object) -> Iterator[str]:
         new = _replicas(replica_set)
         if old is None:
-            yield f"{replica_set.name} comes, for {_pods(new)}"
+            yield f"{replica_set.name} created with {_replicas_text(new)}"
         elif _replicas(old) != new:
-            yield f"{replica_set.name} is to have {_pods(new)} instead of {_replicas(old)}"
+            yield f"{replica_set.name} scaled from {_replicas(old)} to {_replicas_text(new)}"
         failure = _failure(replica_set)
         if failure and failure != (_failure(old) if old is not None else ""):
-            yield f"{replica_set.name} cannot make pods: {failure}"
+            yield f"{replica_set.name} cannot create pods: {failure}"
 
     # How far it has come.
 
@@ -242,7 +242,7 @@ class _State:
         if self._spec.get("paused"):
             return "to be resumed: it is paused"
         refused = next((text for each in self._sets.values() if (text := _failure(each))), "")
-        awaited = [f"pods that are refused: {refused}"] if refused else [*self._awaited()]
+        awaited = [f"pods that are rejected: {refused}"] if refused else [*self._awaited()]
         if not awaited:
             return ""
         more = len(awaited) - _NAMED
@@ -253,9 +253,9 @@ class _State:
         least = int(self._spec.get("minReadySeconds") or 0)
         for pod in sorted(self._pods.values(), key=lambda each: each.revision):
             if pod.is_terminating:
-                yield f"{pod.name} to go"
+                yield f"{pod.name} to be deleted"
             elif not pod.view(Pod).spec.node_name:
-                yield f"{pod.name} to be given a node"
+                yield f"{pod.name} to be bound to a node"
             elif not is_ready(pod):
                 yield f"{pod.name} to be ready"
             elif least and self.is_new(pod) and not is_available(pod, least, pod.view(Pod).ready_changed_at or 0):
@@ -268,24 +268,28 @@ class _State:
         room = fenceposts(rolling.get("maxSurge"), rolling.get("maxUnavailable"), self._wanted)
         active = [pod for pod in self._pods.values() if is_active(pod)]
         ready = sum(map(is_ready, active))
-        yield f"{ready} of {self._wanted} ready, {room.unavailable} may be missing"
-        yield f"{_pods(len(active))}, {room.surge} may be too many"
+        yield f"{ready} of {self._wanted} ready, at most {room.unavailable} unavailable"
+        yield f"{_pods(len(active))}, at most {room.surge} surplus"
 
 
 def _told_of_workload(old: Object, new: Object, *, gone: bool) -> Iterator[str]:
     if gone:
-        yield f"{new.name} is gone"
+        yield f"{new.name} deleted"
         return
     if new.resource != DAEMON_SETS and _replicas(old) != _replicas(new):
-        yield f"{new.name} is to have {_pods(_replicas(new))} instead of {_replicas(old)}"
+        yield f"{new.name} scaled from {_replicas(old)} to {_replicas_text(_replicas(new))}"
     paused = [bool((each.to_dict().get("spec") or {}).get("paused")) for each in (old, new)]
     if paused[0] != paused[1]:
-        yield f"{new.name} is {'paused' if paused[1] else 'resumed'}"
+        yield f"{new.name} {'paused' if paused[1] else 'resumed'}"
 
 
 def _replicas(obj: Object) -> int:
     replicas = (obj.to_dict().get("spec") or {}).get("replicas")
     return 1 if replicas is None else int(replicas)
+
+
+def _replicas_text(count: int) -> str:
+    return "1 replica" if count == 1 else f"{count} replicas"
 
 
 def _pods(count: int) -> str:

@@ -40,7 +40,7 @@ def _words(difference: Difference) -> Iterator[tuple[bool, str]]:
         if was != now:
             yield True, f"{condition['type']} {_shown(was)}→{_shown(now)}"
     elif path == "metadata.deletionTimestamp":
-        yield False, "asked to go"
+        yield False, "deletion requested"
     elif path == "spec.nodeName":
         yield False, f"bound to {_shown(after)}"
     elif item := _ITEM.search(path):

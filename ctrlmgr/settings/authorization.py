@@ -33,7 +33,7 @@ class AuthorizationSettings:
         tuple[str, ...],
         _MODES,
         Setting(
-            "Who is asked, in this order, whether a request may be made; the first that allows or denies it "
+            "The authorizers of requests, in this order; the first that allows or denies a request "
             'decides. "RBAC": roles and bindings; "Node": what kubelets need; "Webhook": another server; "AlwaysAllow" '
             'and "AlwaysDeny" ask nothing. Members of system:masters may do everything.',
             flag="--authorization-mode",

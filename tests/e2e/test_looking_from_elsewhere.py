@@ -38,6 +38,6 @@ def test_a_server_is_asked_with_its_kubeconfig(
         (tmp_path / "distrusting").write_text(yaml.safe_dump(config))
         told = run("events", *there[:3], str(tmp_path / "distrusting"))
         assert (told.code != 0, told.out, told.err.count("\n")) == (True, "", 1)
-        assert "not who it should be" in told.err
+        assert "did not sign" in told.err
     finally:
         server.close()

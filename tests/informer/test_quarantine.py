@@ -51,7 +51,7 @@ def test_a_handler_that_raises_hears_of_nothing_more_and_the_others_of_everythin
             log.put(thing(name))
             informers.step()
     assert (before.told, raising.told, after.told) == (["a", "b", "c"], ["a", "b"], ["a", "b", "c"])
-    assert informers.problem() == "second (pods) raised and hears of nothing any more; the log says what it raised"
+    assert informers.problem() == "second (pods) raised an error and was removed; the log has the traceback"
     health = Health("readyz", [Check("informer-handlers", informers.problem)])
     assert health.report(verbose=True)[1].startswith("[-]informer-handlers failed: reason withheld\n")
     (entry,) = [each for each in logged if each["log_level"] == "error"]

@@ -81,7 +81,7 @@ def status(ready: str, **more: Any) -> Any:
         ({"status": {}}, status("True", phase="Running"), ["Ready none→True", "phase none→Running"]),
         ({"spec": {"replicas": 3}}, {"spec": {"replicas": 2}}, ["replicas 3→2"]),
         ({"spec": {}}, {"spec": {"nodeName": "node-1"}}, ["bound to node-1"]),
-        ({"metadata": {}}, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, ["asked to go"]),
+        ({"metadata": {}}, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, ["deletion requested"]),
         ({"addresses": [{"ip": "10.0.0.7"}]}, {"addresses": [{"ip": "10.0.0.8"}]}, ["+10.0.0.8", "−10.0.0.7"]),
         ({"status": {"observedGeneration": 1}}, {"status": {"observedGeneration": 2}}, []),
         ({"spec": {"text": "x" * 30}}, {"spec": {"text": "y" * 30}}, []),

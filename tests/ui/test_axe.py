@@ -67,5 +67,5 @@ def test_axe_would_find_one(tab: Page) -> None:
 def test_axe_finds_nothing_at_the_door_either(new_tab: NewTab, served: Served, scheme: str) -> None:
     tab = new_tab(color_scheme=scheme)
     tab.goto(f"{served.url}/ui/")
-    tab.get_by_role("heading", name="Who goes there?").wait_for()
+    tab.get_by_role("heading", name="Sign in").wait_for()
     assert not complaints(tab)

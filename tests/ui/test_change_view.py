@@ -56,7 +56,7 @@ def test_nodes_lead_on_and_reconciles_tell_of_themselves(tab: Page, database: Da
     go(tab, f"#/change?at={written}")
     at(tab, written)
     expect(tab.locator(".facts")).to_contain_text("endpoint-controller")
-    expect(tab.locator(".card", has_text="What it changed")).to_contain_text("subsets[0].addresses[ip=")
+    expect(tab.locator(".card", has_text="Changes")).to_contain_text("subsets[0].addresses[ip=")
     tab.locator(".graph .run", has_text="replicaset-controller").first.click()
     expect(tab.locator(".facts")).to_contain_text("replicaset-controller")
     assert "run=r" in tab.url
@@ -72,7 +72,7 @@ def test_nodes_lead_on_and_reconciles_tell_of_themselves(tab: Page, database: Da
 def test_a_change_that_somebody_asked_for_stands_alone(tab: Page) -> None:
     go(tab, "#/change?at=1")
     at(tab, 1)
-    expect(tab.locator("main")).to_contain_text("Somebody asked for it: alice")
+    expect(tab.locator("main")).to_contain_text("Requested by alice")
     expect(tab.locator(".graph .box")).to_have_count(1)
 
 

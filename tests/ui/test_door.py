@@ -46,7 +46,7 @@ def test_a_link_replaces_the_token_of_a_tab_only_if_its_user_agrees(
     assert len(asked) == 1
     assert "anothers" not in tab.url
     if agrees:
-        expect(tab.locator("h1")).to_have_text("That token is not known here")
+        expect(tab.locator("h1")).to_have_text("Unknown token")
     else:
         assert tab.evaluate("sessionStorage.getItem('ctrlmgr.token')") == TOKEN
 
@@ -54,12 +54,12 @@ def test_a_link_replaces_the_token_of_a_tab_only_if_its_user_agrees(
 def test_without_a_token_there_is_a_door_and_a_way_in(new_tab: NewTab, served: Served) -> None:
     tab = new_tab()
     tab.goto(f"{served.url}/ui/#/objects?resource=services&at=200")
-    expect(tab.locator("h1")).to_have_text("Who goes there?")
+    expect(tab.locator("h1")).to_have_text("Sign in")
     expect(tab.locator(".reason")).to_contain_text("forbidden")
     expect(tab.locator(".scrubber")).to_be_hidden()
     tab.get_by_label("token").fill("nonsense")
     tab.get_by_role("button", name="Open").click()
-    expect(tab.locator("h1")).to_have_text("That token is not known here")
+    expect(tab.locator("h1")).to_have_text("Unknown token")
     tab.get_by_label("token").fill(TOKEN)
     tab.keyboard.press("Enter")
     expect(tab.locator("table.objects")).to_contain_text("checkout")

@@ -100,9 +100,9 @@ def test_an_empty_log(new_tab: NewTab, tmp_path: Path) -> None:
     with page(f"sqlite:///{tmp_path}/log.db", migrate=True) as served:
         tab = new_tab()
         tab.goto(served.link)
-        expect(tab.locator(".empty")).to_contain_text("Nothing has happened yet")
+        expect(tab.locator(".empty")).to_contain_text("No events yet")
         tab.keyboard.press("4")
-        expect(tab.locator(".empty")).to_contain_text("Nobody has led")
+        expect(tab.locator(".empty")).to_contain_text("No leader yet")
 
 
 def test_head_is_what_the_scrubber_ends_at(tab: Page, database: Database) -> None:

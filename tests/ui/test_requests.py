@@ -60,7 +60,7 @@ def test_where_none_are_kept(tmp_path: Path) -> None:
 
 def test_the_page_says_so(tab: Page) -> None:
     go(tab, "#/requests")
-    expect(tab.get_by_role("heading", name="No requests are kept")).to_be_visible()
+    expect(tab.get_by_role("heading", name="No requests are recorded")).to_be_visible()
 
 
 def test_the_page_shows_them_and_those_that_were_refused(folder: Path, demo_url: str, new_tab: NewTab) -> None:
@@ -70,7 +70,7 @@ def test_the_page_shows_them_and_those_that_were_refused(folder: Path, demo_url:
         go(tab, "#/requests")
         rows = tab.locator("tbody tr")
         expect(rows).to_have_count(2)
-        tab.get_by_role("link", name="Only those refused").click()
+        tab.get_by_role("link", name="Refused only").click()
         expect(rows).to_have_count(1)
         expect(rows.first).to_contain_text("bob")
         tab.close()

@@ -51,10 +51,10 @@ def test_who_may_see_nothing_is_told_what_that_takes(new_tab: NewTab, guarded: S
     tab = opened(new_tab, guarded, "anns-token")
     for view in ("", "cluster"):
         go(tab, f"#/{view}")
-        expect(tab.locator(".empty h2")).to_have_text("Nothing that is for you to see")
+        expect(tab.locator(".empty h2")).to_have_text("Access denied")
         expect(tab.locator(".empty .reason")).to_have_text(EVERYTHING)
     go(tab, "#/objects")
-    expect(tab.locator(".empty h2")).to_have_text("That is not for you to see")
+    expect(tab.locator(".empty h2")).to_have_text("Access denied")
     expect(tab.locator(".empty p")).to_have_text(PODS)
     go(tab, "#/leaders")
     expect(tab.locator(".empty p")).to_contain_text('cannot list resource "leases"')

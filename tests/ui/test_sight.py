@@ -321,7 +321,7 @@ def test_a_new_namespace_of_an_old_name_is_counted_from_its_beginning(anew: Read
     assert asked["events"](given(everywhere))["hidden"] == 6
     place = {"resource": "pods", "namespace": "shop", "name": "common"}
     assert [len(asked["history"](given(right, **place))["changes"]) for right in (in_shop_all, everywhere)] == [1, 3]
-    with pytest.raises(NotFound, match='pods "shop/common" has no event up to revision 5'):
+    with pytest.raises(NotFound, match="no events for pods shop/common up to revision 5"):
         asked["object"](given(in_shop_all, **place, at=5))
     counts = asked["timeline"](given(in_shop_all, bars=27))["items"]
     assert [bar["from"] for bar in counts] == list(

@@ -75,7 +75,7 @@ def test_what_is_asked_for_is_in_the_address(tab: Page, served: Served, database
     expect(tab.get_by_label("verb")).to_have_value("DELETED")
     expect(tab.get_by_label("kind", exact=True)).to_have_value("pods")
     tab.get_by_label("filter").fill("no such thing")
-    expect(tab.locator(".foot")).to_contain_text("Nothing that was asked for happened up to this moment")
+    expect(tab.locator(".foot")).to_contain_text("No events match these filters up to this moment")
     tab.get_by_role("button", name="clear").click()
     expect(tab.locator(".events tbody tr")).to_have_count(60)
 

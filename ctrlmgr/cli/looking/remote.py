@@ -97,7 +97,7 @@ def _checked(server: str) -> str:
     if parts.scheme not in ("https", "http") or not parts.hostname or parts.path.strip("/") or parts.query:
         raise click.UsageError(f"--server is a URL such as https://10.0.0.1:6443, not {server!r}")
     if parts.scheme == "http" and parts.hostname not in _LOCAL:
-        raise click.UsageError("--server: who logs in to another machine without TLS is overheard; write https://")
+        raise click.UsageError("--server: a token sent without TLS can be read by others; write https://")
     return server.rstrip("/")
 
 
@@ -143,8 +143,8 @@ def _fetch(named: Named) -> Fetch:
         except ServiceUnavailable as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 raise ServiceUnavailable(
-                    f"{named.server} is not who it should be by the authority of the kubeconfig: its certificate is "
-                    "another's; --kubeconfig names the one that the server wrote"
+                    f"{named.server} has a certificate that the authority of the kubeconfig did not sign: it is "
+                    "another server's; pass the kubeconfig that the server wrote with --kubeconfig"
                 ) from error
             raise
 

@@ -18,9 +18,9 @@ from ctrlmgr.settings import Loaded
 def rollout(loaded: Loaded, kind: str, name: str | None, namespace: str | None, at: str | None, output: str) -> None:
     """Show the newest rollout of a Deployment, StatefulSet or DaemonSet, step by step, from the log.
 
-    It begins with the change of the template. Between two steps stands how long nothing could be done, and what for:
-    pods that were not ready, had no node or had not gone, pods that a quota refused, a pause; for a Deployment also how
-    many pods were ready and how many may be missing or too many.
+    It begins with the change of the template. Between two steps it prints the length and the reason of each wait: pods
+    that are not ready, not bound or not yet deleted, pods that a quota refused, a pause. For a Deployment it also
+    prints the number of ready pods, maxUnavailable and maxSurge.
 
     \b
     ctrlmgr rollout deployment web -n shop

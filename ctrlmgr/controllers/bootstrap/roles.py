@@ -82,7 +82,7 @@ class BootstrapRoles:
             except CtrlmgrError as error:
                 failures += 1
                 if failures % _PATIENT == 0:
-                    log.warning("the roles that every cluster has cannot be put right", error=str(error))
+                    log.warning("failed to reconcile the default roles", error=str(error))
                 stop.wait(_AGAIN)
             else:
                 self._is_done = True
@@ -112,7 +112,7 @@ class BootstrapRoles:
             self._client.create(wanted)
         else:
             return
-        log.info("a role that every cluster has was put right", object=f"{wanted.resource} {wanted.name}")
+        log.info("reconciled a default role", object=f"{wanted.resource} {wanted.name}")
 
     def _by_resource(self) -> Iterator[tuple[Resource, Sequence[_Wanted]]]:
         """Yield what there has to be: roles before those who have them."""

@@ -132,7 +132,7 @@ class PostgresEventLog(SQLLog):
         """Open a migrated database with up to `pool_size` connections for reading; see `SQLLog`."""
         self._servers = Servers(url)
         for place in self._servers.unverified:
-            log.warning("the database does not prove who it is", server=str(place), better="sslmode=verify-full")
+            log.warning("the database's certificate is not verified", server=str(place), better="sslmode=verify-full")
         connect = partial(self._servers.connect, patience=patience)
         engine = self._servers.engine(pool_size)
         self._autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")

@@ -271,6 +271,6 @@ def identify(connection: psycopg.Connection[Any]) -> Identity:
     except psycopg.Error:
         row = connection.execute(_WHO_AT_LEAST, prepare=False).fetchone()
     if row is None:
-        raise psycopg.OperationalError("the server does not say who it is")
+        raise psycopg.OperationalError("the server does not report its identity")
     timeline = int(row[3][:8], 16) if row[3] else 0
     return Identity(row[2], timeline, row[1], row[0] != connection.info.backend_pid)

@@ -29,11 +29,11 @@ export function door(reason, entered) {
   const node = h("section", { class: "door" });
   fill(
     node,
-    h("h1", null, refused ? "That token is not known here" : "Who goes there?"),
+    h("h1", null, refused ? "Unknown token" : "Sign in"),
     h(
       "p",
       null,
-      "The page is open to everybody, what it shows is not. ",
+      "The page is public; its data needs a token. ",
       h("code", null, "ctrlmgr ui"),
       " prints a link that opens it.",
     ),
@@ -41,11 +41,11 @@ export function door(reason, entered) {
     h(
       "p",
       { class: "quiet" },
-      "The token stays in this tab and goes nowhere but to this server. Or run ",
+      "The token stays in this tab and is sent only to this server. Or run ",
       h("code", null, "kubectl proxy"),
       " and open ",
       h("code", null, "http://127.0.0.1:8001/ui/"),
-      ": kubectl brings its own.",
+      ": kubectl sends its own credentials.",
     ),
     h("p", { class: "quiet reason" }, reason),
   );

@@ -69,7 +69,7 @@ function line({ from, to, through }, spots) {
 
 function event(node, spot, isRoot) {
   const { width, height } = spot;
-  const untold = node.compacted ? "compacted" : node.forbidden ? "not for you to see" : "";
+  const untold = node.compacted ? "compacted" : node.forbidden ? "access denied" : "";
   const many = node.alike?.length ?? 0;
   const name = untold || (many ? several(node) : placed(node));
   const said = (node.said ?? []).join(", ");

@@ -89,7 +89,7 @@ function open(name) {
   fill(room, view.node);
 }
 
-const TITLES = { 403: "That is not for you to see", 404: "There is nothing here" };
+const TITLES = { 403: "Access denied", 404: "Not found" };
 
 function notice(title, text) {
   return h("div", { class: "empty" }, h("h2", null, title), h("p", null, text));
@@ -103,7 +103,7 @@ function failed(error) {
     document.body.classList.add("closed");
     fill(room, door(error.message, enter));
   } else if (error instanceof Refused) {
-    fill(room, notice(TITLES[error.code] ?? "The server would not answer that", error.message));
+    fill(room, notice(TITLES[error.code] ?? "The server refused the request", error.message));
   } else if (error instanceof Unreachable) {
     offline(true);
   } else {
@@ -119,7 +119,7 @@ function enter() {
 }
 
 const GONE =
-  "The server does not answer. What is shown is as it was; it is asked again every second. " +
+  "The server does not answer. The page shows the last known state and retries every second. " +
   "If it was stopped, `ctrlmgr serve` starts it.";
 
 /** @param {boolean} is */
@@ -189,7 +189,7 @@ function keys() {
 
 takeToken();
 build();
-fill(room, notice("Asking the server", "What there is to see comes with its first answer."));
+fill(room, notice("Loading", "Waiting for the first answer of the server."));
 keys();
 listen(() => void update());
 document.addEventListener("visibilitychange", () => document.hidden || void look());

@@ -37,7 +37,7 @@ export function rollout() {
       h(
         "header",
         { class: "began" },
-        h("h2", null, "Its rollout"),
+        h("h2", null, "Rollout"),
         h("span", { class: `badge ${told.complete ? "added" : "modified"}` }, told.complete ? "complete" : "under way"),
         h("span", null, "since ", revisionLink(told.revision), ` by ${who(told.actor)}`),
         h("span", { class: "quiet" }, time(told.beganAt)),

@@ -11,7 +11,7 @@ export function unseen(moment) {
   return h(
     "div",
     { class: "empty" },
-    h("h2", null, "Nothing that is for you to see"),
-    h("p", null, "What is here is shown to users who may get or list it. ", missing),
+    h("h2", null, "Access denied"),
+    h("p", null, "You need the right to get or list these objects. ", missing),
   );
 }

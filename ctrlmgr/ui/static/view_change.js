@@ -65,14 +65,14 @@ function legend(found) {
     "p",
     { class: "quiet legend-line" },
     isAlone
-      ? "Nobody answered this change with one of their own, and no reconcile made it."
+      ? "No reconcile wrote this change, and no reconcile reacted to it."
       : `${number("e")} events, ${number("r")} reconciles${guesses}. ` +
           `Causes are left of revision ${middle}, effects right of it.`,
   );
 }
 
 function did(found) {
-  return h("section", { class: "card" }, h("h2", null, "What it changed"), content(found));
+  return h("section", { class: "card" }, h("h2", null, "Changes"), content(found));
 }
 
 function alone(found) {
@@ -83,7 +83,7 @@ function alone(found) {
     h(
       "p",
       null,
-      "Somebody asked for it: ",
+      "Requested by ",
       actor(found),
       found.userAgent && h("span", { class: "quiet" }, ` with ${found.userAgent}`),
       ".",

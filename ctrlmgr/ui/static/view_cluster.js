@@ -28,8 +28,8 @@ function nothing() {
   return h(
     "div",
     { class: "empty" },
-    h("h2", null, "No nodes, and no pods that wait for one"),
-    h("p", null, "Simulated ones come with ", h("code", null, "ctrlmgr serve --nodes 3"), "."),
+    h("h2", null, "No nodes and no pending pods"),
+    h("p", null, "Start simulated nodes with ", h("code", null, "ctrlmgr serve --nodes 3"), "."),
   );
 }
 

@@ -24,7 +24,7 @@ export function leaders() {
         h(
           "div",
           { class: "empty" },
-          h("h2", null, "Nobody has led"),
+          h("h2", null, "No leader yet"),
           h("p", null, "No event in the log carries a term. Leaders are elected unless leader election is off."),
         ),
       );

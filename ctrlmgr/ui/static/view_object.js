@@ -56,7 +56,7 @@ export function object() {
       ),
     );
     if (found.lines) fill(state, toolbar(found, params), yaml(found, params.blame !== "off"));
-    else fill(state, h("div", { class: "empty" }, h("h2", null, "It was not there"), h("p", null, found.why)));
+    else fill(state, h("div", { class: "empty" }, h("h2", null, "It did not exist"), h("p", null, found.why)));
     const later =
       found.newest > moment.at &&
       h(
@@ -70,7 +70,7 @@ export function object() {
       );
     fill(
       past,
-      h("h2", null, "What became of it"),
+      h("h2", null, "History"),
       later,
       told.length
         ? h(
@@ -78,7 +78,7 @@ export function object() {
             { class: "history" },
             told.map((each) => entry(each, found.revision)),
           )
-        : h("p", { class: "quiet" }, "Nothing is known of it."),
+        : h("p", { class: "quiet" }, "No events."),
       more && h("button", { class: "more", onclick: () => older(found, place, params, moment) }, "what was before"),
     );
   }

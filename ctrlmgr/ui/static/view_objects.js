@@ -52,7 +52,7 @@ export function objects() {
         h(
           "div",
           { class: "empty" },
-          h("h2", null, "Nothing existed yet"),
+          h("h2", null, "No objects yet"),
           h("p", null, `At revision ${count(moment.at)} there was not a single object.`),
         ),
       );

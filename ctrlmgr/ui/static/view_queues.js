@@ -34,8 +34,8 @@ export function queues() {
       h(
         "p",
         { class: "lead quiet" },
-        "What waits for the controllers of the process that answered, and how fast they are. ",
-        "Lines go back to when this page was opened.",
+        "The queues of the controllers in the process that answered. ",
+        "The lines begin when this page was opened.",
       ),
       h(
         "div",

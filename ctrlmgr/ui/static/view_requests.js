@@ -22,8 +22,8 @@ export function requests() {
         h(
           "div",
           { class: "empty" },
-          h("h2", null, "No requests are kept"),
-          h("p", null, "They are when audit.policy_file names a policy, for as long as audit.keep_for says."),
+          h("h2", null, "No requests are recorded"),
+          h("p", null, "Set audit.policy_file to record requests; audit.keep_for sets how long they are kept."),
         ),
       );
       return;
@@ -40,14 +40,14 @@ function choices({ refused, user }) {
   return h(
     "p",
     { class: "quiet" },
-    h("a", { href: link("requests", { refused: other, user }) }, other === "yes" ? "Only those refused" : "All"),
+    h("a", { href: link("requests", { refused: other, user }) }, other === "yes" ? "Refused only" : "All"),
     user && [" · of ", h("b", null, user), " · "],
     user && h("a", { href: link("requests", { refused, user: null }) }, "of all users"),
   );
 }
 
 function none(moment) {
-  return moment.unseen ? unseen(moment) : h("div", { class: "empty" }, h("h2", null, "There are none"));
+  return moment.unseen ? unseen(moment) : h("div", { class: "empty" }, h("h2", null, "No requests"));
 }
 
 function table(found, { refused }) {

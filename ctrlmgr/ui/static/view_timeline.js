@@ -38,8 +38,8 @@ export function timeline() {
         h(
           "div",
           { class: "empty" },
-          h("h2", null, "Nothing has happened yet"),
-          h("p", null, "The log is empty. What is written from now on appears here."),
+          h("h2", null, "No events yet"),
+          h("p", null, "The log is empty. New events appear here."),
         ),
       );
       return;
@@ -71,7 +71,7 @@ export function timeline() {
       body,
       list.events.map((event) => row(event, focus, by)),
     );
-    const nothing = !list.events.length && "Nothing that was asked for happened up to this moment. ";
+    const nothing = !list.events.length && "No events match these filters up to this moment. ";
     fill(
       foot,
       list.looked > 1 ? nothing && `Not since revision ${count(list.looked)}. ` : nothing,
@@ -102,7 +102,7 @@ async function about(revision) {
     return await ask("change", { revision });
   } catch (error) {
     if (error.code === 404) return "This event has been compacted.";
-    if (error.code === 403 && !error.needsToken) return "What was changed here is not for you to see.";
+    if (error.code === 403 && !error.needsToken) return "You have no access to this object.";
     throw error;
   }
 }
@@ -137,7 +137,7 @@ function described(change) {
       h(
         "a",
         { class: "button", href: link("change", { at: change.revision }) },
-        causes ? "Why, and what came of it" : "Look at it alone",
+        causes ? "Causes and effects" : "Details",
       ),
     ),
   ];

@@ -43,17 +43,17 @@ def test_a_rollout_is_told_step_by_step(server: Server, kubectl: Kubectl) -> Non
     assert f'image: "{APP}:1" → "{APP}:2"' in text
     assert text.endswith("It is complete.\n"), text
     for step in (
-        "comes (new)",
-        "is given to node-",
-        "is ready",
-        "is asked to go (old)",
-        "is gone",
+        "created (new)",
+        "bound to node-",
+        " ready",
+        "deletion requested (old)",
+        " deleted",
         "to be ready; 2 of 2",
     ):
         assert step in text, text
     plain = json.loads(told(server, "rollout", "deployment", "web", "-n", kubectl.namespace, "-o", "json"))
     assert plain["complete"]
-    assert any("may be missing" in each["waitedFor"] for each in plain["steps"])
+    assert any("unavailable" in each["waitedFor"] for each in plain["steps"])
 
 
 def test_a_rollout_that_stands_still_says_what_for(server: Server, kubectl: Kubectl) -> None:
@@ -64,4 +64,4 @@ def test_a_rollout_that_stands_still_says_what_for(server: Server, kubectl: Kube
     text = told(server, "rollout", "deployment/web", "-n", kubectl.namespace)
     last = text.splitlines()[-1]
     assert last.startswith("It waits for web-")
-    assert last.endswith("to be ready; 1 of 1 ready, 0 may be missing; 2 pods, 1 may be too many."), text
+    assert last.endswith("to be ready; 1 of 1 ready, at most 0 unavailable; 2 pods, at most 1 surplus."), text

@@ -61,8 +61,8 @@ def test_the_page_draws_the_way_to_the_edit_and_tells_the_rollout(server: Server
     expect(card.locator(".diff")).to_contain_text(f"{APP}:2")
     card.get_by_role("button", name="more steps").click()
     expect(card.locator(".step")).to_have_count(len(rollout["steps"]))
-    expect(card.locator(".step", has_text="comes (new)")).to_have_count(2)
-    expect(card.locator(".waited", has_text="may be missing").first).to_be_visible()
+    expect(card.locator(".step", has_text="created (new)")).to_have_count(2)
+    expect(card.locator(".waited", has_text="unavailable").first).to_be_visible()
     card.locator(".step a.rev").first.click()
     at(tab, rollout["steps"][0]["revision"])
 
