@@ -81,7 +81,7 @@ class _Around(NamedTuple):
 class BlockReader:
     """Reads the header blocks of one connection, in the order in which they come."""
 
-    __slots__ = ("_bounds", "_decoder", "_heads", "_known", "work")
+    __slots__ = ("_bounds", "_decoder", "_heads", "_known", "_largest_table", "work")
 
     def __init__(self, bounds: Bounds) -> None:
         """Keep `bounds`."""
@@ -89,6 +89,7 @@ class BlockReader:
         """What reading has cost so far: in fields, and in pieces of `_PIECE` bytes."""
         self._bounds = bounds
         self._decoder = Decoder(2 * bounds.head_bytes)  # never more than that, of a block that is within them
+        self._largest_table = self._decoder.max_allowed_table_size
         # What has been read around paths: by what came before one, and by what followed.
         self._known: dict[bytes, dict[bytes, _Around]] = {}
         self._heads: dict[bytes, Head] = {}
@@ -104,15 +105,22 @@ class BlockReader:
         except HPACKError as error:
             raise ConnectionFault(Code.COMPRESSION_ERROR, f"a header block that cannot be read: {error}") from error
 
-    def skip(self, block: bytes) -> None:
-        """Read trailers, of which none is ever taken for a header; raises as `read` does."""
+    def skip(self, block: bytes) -> bool:
+        """Read trailers, and return whether there is a pseudo header among them; raises as `read` does."""
         try:
-            for _ in self._decoded(block):
-                pass
+            return b":" in {name[:1] for name, _ in self._decoded(block)}
         except Malformed as error:
             raise StreamFault(Code.PROTOCOL_ERROR, "trailers that are too large") from error
         except HPACKError as error:
             raise ConnectionFault(Code.COMPRESSION_ERROR, f"trailers that cannot be read: {error}") from error
+
+    def limit_table(self) -> None:
+        """Note that the client knows that it is to keep no table (RFC 7541, section 4.2).
+
+        A client that keeps the table that it has, because it does not know this setting, is still read; one that sets
+        another size than none is not.
+        """
+        self._largest_table = 0
 
     def _recognised(self, block: bytes) -> Head | None:
         """Read a block that is known, or all of it but the path."""
@@ -178,8 +186,8 @@ class BlockReader:
         for begins, ends in _spans(block):
             if count > 2 * self._bounds.header_count:  # to read on would cost more than the connection is worth
                 raise ConnectionFault(Code.ENHANCE_YOUR_CALM, "a header block of too many fields")
-            if block[begins] & 0xE0 == _UPDATE and count:
-                raise ConnectionFault(Code.COMPRESSION_ERROR, "a table's size in the middle of a block")
+            if block[begins] & 0xE0 == _UPDATE:
+                self._check_update(block, begins, count)
             for name, value in self._decoder.decode(block[begins:ends], raw=True):
                 count += 1
                 self.work += 1
@@ -188,6 +196,13 @@ class BlockReader:
                     yield bytes(name), bytes(value)
         if count > self._bounds.header_count or size > self._bounds.head_bytes:
             raise Malformed(TOO_LARGE)
+
+    def _check_update(self, block: bytes, begins: int, count: int) -> None:
+        """Raise `ConnectionFault` if the table's size is set after a field, or beyond what the client was told."""
+        if count:
+            raise ConnectionFault(Code.COMPRESSION_ERROR, "a table's size in the middle of a block")
+        if _number(block, begins, 5)[0] > self._largest_table:  # RFC 7541, section 6.3
+            raise ConnectionFault(Code.COMPRESSION_ERROR, "a larger table than the server allows")
 
 
 def _around(method: str, lines: Sequence[HeaderLine], authority: bytes | None) -> _Around:

@@ -131,8 +131,7 @@ class Channel:
 
     def receive(self, piece: bytes, size: int) -> None:
         """Take a piece of the body, which took `size` bytes of the window; raises `StreamFault`."""
-        if self._has_come:
-            raise StreamFault(Code.STREAM_CLOSED, "more of a body that was over")
+        self.must_go_on()
         self._room -= size
         self._received += len(piece)
         if self._room < 0:
@@ -142,10 +141,14 @@ class Channel:
             self.exchange.receive(piece)
         self._make_room()
 
+    def must_go_on(self) -> None:
+        """Raise `StreamFault` if all of the request has come."""
+        if self._has_come:
+            raise StreamFault(Code.STREAM_CLOSED, "more of a request that was over")
+
     def end(self) -> None:
         """Note that all of the request has come; raises `StreamFault`."""
-        if self._has_come:
-            raise StreamFault(Code.STREAM_CLOSED, "the end of a request that was over")
+        self.must_go_on()
         if self._length is not None and self._received != self._length:
             raise StreamFault(Code.PROTOCOL_ERROR, "another length of the body than was announced")
         self._has_come = True

@@ -10,7 +10,7 @@ Guarantees:
   pings) cannot pile up.
 - A client that sends more than `Bounds.noise` frames that ask for nothing within `Bounds.head_timeout` seconds is told
   to calm down, and its connection closes. A WINDOW_UPDATE of less than `Bounds.least_room` bytes asks for nothing. A
-  changed initial window counts once for each answer that waits for room.
+  changed initial window counts once for each answer that waits for room. Fields of a head beyond `_USUAL_HEAD` count.
 - A client is also disconnected in this way if more than `Bounds.resets` of its requests, beyond those that are
   completed, end before they are answered: by the client, or by the server because of a fault of the client.
 - Header blocks are bounded in bytes and in frames, and so are the heads of the requests under way.
@@ -46,6 +46,9 @@ _TOGETHER = 16
 
 _TURN = 512
 """Frames, fields and answers that go on before others have the loop: about 3 ms."""
+
+_USUAL_HEAD = 512
+"""Fields of a head, and pieces of a long one, beyond which each counts as noise: a byte may stand for a field."""
 
 _WINDOW = 65_535
 """Bytes that either end has room for before it says anything else (RFC 9113, section 6.9.2)."""
@@ -217,6 +220,7 @@ class Http2Connection(Transported):
             self._end_with_trailers(number, frame.payload, ends=ends)
             return
         self._last = number
+        before = self._blocks.work
         try:
             head = self._blocks.read(frame.payload)
         except Malformed as error:
@@ -225,10 +229,14 @@ class Http2Connection(Transported):
             )
             self._resets.hear()
             return
+        if self._blocks.work - before > _USUAL_HEAD:
+            self._noise.hear(self._blocks.work - before - _USUAL_HEAD)
         if self._is_leaving:
             return  # it has been told that this is not answered
         if len(self._channels) >= self.bounds.streams:
             raise StreamFault(Code.REFUSED_STREAM, "too many requests at a time")
+        if frame.flags & frames.ON_ITSELF:
+            raise StreamFault(Code.PROTOCOL_ERROR, "a stream that depends on itself")
         channel = Channel(number, head, self, self._stream_window)
         if not channel.exchange.hold_head(head):
             raise StreamFault(Code.REFUSED_STREAM, "too long heads of requests at a time")
@@ -239,12 +247,13 @@ class Http2Connection(Transported):
         self._new.append(channel)
 
     def _end_with_trailers(self, number: int, block: bytes, *, ends: bool) -> None:
-        self._blocks.skip(block)  # though nobody looks at them: what comes later refers to them
+        has_pseudo = self._blocks.skip(block)  # though nobody looks at them: what comes later refers to them
         channel = self._channels.get(number)
-        if channel is not None and ends:
+        if channel is not None:
+            channel.must_go_on()
+            if has_pseudo or not ends:  # RFC 9113, section 8.1
+                raise StreamFault(Code.PROTOCOL_ERROR, "trailers with a pseudo header, or that are not the end")
             channel.end()
-        elif channel is not None:
-            raise StreamFault(Code.PROTOCOL_ERROR, "trailers that are not the end")
         elif number in self._dropped:
             self._noise.hear()
         else:
@@ -288,6 +297,7 @@ class Http2Connection(Transported):
         self._noise.hear()
         values = frames.read_settings(frame)
         if frame.flags & frames.ACK:
+            self._blocks.limit_table()
             return
         self.send(frames.head(0, frames.SETTINGS, frames.ACK, 0))  # before anything goes by them
         window = values.get(Setting.INITIAL_WINDOW_SIZE, self._stream_window)
@@ -332,8 +342,10 @@ class Http2Connection(Transported):
             self._roomless.popitem(last=False)[0].go_on()
 
     def _take_priority(self, frame: Frame) -> None:
-        """Look at nothing of it: priorities are deprecated (RFC 9113, section 5.3)."""
+        """Refuse a stream that depends on itself (RFC 7540, 5.3.1), and use no priority (RFC 9113, section 5.3)."""
         self._noise.hear()
+        if frames.depends_on_itself(frame):
+            raise StreamFault(Code.PROTOCOL_ERROR, "a stream that depends on itself")
 
     def _take_push(self, frame: Frame) -> None:
         raise ConnectionFault(Code.PROTOCOL_ERROR, "a push by a client")

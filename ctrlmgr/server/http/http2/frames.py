@@ -30,6 +30,8 @@ END_STREAM = ACK = 0x1
 END_HEADERS = 0x4
 PADDED = 0x8
 WITH_PRIORITY = 0x20
+ON_ITSELF = 0x100
+"""The mark of a HEADERS frame whose stream depends on itself: no flag that is sent has so many bits."""
 _BESIDES = PADDED | WITH_PRIORITY
 """Flags of what else is in a payload."""
 
@@ -165,7 +167,7 @@ class FrameReader:
             if frame.kind == CONTINUATION:
                 raise ConnectionFault(Code.PROTOCOL_ERROR, "a header block that has not begun")
             if frame.flags & _BESIDES:
-                frame = Frame(HEADERS, frame.flags & ~_BESIDES, frame.stream, unpadded(frame))
+                frame = _block_alone(frame)
             if frame.flags & END_HEADERS:
                 return frame
             self._opening, self._block, self._count = frame, bytearray(frame.payload), 0
@@ -258,6 +260,19 @@ def headers(stream: int, block: bytes, flags: int) -> bytes:
         part = block[at : at + LARGEST]
         parts.append(head(len(part), CONTINUATION, END_HEADERS if at + LARGEST >= size else 0, stream) + part)
     return b"".join(parts)
+
+
+def _block_alone(frame: Frame) -> Frame:
+    """Return a HEADERS frame with nothing but its block; raises `ConnectionFault`."""
+    block = unpadded(frame)
+    at = 1 if frame.flags & PADDED else 0
+    mark = ON_ITSELF if frame.flags & WITH_PRIORITY and depends_on_itself(frame, at) else 0
+    return Frame(HEADERS, frame.flags & ~_BESIDES | mark, frame.stream, block)
+
+
+def depends_on_itself(frame: Frame, at: int = 0) -> bool:
+    """Return whether the dependency at a place of a payload names the frame's own stream."""
+    return int(_NUMBER.unpack_from(frame.payload, at)[0]) & WIDEST == frame.stream
 
 
 def unpadded(frame: Frame) -> bytes:

@@ -227,6 +227,16 @@ def test_a_stream_that_is_taken_back_once_it_is_answered_is_no_request_that_is_g
     assert not client.transport.is_closing()
 
 
+def test_so_is_one_whose_heads_have_very_many_fields() -> None:
+    client = Http2Client()
+    block = client.h2.encoder.encode(asking("/a")) + b"\x90" * 980  # a byte for each field
+    for at in range(200):
+        client.connection.receive(framed(frames.HEADERS, WHOLE, 2 * at + 1, block))
+        client.loop.run()
+    assert client.transport.closed
+    assert inner(client)._last <= 2 * 2 * 25
+
+
 # Turns.
 
 
