@@ -1,7 +1,8 @@
 """The relative cost of validating and defaulting a byte of an object, by its schema.
 
 The engine derives from it the size from which an object is processed beside the event loop. A small list item is
-checked by the schema of items, by all its alternatives (`anyOf`) and by its rules, and is given its defaults.
+checked by the schema of items, by all its alternatives (`anyOf`) and by its rules, and is given its defaults. If it is
+wrong, the refusal says for each alternative why, and names the values of an enumeration.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ _PATTERN: Final = 4
 _RULE: Final = 32
 _SHARE: Final = 4
 """The weight of a schema up to which validation takes less time than the other work on an object."""
+_EXPLAINED: Final = 4
+"""How many times as long as a check it takes to say why an alternative is wrong, at least."""
+_LISTED: Final = 16
+"""Values of an enumeration that weigh as much as one check, when a refusal names them."""
 _BYTES: Final = 16
 """Bytes of a default that weigh as much as one check."""
 
@@ -33,12 +38,13 @@ def _weight(raw: Raw, *, is_repeated: bool) -> int:
     own = 1 + _PATTERN * bool(raw.get("pattern"))
     if is_repeated:
         own += _RULE * len(raw.get(RULES) or ())
-    own += _of_defaults(raw) if is_repeated else 0
+    own += _of_defaults(raw) + len(raw.get("enum") or ()) // _LISTED if is_repeated else 0
     fields = (raw.get("properties") or {}).values()
     below = max((_weight(each, is_repeated=is_repeated) for each in fields), default=0)
     repeated = (raw.get("additionalProperties"), single_items(raw))
     many = max((_weight(each, is_repeated=True) for each in repeated if isinstance(each, dict)), default=0)
-    return max(own, below, many) + sum(_weight(each, is_repeated=is_repeated) for _, each in junctors(raw))
+    alternatives = sum(_weight(each, is_repeated=is_repeated) for _, each in junctors(raw))
+    return max(own, below, many) + alternatives * (_EXPLAINED if is_repeated else 1)
 
 
 def _of_defaults(raw: Raw) -> int:

@@ -69,13 +69,14 @@ def test_a_value_that_takes_too_many_steps_is_refused() -> None:
     [
         ({}, 1),
         ({"type": "object", "properties": {"a": items(type="string")}}, 1),
-        (items(anyOf=ALTERNATIVES), 15),
-        (items(anyOf=[{"anyOf": ALTERNATIVES}] * 60), 915),
+        (items(anyOf=ALTERNATIVES), 60),
+        (items(anyOf=[{"anyOf": ALTERNATIVES}] * 60), 14460),
         ({"type": "object", "x-kubernetes-validations": [{"rule": "true"}]}, 1),  # which is evaluated once
         (items(**{"type": "object", "x-kubernetes-validations": [{"rule": "true"}]}), 8),
         (items(type="object", properties={"a": {"default": "x" * 6398}}), 100),
         (items(**items(type="string", pattern="^a*$")), 1),
-        ({"additionalProperties": {"oneOf": [{}, *ALTERNATIVES], "not": {"enum": [1]}}}, 15),
+        ({"additionalProperties": {"oneOf": [{}, *ALTERNATIVES], "not": {"enum": [1]}}}, 61),
+        (items(type="integer", enum=list(range(3000))), 47),
     ],
 )
 def test_what_a_byte_costs_is_told_by_the_schema(schema: dict[str, Any], cost: int) -> None:

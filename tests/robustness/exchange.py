@@ -18,13 +18,16 @@ class Exchange:
         self._connection: http.client.HTTPSConnection | None = None
 
     def ask(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
-        """Return code and body of the answer; raises OSError and HTTPException, and begins anew after them."""
+        """Return code and body of the answer; raises OSError and HTTPException, and begins anew after them.
+
+        A header without a value is left out.
+        """
         site = self._server.site
         if self._connection is None:
             self._connection = http.client.HTTPSConnection(site.host, site.port, timeout=PATIENCE, context=site.trust)
         said = {"authorization": f"Bearer {site.token}", "user-agent": self._program, **headers}
         try:
-            self._connection.request(method, path, body or None, said)
+            self._connection.request(method, path, body or None, {name: each for name, each in said.items() if each})
             response = self._connection.getresponse()
             answer = response.read()
         except (OSError, http.client.HTTPException):

@@ -1,4 +1,6 @@
-"""Another client, which gets an object again and again while a server is attacked: a process of its own.
+"""Another client, which gets an object and writes 100 KB, again and again, while a server is attacked.
+
+It is a process of its own.
 
 The attacker is busy making inputs; a thread beside it would measure that. What a GET takes is told with how long the
 server's threads waited for a processor meanwhile, for a machine that does something else as well is not the server's
@@ -9,6 +11,7 @@ writes a line for each GET, and ends when it is killed.
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import ssl
 import subprocess
@@ -17,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,11 +29,17 @@ from tests.robustness.serving import Served
 
 _LOOK_EVERY = 0.05
 _PATH = "/api/v1/namespaces/kube-system"
+_WRITTEN = "/api/v1/namespaces/default/configmaps?dryRun=All"
+_BODY = json.dumps({"metadata": {"name": "of-another"}, "data": {"a": "x" * 100_000}})
+
+GET, WRITE = "GET", "write"
+"""What another client asks: an object, and to write one of 100 KB (a dry run: what is stored must not grow)."""
 
 
 class Look(NamedTuple):
-    """A GET."""
+    """A GET or a write."""
 
+    what: str
     took: float
     """Seconds from its beginning to the end of its answer."""
     starved: float
@@ -51,14 +61,14 @@ class Bystander:
     def __init__(self, notice: Callable[[Look], object]) -> None:
         """Call `notice` with each look, on a thread."""
         self.looks = 0
-        self.worst = Look(0.0, 0.0, 0.0, 0.0)
+        self.worst = {what: Look(what, 0.0, 0.0, 0.0, 0.0) for what in (GET, WRITE)}
         self._notice = notice
 
     def see(self, look: Look) -> None:
-        """Take note of a GET."""
+        """Take note of a look."""
         self.looks += 1
-        if look.waited > self.worst.waited:
-            self.worst = look
+        if look.waited > self.worst[look.what].waited:
+            self.worst[look.what] = look
         self._notice(look)
 
 
@@ -74,7 +84,8 @@ def bystander(server: Served, notice: Callable[[Look], object] = lambda look: No
 
     def read() -> None:
         for line in told:
-            seen.see(Look(*map(float, line.split())))
+            what, *seconds = line.split()
+            seen.see(Look(what, *map(float, seconds)))
 
     thread = threading.Thread(target=read, name="bystander")
     thread.start()
@@ -117,14 +128,19 @@ def main() -> None:
     trust = ssl.create_default_context()
     trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
     connection = http.client.HTTPSConnection(host, port, timeout=PATIENCE, context=trust)
-    while True:
+    for what in cycle((GET, GET, WRITE)):
         time.sleep(_LOOK_EVERY)
         before, own, began = starved(pid), starved(os.getpid()), time.monotonic()
-        connection.request("GET", _PATH, headers=headers)
-        connection.getresponse().read()
+        if what == GET:
+            connection.request("GET", _PATH, headers=headers)
+        else:
+            connection.request("POST", _WRITTEN, _BODY, {**headers, "content-type": "application/json"})
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status in (200, 201, 429), answer.status
         ended = time.monotonic()
         waited, late = _longest(before, starved(pid)), _longest(own, starved(os.getpid()))
-        sys.stdout.write(f"{ended - began} {waited} {late} {ended}\n")
+        sys.stdout.write(f"{what} {ended - began} {waited} {late} {ended}\n")
         sys.stdout.flush()
 
 

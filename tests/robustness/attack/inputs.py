@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import random
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
 
-from tests.robustness.attack import dense
+from tests.robustness.attack import connections, dense, questions
+from tests.robustness.attack.callers import CALLERS, token_of
 
 PIECES = (
     "['",
@@ -56,18 +57,42 @@ USUAL_SIZES = (100, 300, 300, 1_000, 1_000, 1_000, 3_000, 3_000, 10_000)
 LARGE_SIZES = (*SIZES, *SIZES, *SIZES, 200_000, 600_000, 1_500_000)
 """The same for a long run."""
 
+_LONGEST_CONNECTION = 300_000
+"""Bytes of a flood: what it does it does soon, or is stopped."""
+
+_QUESTIONS = (
+    questions.selectors,
+    questions.reviews,
+    questions.expressions,
+    questions.patterns,
+    questions.schemas,
+    questions.lists,
+    questions.answers,
+    questions.pages,
+)
+
 _JSON = "application/json"
 _NAMESPACED = "/api/v1/namespaces/attack"
 
 
+REQUEST, CERTIFICATES, HTTP1, HTTP2 = "request", "certificates", "http/1.1", "h2"
+"""What an input is: a request, what a client presents, or all bytes of a connection."""
+
+
 class Input(NamedTuple):
-    """A request."""
+    """What one caller does."""
 
     family: str
     method: str
     path: str
     headers: Mapping[str, str]
     body: bytes = b""
+    caller: str = "admin"
+    shape: str = ""
+    """Which way of a family it is, if those have names."""
+    is_a: str = REQUEST
+    stays: bool = True
+    """Whether the client waits for an answer."""
 
     @property
     def size(self) -> int:
@@ -104,12 +129,43 @@ class Inputs:
             ("token", self._token),
             ("header", self._header),
             ("path", self._path),
+            ("certificates", self._certificates),
+            ("HTTP/1.1", self._http1),
+            ("HTTP/2", self._http2),
+            ("HTTP/2", self._http2),
+            *((each.__name__, self._question(each)) for each in _QUESTIONS),
         )
 
     def __iter__(self) -> Iterator[Input]:
         while True:
             family, make = self._choice.choice(self._families)
-            yield make(self._choice.choice(self._sizes))._replace(family=family)
+            caller = self._choice.choice(CALLERS)
+            made = make(self._choice.choice(self._sizes))
+            yield made._replace(family=family, caller=made.caller if made.is_a != REQUEST else caller)
+
+    # Connections and questions.
+
+    def _certificates(self, size: int) -> Input:
+        shape, body = connections.certificates(size, self._choice)
+        return Input("", "", "", {}, body, "anonymous", shape, CERTIFICATES)
+
+    def _http1(self, size: int) -> Input:
+        return self._bytes(HTTP1, connections.HTTP1, size)
+
+    def _http2(self, size: int) -> Input:
+        return self._bytes(HTTP2, connections.HTTP2, size)
+
+    def _bytes(self, is_a: str, shapes: Sequence[connections.Shape], size: int) -> Input:
+        shape, caller = self._choice.choice(shapes), self._choice.choice(CALLERS)
+        body = shape.make(min(size, _LONGEST_CONNECTION), token_of(caller))
+        return Input("", "", "", {}, body, caller, shape.name, is_a, shape.stays)
+
+    def _question(self, ask: Callable[[int, random.Random], questions.Question]) -> Callable[[int], Input]:
+        def make(size: int) -> Input:
+            asked = ask(size, self._choice)
+            return Input("", asked.method, asked.path, asked.headers, asked.body, shape=asked.shape)
+
+        return make
 
     # Bodies.
 

@@ -1,10 +1,13 @@
 """A server under attack, and what must hold meanwhile: `python -m tests.robustness.attack.siege --inputs 50000`.
 
-- No answer is a fault of the server's own, and each input gets an answer.
+- No answer is a fault of the server's own, and each input gets an answer. Answers of 500 and more are meant if they
+  are a Status that does not begin with `UNEXPECTED`: 501 for a transfer coding, 503 while a namespace or a definition
+  is not established yet, 504 at a deadline.
 - No input costs more than `PER_MEGABYTE` seconds of the processor for each megabyte it has, or `AT_LEAST`; one that
   seems to is tried again, for the machine may have been busy.
-- Others are answered meanwhile: no GET of another client waits longer for the server than `SLOWEST` seconds, times how
-  long the same GET waited before the attack, in `QUIET`, where that was slower.
+- Others are answered meanwhile: no GET of another client, and no write of 100 KB, waits longer for the server than
+  `SLOWEST` says, times how long the same waited before the attack, in `QUIET`, where that was slower.
+- Callers without rights are told nothing of what they may not see.
 - Afterwards the server has at most `GROWTH` times the resident memory (VmRSS, all that the system has given it) that
   it had before the attack, when it had been in use: it had answered `USED_FOR` requests of `USUAL_SIZES`, of each
   family, so that what it makes at first use was made, and what such requests leave between their objects was left. It
@@ -29,11 +32,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tests.robustness.attack.bystander import Look, bystander
-from tests.robustness.attack.inputs import LARGE_SIZES, SIZES, USUAL_SIZES, Input, Inputs
+from tests.robustness.attack.bystander import GET, WRITE, Look, bystander
+from tests.robustness.attack.callers import RIGHTLESS, grant, token_of, write_tokens
+from tests.robustness.attack.inputs import (
+    CERTIFICATES,
+    LARGE_SIZES,
+    REQUEST,
+    SIZES,
+    USUAL_SIZES,
+    Input,
+    Inputs,
+)
+from tests.robustness.attack.questions import prepare
+from tests.robustness.attack.wire import converse, present
 from tests.robustness.exchange import Exchange
 from tests.robustness.faults import new_seed
-from tests.robustness.histories.run import server_of
 from tests.robustness.hostile.fuzz import UNEXPECTED
 from tests.robustness.hostile.raw import PATIENCE
 from tests.robustness.places import on_sqlite
@@ -42,8 +55,13 @@ from tests.robustness.verdicts import say
 
 PER_MEGABYTE = 1.0
 AT_LEAST = 0.25
-SLOWEST = 0.25
-QUIET = 0.02
+SLOWEST = {GET: 0.25, WRITE: 1.0}
+"""Seconds. A write of 100 KB waits for the large body before it, too."""
+
+PER_REQUEST = 0.0005
+"""Seconds of the processor for each of many requests of a connection: what a request costs is not its bytes."""
+
+QUIET = {GET: 0.02, WRITE: 0.05}
 GROWTH = 1.2
 SETTINGS = "[watch_cache]\ncapacity = 500\n"
 """So that what the server keeps of the past by design is kept soon, and small."""
@@ -53,6 +71,10 @@ USED_FOR = 4_000
 
 _TRIES = 3
 http.client._MAXHEADERS = 1000  # type: ignore[attr-defined]  # warnings have a header each, as from Kubernetes
+
+_ASKED = b" HTTP/1.1\r\n"
+_GUARDED = ("/api/v1/", "/apis/apps/", "/apis/attacked.example.com/", "/ui/api/")
+"""What has no answer for callers without rights."""
 
 _QUIET_FOR = 3.0
 _SETTLED = 5.0
@@ -149,26 +171,31 @@ class Siege:
         server.create("/api/v1/namespaces", {"metadata": {"name": "attack"}})
         for resource, fields in (("configmaps", {"data": {"a": "b"}}), ("pods", {"spec": _CONTAINERS})):
             server.create(f"/api/v1/namespaces/attack/{resource}", {"metadata": {"name": "victim"}, **fields})
+        large = {"metadata": {"name": "large"}, "data": {f"k{at}": "a: b" * 50 for at in range(1_500)}}
+        server.create("/api/v1/namespaces/attack/configmaps", large)
+        grant(server.create)
+        prepare(server.create)
 
     def attack(self, inputs: Iterator[Input], count: int) -> None:
         """Send so many inputs."""
         self._use()
         term, quiet, before = self._term(), self._quiet(), self._server.resident()
-        allowed = SLOWEST * max(quiet / QUIET, 1.0)
-        with bystander(self._server, lambda look: self._judge(look, allowed)) as other:
+        allowed = {what: SLOWEST[what] * max(quiet[what].waited / usual, 1.0) for what, usual in QUIET.items()}
+        with bystander(self._server, lambda look: self._judge(look, allowed[look.what])) as other:
             self._send(inputs, count)
         after = self._memory(until=before * GROWTH)
         if after > before * GROWTH:
             self.wrong.append(f"{after >> 20} MiB afterwards, {before >> 20} MiB before")
         self._look_at_controllers(term)
-        worst = f"{other.worst.waited:.3f} s of {other.worst.took:.3f}; {allowed:.3f} may be"
-        say(f"the slowest of {other.looks} GETs of another client waited {worst}")
+        for what, worst in other.worst.items():
+            figures = f"{worst.waited:.3f} s of {worst.took:.3f}; {allowed[what]:.3f} may be"
+            say(f"the slowest {what} of another client ({other.looks} looks) waited {figures}")
         say(f"{before >> 20} MiB before, {after >> 20} MiB afterwards, x{after / before:.2f}")
 
     def _use(self) -> None:
         """Ask what is usual, of any kind."""
         for each in islice(Inputs(SPECIMENS, 0, USUAL_SIZES), USED_FOR):
-            self._exchange.ask(each.method, each.path, each.body, each.headers)
+            self._answer(each)
 
     def _send(self, inputs: Iterator[Input], count: int) -> None:
         for number, each in enumerate(islice(inputs, count)):
@@ -177,16 +204,22 @@ class Siege:
                 say(f"{number} inputs, {self._server.resident() >> 20} MiB, {len(self.wrong)} complaints")
 
     def _judge(self, look: Look, allowed: float) -> None:
-        """Complain of a GET that waited too long, with what was asked of the server meanwhile."""
+        """Complain of a look that waited too long, with what was asked of the server meanwhile."""
         if look.waited <= allowed:
             return
         asked = [given for at, given in tuple(self._asked) if at <= look.ended_at]
-        what = f"{asked[-1].method} {asked[-1].path[:200]} {asked[-1].body[:100]!r}" if asked else "nothing"
-        self.wrong.append(f"another client waited {look.waited:.3f} s; {allowed:.3f} may be; asked was {what}")
+        what = (
+            f"{asked[-1].family}, {asked[-1].shape}: {asked[-1].path[:200]} {asked[-1].body[:100]!r}"
+            if asked
+            else "nothing"
+        )
+        self.wrong.append(
+            f"the {look.what} of another client waited {look.waited:.3f} s; {allowed:.3f} may be; asked was {what}"
+        )
 
     def send(self, given: Input) -> None:
         """Send one input, and judge the answer and what it cost."""
-        allowed = max(given.size / 1e6 * PER_MEGABYTE, AT_LEAST)
+        allowed = max(given.size / 1e6 * PER_MEGABYTE, given.body.count(_ASKED) * PER_REQUEST, AT_LEAST)
         least = float("inf")
         for _ in range(_TRIES):
             began = self._processor()
@@ -204,17 +237,40 @@ class Siege:
     def _ask(self, given: Input) -> bool:
         self._asked.append((time.monotonic(), given))
         try:
-            code, body = self._exchange.ask(given.method, given.path, given.body, given.headers)
+            code, body = self._answer(given)
         except (OSError, http.client.HTTPException) as error:
             self._complain(given, f"no answer: {error!r}")
             return False
         self.answers[f"{given.family} {code}"] += 1
-        if code >= 500 and not _is_meant(code, body):
-            self._complain(given, f"{code} {body[:300]!r}")
+        if isinstance(code, int):
+            self._judge_answer(given, code, body)
         return True
 
+    def _answer(self, given: Input) -> tuple[int | str, bytes]:
+        """Do what a caller does; return the answer's code and body, or how a connection ended."""
+        if given.is_a == CERTIFICATES:
+            return present(self._server.site, given.body), b""
+        if given.is_a != REQUEST:
+            return converse(self._server.site, given.is_a, given.body, stays=given.stays), b""
+        token = token_of(given.caller)
+        headers = {"authorization": f"Bearer {token}" if token else "", **given.headers}
+        return self._exchange.ask(given.method, given.path, given.body, headers)
+
+    def _judge_answer(self, given: Input, code: int, body: bytes) -> None:
+        if code >= 500 and not _is_meant(code, body):
+            self._complain(given, f"{code} {body[:300]!r}")
+        path = given.path.partition("?")[0]
+        if (
+            given.caller in RIGHTLESS
+            and code < 300
+            and path.startswith(_GUARDED)
+            and "authorization" not in given.headers
+        ):
+            self._complain(given, f"{given.caller} is answered {code}")
+
     def _complain(self, given: Input, words: str) -> None:
-        shown = f"{given.method} {given.path[:200]} {str(dict(given.headers))[:200]} {given.body[:300]!r}"
+        asked = f"{given.method} {given.path[:200]} {str(dict(given.headers))[:200]} {given.body[:300]!r}"
+        shown = f"{given.caller}, {given.shape}: {asked}"
         self.wrong.append(f"{given.family}: {words}\n  {shown}")
 
     def _processor(self) -> float:
@@ -229,13 +285,13 @@ class Siege:
             self._server.request("GET", "/readyz")
         return size
 
-    def _quiet(self) -> float:
-        """Return how long the slowest GET waits when nothing else is asked."""
+    def _quiet(self) -> dict[str, Look]:
+        """Return the slowest GET and the slowest write when nothing else is asked."""
         with bystander(self._server) as other:
             ends_at = time.monotonic() + _QUIET_FOR
             while time.monotonic() < ends_at:
                 time.sleep(0.1)
-        return other.worst.waited
+        return other.worst
 
     def _term(self) -> Any:
         code, leases = self._server.request("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases")
@@ -287,7 +343,9 @@ def main() -> int:
 
 def besiege(folder: Path, seed: int, count: int, sizes: tuple[int, ...] = SIZES) -> list[str]:
     """Attack a server of its own with so many inputs; return what was wrong."""
-    server = server_of(on_sqlite(folder, settings=SETTINGS))
+    tokens, setting = folder / "tokens.csv", on_sqlite(folder, settings=SETTINGS)
+    write_tokens(tokens)
+    server = Served(folder, "--database", setting.database, "--token-auth-file", str(tokens), settings=setting.settings)
     try:
         server.start()
         siege = Siege(server)
