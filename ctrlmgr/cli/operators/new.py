@@ -19,6 +19,8 @@ import click
 def new(name: str, group: str, directory: Path | None) -> None:
     """Write a small project: a kind, a controller, and tests that pass at once.
 
+    Its pyproject.toml requires the ctrlmgr that wrote it: the same folder, wheel or commit.
+
     \b
     ctrlmgr new shop
     ctrlmgr new corner-shop --group shops.example.com --directory projects/shop
@@ -28,4 +30,4 @@ def new(name: str, group: str, directory: Path | None) -> None:
     folder = directory or Path(name)
     for path in write(folder, name, group):
         click.echo(f"wrote {path}")
-    click.echo(f"its tests: cd {folder} && python -m pytest")
+    click.echo(f"its tests: cd {folder} && pip install -e '.[test]' && python -m pytest -q")

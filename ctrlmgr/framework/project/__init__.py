@@ -1,6 +1,6 @@
 """A new project: a kind, a controller, tests that pass at once, and what it takes to install and run them.
 
-Guarantees: nothing that is there is written over; what is written depends on the name and the group alone.
+Guarantees: an existing file is never overwritten. The text depends on the name, the group and where ctrlmgr is from.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from string import Template
 from typing import Final
 
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.framework.project.source import requirement
 
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 _GROUP: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
@@ -50,7 +51,8 @@ def _words(name: str, group: str) -> dict[str, str]:
     if not _GROUP.fullmatch(group) or group.endswith(".k8s.io"):
         raise SettingsError(f"new: --group {group}: it is no group of one's own; it looks like `example.com`")
     kind = "".join(part.capitalize() for part in name.split("-"))
-    return {"name": name, "package": package, "kind": kind, "lower": kind.lower(), "group": group}
+    words = {"name": name, "package": package, "kind": kind, "lower": kind.lower(), "group": group}
+    return {**words, "requirement": requirement()}
 
 
 def _rendered(words: Mapping[str, str]) -> Iterator[tuple[str, str]]:

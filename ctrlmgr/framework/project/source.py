@@ -1,0 +1,35 @@
+"""Says where this ctrlmgr is from, as a requirement that pip and uv can install again.
+
+Guarantees: the requirement names the folder, wheel or commit that was installed (PEP 610), never a guess. Only a
+ctrlmgr from a package index is named without a place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any, Final
+
+NAME: Final = "ctrlmgr"
+_CHECKOUT: Final = Path(__file__).parents[3]
+
+
+def requirement() -> str:
+    """Return a requirement such as `ctrlmgr @ file:///src/ctrlmgr`, for `dependencies` in pyproject.toml."""
+    try:
+        recorded = distribution(NAME).read_text("direct_url.json")
+    except PackageNotFoundError:  # it runs from a checkout that is not installed
+        return f"{NAME} @ {_CHECKOUT.as_uri()}"
+    return requirement_of(json.loads(recorded)) if recorded else NAME
+
+
+def requirement_of(direct_url: Mapping[str, Any]) -> str:
+    """Return the requirement for what `direct_url.json` records of an installed package."""
+    url = direct_url["url"]
+    if version_control := direct_url.get("vcs_info"):
+        url = f"{version_control['vcs']}+{url}@{version_control['commit_id']}"
+    if folder := direct_url.get("subdirectory"):
+        url = f"{url}#subdirectory={folder}"
+    return f"{NAME} @ {url}"
