@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.resource import Resource, group_of, guess_resource
+from ctrlmgr.framework.spelling import check_spelling
 
 _VERSION = re.compile(r"v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -144,6 +145,8 @@ def _resource(api_version: str, kind: str, what: str) -> Resource:
         raise TypeError(f"{what}: the API version {api_version!r} is none; it looks like `example.com/v1`")
     if not _KIND.fullmatch(kind):
         raise TypeError(f"{what}: {kind!r} is no name of a kind; it looks like `ConfigMap`")
+    if is_builtin(group):
+        check_spelling(group, kind, what)
     return guess_resource(api_version, kind)
 
 

@@ -1,4 +1,4 @@
-"""Finds apps by name: `module:attribute`, or the name of an entry point of an installed package.
+"""Finds apps by name: `module:attribute`, a file such as `website.py`, or the name that an installed package gives one.
 
 Guarantees: whatever is wrong with an app is one `SettingsError`, in one line that says what and where.
 """
@@ -10,14 +10,19 @@ import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.framework.app import App
+from ctrlmgr.framework.files import import_file
 from ctrlmgr.framework.model import Kind
 
 GROUP: Final = "ctrlmgr.apps"
 """The group of entry points under which packages name their apps."""
+
+_PACKAGE: Final = Path(__file__).parents[1]
 
 
 def load_apps(names: Iterable[str], *, origin: str = "--app") -> list[App]:
@@ -31,7 +36,7 @@ def load_apps(names: Iterable[str], *, origin: str = "--app") -> list[App]:
 
 def load_app(name: str, *, origin: str = "--app") -> App:
     """Return one app; modules are also looked for in the working directory. Raises `SettingsError`."""
-    place = name if ":" in name else _installed(name, origin)
+    place = name if ":" in name or _is_file(name) else _installed(name, origin)
     loaded = load(place, origin=origin)
     if not isinstance(loaded, App):
         raise SettingsError(f"{origin} {name}: {place} is {_what(loaded)}, and not a ctrlmgr.App")
@@ -57,24 +62,48 @@ def load_kinds(places: Iterable[str], *, origin: str) -> list[App]:
 
 
 def load(place: str, *, origin: str) -> Any:
-    """Return what `module:attribute` names; raises `SettingsError`."""
+    """Return what `module:attribute` or `file.py:attribute` names; `file.py` is its app. Raises `SettingsError`."""
     module_name, _, attribute = place.partition(":")
-    if "" not in sys.path and not module_name.startswith("."):
-        sys.path.insert(0, "")
-    try:
-        loaded: Any = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
-            raise SettingsError(f"{origin} {place}: there is no module {error.name}") from error
-        raise SettingsError(f"{origin} {place}: {module_name} cannot be imported: {_told(error)}") from error
-    except (Exception, SystemExit) as error:
-        raise SettingsError(f"{origin} {place}: {module_name} cannot be imported: {_told(error)}") from error
+    loaded: Any = _imported(module_name, place, origin)
+    if not attribute and _is_file(module_name):
+        return _only_app(loaded, place, origin)
     try:
         for part in attribute.split("."):
             loaded = getattr(loaded, part)
     except AttributeError:
         raise SettingsError(f"{origin} {place}: module {module_name} has no {attribute!r}") from None
     return loaded
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith(".py")
+
+
+def _imported(module_name: str, place: str, origin: str) -> ModuleType:
+    if "" not in sys.path and not module_name.startswith("."):
+        sys.path.insert(0, "")
+    file = Path(module_name if _is_file(module_name) else f"{module_name}.py")
+    if _is_file(module_name) and not file.is_file():
+        raise SettingsError(f"{origin} {place}: there is no file {module_name}")
+    try:
+        return import_file(file) if file.is_file() else importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
+            raise SettingsError(f"{origin} {place}: there is no module {error.name}") from error
+        raise SettingsError(f"{origin} {place}: {module_name} cannot be imported: {_told(error)}") from error
+    except (Exception, SystemExit) as error:
+        raise SettingsError(f"{origin} {place}: {module_name} cannot be imported: {_told(error)}") from error
+
+
+def _only_app(module: ModuleType, file: str, origin: str) -> App:
+    """Return the app of a file: the one called `app`, or the only one that there is."""
+    apps = {name: each for name, each in vars(module).items() if isinstance(each, App)}
+    if "app" in apps or len({*map(id, apps.values())}) == 1:
+        return apps.get("app") or next(iter(apps.values()))
+    if not apps:
+        raise SettingsError(f'{origin} {file}: it has no ctrlmgr.App; `app = App("shop")` makes one')
+    choices = " or ".join(f"{file}:{name}" for name in apps)
+    raise SettingsError(f"{origin} {file}: it has {len(apps)} apps; name one of them: {choices}")
 
 
 def installed() -> Sequence[str]:
@@ -89,15 +118,19 @@ def _installed(name: str, origin: str) -> str:
     known = ", ".join(installed()) or "none"
     raise SettingsError(
         f"{origin} {name}: no installed package has an app of that name (there are: {known}); "
-        "in the working directory it is `module:app`"
+        "for one in the working directory write `module:app` or `module.py`"
     )
 
 
 def _told(error: BaseException) -> str:
     """Return what was raised and, in the user's own code, where."""
-    frames = [each for each in traceback.extract_tb(error.__traceback__) if "importlib" not in each.filename]
-    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if len(frames) > 1 else ""
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if _is_users(each.filename)]
+    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{where}"
+
+
+def _is_users(filename: str) -> bool:
+    return "importlib" not in filename and not Path(filename).is_relative_to(_PACKAGE)
 
 
 def _what(value: Any) -> str:

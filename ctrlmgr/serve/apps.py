@@ -21,7 +21,7 @@ from ctrlmgr.eventlog import EventLog
 from ctrlmgr.extensions.custom.kind import outline_of
 from ctrlmgr.framework.app import App
 from ctrlmgr.framework.assembly import check_names, descriptors
-from ctrlmgr.framework.declaration import Declaration
+from ctrlmgr.framework.declaration import Declaration, is_builtin
 from ctrlmgr.framework.install import MANAGER, changes, install
 from ctrlmgr.framework.loading import installed, load_app, load_apps
 from ctrlmgr.settings import Settings
@@ -61,6 +61,7 @@ def chosen(settings: Settings, event_log: EventLog) -> Chosen:
     for app in apps:
         for kind in dict.fromkeys(kind for controller in app.controllers for kind in controller.declared):
             _require_readable(kind, event_log)
+        _tell_of_missing(app, event_log)
     theirs = [each for app in apps for each in descriptors(app)]
     return Chosen(apps, registry.enabled(wanted, [*registry.ALL, *theirs]))
 
@@ -81,6 +82,16 @@ def _require_readable(kind: Declaration, event_log: EventLog) -> None:
             f"{kind.where} is of version {kind.version}, and {kind.resource} is stored as {', '.join(sorted(versions))}"
             " and converted by a webhook: run the app with `ctrlmgr run`, which reads its own version"
         )
+
+
+def _tell_of_missing(app: App, event_log: EventLog) -> None:
+    """Log the kinds of an app that its controllers wait for: no definition of them is stored, and the app has none."""
+    defined = {kind.resource for kind in app.kinds}
+    for controller in app.controllers:
+        for kind in controller.kinds:
+            is_known = is_builtin(kind.group) or kind.resource in defined
+            if not is_known and event_log.get(DEFINITIONS, Key("", str(kind.resource))) is None:
+                log.warning("waiting for a definition", resource=str(kind.resource), controller=controller.name)
 
 
 class Definitions:

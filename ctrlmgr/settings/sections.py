@@ -198,8 +198,9 @@ class ControllerSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "Apps whose controllers run, too, as `module:attribute` or by the name under which a package has installed "
-            "one. Their kinds are defined when they are not. Modules are looked for in the working directory first.",
+            "Apps whose controllers run, too, as `module:attribute`, as a file such as `shop.py`, or by the name under "
+            "which a package has installed one. Their kinds are defined when they are not. Modules are looked for in "
+            "the working directory first.",
             flag="--app",
             metavar="MODULE:APP",
         ),

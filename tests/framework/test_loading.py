@@ -47,6 +47,11 @@ def test_an_app_is_found_in_the_working_directory(here: Path) -> None:
             "ModuleNotFoundError: No module named 'nothing_of_this_name'",
         ),
         ("x = 1\ny = z", "broken_shop:app", r"NameError: name 'z' is not defined \(.*broken_shop.py:2\)"),
+        (
+            "from ctrlmgr import Kind\nclass Cofigmap(Kind, api_version='v1'): ...",
+            "broken_shop:app",
+            r"did you mean v1/ConfigMap\? \(.*broken_shop.py:2\)$",
+        ),
         ("raise SystemExit(4)", "broken_shop:app", "broken_shop cannot be imported: SystemExit: 4"),
         ("def (", "broken_shop:app", "broken_shop cannot be imported: SyntaxError"),
         ("", "nobody", "no installed package has an app of that name"),
@@ -56,6 +61,55 @@ def test_what_is_wrong_is_one_line(here: Path, text: str, name: str, message: st
     (here / "broken_shop.py").write_text(text)
     with pytest.raises(SettingsError, match=message) as refused:
         load_app(name)
+    assert "\n" not in str(refused.value)
+
+
+APP = "from ctrlmgr import App\napp = App('filed')\n"
+
+
+@pytest.mark.parametrize("name", ["operator", "attr", "website"])
+@pytest.mark.parametrize("place", ["{}.py", "{}.py:app", "{}:app"])
+def test_a_file_is_loaded_whatever_it_is_called(here: Path, name: str, place: str) -> None:
+    (here / f"{name}.py").write_text(f"import attr, operator\nassert operator.add and attr.define\n{APP}")
+    taken = sys.modules.get(name)
+    app = load_app(place.format(name))
+    assert app.name == "filed"
+    assert load_app(f"{name}.py") is app
+    assert taken is None or sys.modules[name] is taken  # who has the name keeps it
+
+
+def test_a_file_elsewhere_sees_its_neighbours_and_its_package(here: Path) -> None:
+    (here / "src" / "corner").mkdir(parents=True)
+    (here / "src" / "neighbour_of_shop.py").write_text("NAME = 'near'\n")
+    (here / "src" / "corner" / "__init__.py").write_text("")
+    (here / "src" / "corner" / "name.py").write_text("NAME = 'packed'\n")
+    (here / "src" / "lone_shop.py").write_text(
+        "from ctrlmgr import App\nfrom neighbour_of_shop import NAME\nshop = App(NAME)\n"
+    )
+    (here / "src" / "corner" / "operator.py").write_text(
+        "from ctrlmgr import App\nfrom .name import NAME\napp = App(NAME)\n"
+    )
+    assert load_app("src/lone_shop.py").name == "near"
+    assert load_app("src/corner/operator.py").name == "packed"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1", r'files_shop.py: it has no ctrlmgr.App; `app = App\("shop"\)` makes one'),
+        (
+            "from ctrlmgr import App\none, two = App('one'), App('two')",
+            "it has 2 apps; name one of them: files_shop.py:one or files_shop.py:two",
+        ),
+        ("x = y", r"NameError: name 'y' is not defined \(.*files_shop.py:1\)"),
+        (None, "--app files_shop.py: there is no file files_shop.py"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_one_line(here: Path, text: str | None, message: str) -> None:
+    if text is not None:
+        (here / "files_shop.py").write_text(text)
+    with pytest.raises(SettingsError, match=message) as refused:
+        load_app("files_shop.py")
     assert "\n" not in str(refused.value)
 
 
@@ -85,6 +139,13 @@ def test_two_controllers_of_one_name_are_refused_with_their_places() -> None:
         check_names([ours], registry.ALL)
 
 
+@pytest.mark.parametrize(
+    "name", ["networking.k8s.io/v1/Gateway", "gateway.networking.k8s.io/v1/Gateway", "example.com/v1/Sop"]
+)
+def test_a_kind_that_a_definition_may_add_is_declared(name: str) -> None:
+    assert App("later").controller(name)(reconcile).declaration.label == name
+
+
 async def never(obj: Untyped, context: Context) -> None:
     """Wait."""
 
@@ -95,6 +156,23 @@ async def never(obj: Untyped, context: Context) -> None:
         (lambda app: App("No Name"), "'No Name' is no name of an app"),
         (lambda app: app.controller("ConfigMap")(reconcile), "the API version '' is none"),
         (lambda app: app.controller(Kind)(reconcile), "is no kind"),
+        (
+            lambda app: app.controller("v1/Cofigmap")(reconcile),
+            "v1/Cofigmap: the core group has no kind 'Cofigmap'; did you mean v1/ConfigMap?",
+        ),
+        (
+            lambda app: app.controller("v1/Pod", owns=["v1/Deployment"])(reconcile),
+            "the core group has no kind 'Deployment'; did you mean apps/v1/Deployment?",
+        ),
+        (
+            lambda app: app.admission("app/v1/Job")(reconcile),
+            "Kubernetes has no group 'app'; did you mean batch/v1/Job?",
+        ),
+        (lambda app: app.controller("batch/v1/Gizmo")(reconcile), "the group batch has no kind 'Gizmo'$"),
+        (
+            lambda app: app.controller("networking.k8s.io/v1/Ingres")(reconcile),
+            "did you mean networking.k8s.io/v1/Ingress?",
+        ),
         (lambda app: app.controller("v1/Pod")(never), "reconcile is a plain function"),
         (lambda app: app.controller("v1/Pod")(lambda obj: None), "is no name of a controller"),
         (lambda app: app.controller("v1/Pod", name="x")(lambda obj: None), "takes two things"),

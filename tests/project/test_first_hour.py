@@ -1,6 +1,7 @@
 """A newcomer in an empty directory, with a new environment, types what the pages say and gets tests that pass.
 
-The packages that ctrlmgr needs are those of the environment that runs this test: pip finds them there and downloads none.
+The packages that ctrlmgr needs are those of the environment that runs this test: pip finds them there and downloads
+none.
 """
 
 from __future__ import annotations

@@ -72,3 +72,14 @@ def test_a_kind_that_contradicts_a_stored_definition_ends_serve_with_one_line(fo
         "error: other:Shop contradicts the stored definition shops.example.com:"
         " .spec.prices{} is of type integer, not string"
     )
+
+
+def test_a_kind_that_is_defined_nowhere_is_named(folder: Path) -> None:
+    text = "from ctrlmgr import App\napp = App('late')\n"
+    text += "@app.controller('example.org/v1/Later', reads=['v1/Pod', 'gateway.networking.k8s.io/v1/Gateway'])\n"
+    (folder / "operator.py").write_text(f"{text}def later(obj, context): ...\n")
+    with ServerProcess(folder, "--database", "memory:", "--app", "operator.py") as server:
+        said = server.output
+    assert "waiting for a definition" in said
+    assert "laters.example.org" in said
+    assert "pods" not in [each for line in said.splitlines() if "waiting for a def" in line for each in line.split()]

@@ -127,8 +127,9 @@ class Stream:
                 delay = FIRST_DELAY
                 continue
             except NotFound as error:
+                if not self._empty:  # the later attempts say nothing new
+                    log.warning("waiting for a definition", resource=str(self._resource), error=str(error))
                 self._tell_of_nothing()
-                log.info("not served yet, trying again", resource=str(self._resource), error=str(error))
             except _GOES_ON as error:
                 log.warning("trying again", resource=str(self._resource), error=str(error), delay=delay)
             except CtrlmgrError as error:

@@ -1,0 +1,65 @@
+"""Imports modules by their files: `website.py`, and `operator.py`, whose name another module has already.
+
+Guarantees: a file is imported once. A file whose name is taken never replaces the module that has the name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+
+def import_file(file: Path) -> ModuleType:
+    """Return the module of a file, which may belong to a package; raises whatever the module raises."""
+    file = file.resolve()
+    folder, name = _named(file)
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    if "." in name or not _is_taken(name, file):
+        return importlib.import_module(name)
+    return _import_as(_free_name(f"{name}_py", file), file)
+
+
+def _named(file: Path) -> tuple[Path, str]:
+    """Return the folder that has to be on the path, and the dotted name of a file below it."""
+    folder, parts = file.parent, [file.stem]
+    while (folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return folder, ".".join(parts)
+
+
+def _is_taken(name: str, file: Path) -> bool:
+    """Whether importing a name gives another module than the one of this file."""
+    if name in sys.stdlib_module_names:
+        return True
+    try:
+        found = find_spec(name)
+    except ValueError:  # a module without a specification, such as __main__
+        return True
+    return found is None or found.origin is None or Path(found.origin).resolve() != file
+
+
+def _free_name(name: str, file: Path) -> str:
+    while name in sys.modules and getattr(sys.modules[name], "__file__", "") != str(file):
+        name += "_"
+    return name
+
+
+def _import_as(name: str, file: Path) -> ModuleType:
+    if name in sys.modules:
+        return sys.modules[name]
+    specification = spec_from_file_location(name, file)
+    assert specification is not None  # the suffix is .py
+    assert specification.loader is not None
+    module = module_from_spec(specification)
+    sys.modules[name] = module  # annotations of classes are looked up there
+    try:
+        specification.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

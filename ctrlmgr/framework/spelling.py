@@ -1,0 +1,65 @@
+"""Refuses names of kinds that no cluster can have, and suggests what was meant.
+
+Guarantees: the kinds of Kubernetes' own groups are those of 1.36, which the discovery documents in this package list. A
+kind of a group that a CustomResourceDefinition could define is never refused.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import cache
+
+from ctrlmgr.schema import structure
+
+_ALIKE = 0.7
+"""How similar a name has to be to be suggested, from 0 to 1, as `difflib` measures it."""
+
+
+def check_spelling(group: str, kind: str, name: str) -> None:
+    """Raise TypeError for a kind that Kubernetes does not have, where no definition can add it.
+
+    Definitions need a dot in their group. In a group with a dot, such as `networking.k8s.io`, only a name that is
+    similar to a built-in kind is refused: a later version of Kubernetes, or an add-on, may have the others.
+    """
+    known = _builtin().get(group)
+    if known is None:
+        if "." not in group:
+            raise TypeError(f"{name}: Kubernetes has no group {group!r}{_suggested(group, kind)}")
+        return
+    if kind in known:
+        return
+    similar = get_close_matches(kind, known, cutoff=_ALIKE)
+    if similar or "." not in group:
+        where = f"the group {group}" if group else "the core group"
+        raise TypeError(f"{name}: {where} has no kind {kind!r}{_suggested(group, kind)}")
+
+
+def _suggested(group: str, kind: str) -> str:
+    """Return the kind that was probably meant, as a question; empty if there is none."""
+    kinds = {each: (other, version) for other, found in _builtin().items() for each, version in found.items()}
+    own = _builtin().get(group, {})
+    if similar := get_close_matches(kind, own, n=1, cutoff=_ALIKE):
+        return f"; did you mean {_label(group, own[similar[0]], similar[0])}?"
+    if similar := get_close_matches(kind, kinds, n=1, cutoff=_ALIKE):
+        return f"; did you mean {_label(*kinds[similar[0]], similar[0])}?"
+    return ""
+
+
+def _label(group: str, version: str, kind: str) -> str:
+    return f"{group}/{version}/{kind}" if group else f"{version}/{kind}"
+
+
+@cache
+def _builtin() -> dict[str, dict[str, str]]:
+    """Return the kinds of each built-in group, with the preferred version of each."""
+    documents = structure.discovery()
+    found = {"": _kinds(documents["/api/v1"], "v1")}
+    for group in documents["/apis"]["groups"]:
+        kinds = found.setdefault(group["name"], {})
+        for version in (each["version"] for each in group["versions"]):
+            kinds.update(_kinds(documents[f"/apis/{group['name']}/{version}"], version) | kinds)
+    return found
+
+
+def _kinds(document: dict[str, list[dict[str, str]]], version: str) -> dict[str, str]:
+    return {each["kind"]: version for each in document["resources"]}
