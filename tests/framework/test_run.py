@@ -165,6 +165,53 @@ ACTS = "builtin:simulated-nodes-controller writes in the names of its nodes, and
 SIGNS = "builtin:serviceaccount-token-controller needs the keys of the control plane, and runs in serve alone"
 
 
+RULES = """
+from ctrlmgr import App
+app = App("rules")
+
+@app.admission("v1/Pod")
+def few_pods(pod, write):
+    pass
+"""
+MIXED = (
+    RULES
+    + """
+@app.controller("v1/Pod")
+def pods(pod, context):
+    pass
+"""
+)
+
+
+def test_admission_functions_are_not_dropped_in_silence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rules_alone.py").write_text(RULES)
+    (tmp_path / "rules_mixed.py").write_text(MIXED)
+    for name in ("rules_alone.py", "rules_mixed.py"):
+        assert cli.run(["run", name, "--kubeconfig", "nowhere"]) == cli.ExitCode.USAGE
+        (told,) = capsys.readouterr().err.strip().splitlines()
+        assert "the admission functions of app rules (few-pods) would not be called" in told
+        assert "`ctrlmgr serve --app`" in told
+        assert "--no-admission" in told
+    assert cli.run(["run", "rules_alone.py", "--no-admission", "--kubeconfig", "nowhere"]) == cli.ExitCode.USAGE
+    assert "there is nothing to run, since rules has no controller" in capsys.readouterr().err
+    cli.run(["run", "rules_mixed.py", "--no-admission", "--kubeconfig", "nowhere"])
+    assert "nowhere" in capsys.readouterr().err  # it got as far as the cluster
+
+
+def test_a_file_runs_and_says_what_it_waits_for(server: ServerProcess, tmp_path: Path) -> None:
+    (tmp_path / "operator.py").write_text(
+        "from ctrlmgr import App\napp = App('late')\n"
+        "@app.controller('example.org/v1/Later')\ndef later(obj, context):\n    print('seen', obj.name, flush=True)\n"
+    )
+    log = server.kubeconfig.with_name("file.log")
+    with run(server, "file", str(tmp_path / "operator.py"), "--leader-elect=false"):
+        wait_until(lambda: "waiting for a definition" in log.read_text())
+        assert "laters.example.org" in log.read_text()
+
+
 @pytest.mark.parametrize(
     ("argument", "line"),
     [

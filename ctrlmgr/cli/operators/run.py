@@ -38,6 +38,11 @@ OPTIONS = tuple(key for key in CONTROLLERS if key not in _NOT_HERE)
     "--status-address", metavar="HOST:PORT", help="Serve /metrics, /healthz and /readyz there, over plain HTTP."
 )
 @click.option("--no-definitions", is_flag=True, help="Do not install the definitions of the apps' kinds.")
+@click.option(
+    "--no-admission",
+    is_flag=True,
+    help="Run the controllers of apps that have admission functions, too, and do not call these functions.",
+)
 def run(
     loaded: Loaded,
     apps: tuple[str, ...],
@@ -48,15 +53,18 @@ def run(
     kube_api_burst: int,
     status_address: str | None,
     no_definitions: bool,
+    no_admission: bool,
 ) -> None:
     """Run controllers against a cluster, until Ctrl-C or SIGTERM.
 
-    An APP is `module:attribute`, the name under which a package has installed one, or `builtin:NAME,…` for controllers
-    of our own. Of several processes with the same Lease one works at a time; the Lease is called after what runs unless
-    `--leader-elect-resource-name` names it.
+    An APP is `module:attribute`, a file such as `shop.py`, the name under which a package has installed one, or
+    `builtin:NAME,…` for controllers of our own. Of several processes with the same Lease one works at a time; the Lease
+    is called after what runs unless `--leader-elect-resource-name` names it.
+
+    Admission functions run in `ctrlmgr serve --app`. An app that has some is refused without `--no-admission`.
 
     \b
-    ctrlmgr run shop:app
+    ctrlmgr run shop.py
     ctrlmgr run shop:app --namespace shop --no-definitions
     ctrlmgr run shop:app --kubeconfig prod.yaml --leader-elect-resource-namespace shop
     ctrlmgr run builtin:endpoints-controller,endpointslice-controller --leader-elect=false
@@ -71,7 +79,7 @@ def run(
     from ctrlmgr.serve.signals import run_until_signalled
 
     configure_logging(loaded.settings)
-    chosen = choose(apps)
+    chosen = choose(apps, without_admission=no_admission)
     elects = loaded.settings.leader_election
     is_named = loaded.origins["leader_election.resource_name"] != "default"
     is_placed = loaded.origins["leader_election.resource_namespace"] != "default"

@@ -2,7 +2,8 @@
 
 Guarantees:
 - What cannot be right is refused before anything is written: names that are none, two controllers of one name, a kind
-  that contradicts the stored definition, a controller that needs more than a cluster can give.
+  that contradicts the stored definition, a controller that needs more than a cluster can give, admission functions that
+  would not be called.
 - Of several processes with the same Lease one works at a time, and it stops by itself when it cannot renew it.
 - It stops in order: controllers finish what they hold, then the Lease is given back, then the caches stop.
 """
@@ -87,8 +88,11 @@ class Chosen(NamedTuple):
         return {resource: kind.api_version for resource, kind in found.items()}
 
 
-def choose(names: Iterable[str]) -> Chosen:
-    """Return what `module:app`, the name of an installed app or `builtin:NAME,…` mean; raises `SettingsError`."""
+def choose(names: Iterable[str], *, without_admission: bool = False) -> Chosen:
+    """Return what `module:app`, `file.py`, the name of an installed app or `builtin:NAME,…` mean.
+
+    Raises `SettingsError`, also for an app with admission functions unless it is to run `without_admission`.
+    """
     apps: list[App] = []
     builtin: list[ControllerDescriptor[Any]] = []
     for name in names:
@@ -99,7 +103,24 @@ def choose(names: Iterable[str]) -> Chosen:
     for descriptor in builtin:
         _check_context(descriptor)
     check_names(apps, builtin)
-    return Chosen([*dict.fromkeys(apps)], builtin)
+    chosen = Chosen([*dict.fromkeys(apps)], builtin)
+    if not without_admission:
+        _require_no_admission(chosen.apps)
+    if not chosen.descriptors:
+        called = ", ".join(app.name for app in chosen.apps)
+        raise SettingsError(f"run: there is nothing to run, since {called} has no controller")
+    return chosen
+
+
+def _require_no_admission(apps: Iterable[App]) -> None:
+    """Raise `SettingsError` for admission functions: no API server calls a function of this process."""
+    for app in apps:
+        if app.admissions:
+            called = ", ".join(each.name for each in app.admissions)
+            raise SettingsError(
+                f"run: the admission functions of app {app.name} ({called}) would not be called, because they run"
+                " inside the API server: use `ctrlmgr serve --app`, or run the controllers alone with --no-admission"
+            )
 
 
 def _check_context(descriptor: ControllerDescriptor[Any]) -> None:
