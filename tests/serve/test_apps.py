@@ -77,8 +77,9 @@ def test_a_kind_that_contradicts_a_stored_definition_ends_serve_with_one_line(fo
 def test_a_kind_that_is_defined_nowhere_is_named(folder: Path) -> None:
     text = "from ctrlmgr import App\napp = App('late')\n"
     text += "@app.controller('example.org/v1/Later', reads=['v1/Pod', 'gateway.networking.k8s.io/v1/Gateway'])\n"
-    (folder / "operator.py").write_text(f"{text}def later(obj, context): ...\n")
-    with ServerProcess(folder, "--database", "memory:", "--app", "operator.py") as server:
+    (folder / "src").mkdir()  # `python -m`, as tests start it, looks for Python's own modules in the working directory
+    (folder / "src" / "operator.py").write_text(f"{text}def later(obj, context): ...\n")
+    with ServerProcess(folder, "--database", "memory:", "--app", str(folder / "src" / "operator.py")) as server:
         said = server.output
     assert "waiting for a definition" in said
     assert "laters.example.org" in said
