@@ -175,7 +175,7 @@ def test_the_files_that_commands_name_are_there(page: Path) -> None:
             file = ROOT / module.replace(".", "/")
             assert file.with_suffix(".py").exists() or (file / "__main__.py").exists(), command
         for program in re.findall(r"\.venv/bin/([\w-]+)", command):
-            assert program == "ctrlmgr", command
+            assert program in ("ctrlmgr", "activate"), command
         unknown = {name for name in FILE.findall(command) if not (ROOT / name).exists()} - made - READERS
         assert not unknown, command
         if left := re.search(r"\bcd (?!-)\S+ && (.*)", command):

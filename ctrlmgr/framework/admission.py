@@ -69,6 +69,8 @@ class AppAdmission:
     subresource: str = ""
     validates: bool = False
     """Whether it only judges: it then sees the object as it will be stored."""
+    on: tuple[str, ...] = ()
+    """The fields, such as `spec.replicas`, of which an update must change one; empty for every update."""
 
     def __call__(self, obj: Any, write: Write) -> None:
         """Decide."""
@@ -113,6 +115,8 @@ class _FunctionPlugin(Plugin):
             self._call(attributes)
 
     def _call(self, attributes: Attributes) -> None:
+        if self._passes(attributes):
+            return
         fields = attributes.object if attributes.object is not None else attributes.old
         assert fields is not None  # a write is of one or the other
         requester = attributes.requester
@@ -143,6 +147,13 @@ class _FunctionPlugin(Plugin):
             if before != after:
                 attributes.changed(self.name)
 
+    def _passes(self, attributes: Attributes) -> bool:
+        """Whether a write is an update that leaves alone every field that the function is about."""
+        new, old = attributes.object, attributes.old
+        if not self._declared.on or attributes.operation is not Verb.UPDATE or new is None or old is None:
+            return False
+        return all(_field(new, each) == _field(old, each) for each in self._declared.on)
+
     def _read(self, fields: Mapping[str, Any]) -> Any:
         """Return fields as the class that was declared; the caller may do with them as it likes."""
         declared = self._declared.declaration.cls
@@ -161,6 +172,13 @@ class _FunctionPlugin(Plugin):
         )
         problem.is_final = True
         return problem
+
+
+def _field(fields: Any, path: str) -> Any:
+    """Return what is at a path such as `spec.replicas`; None if nothing is."""
+    for part in path.split("."):
+        fields = fields.get(part) if isinstance(fields, dict) else None
+    return fields
 
 
 def _plain(obj: Any) -> Unstructured:

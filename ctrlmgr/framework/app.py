@@ -208,13 +208,15 @@ class App:
         operations: Sequence[str] = ("CREATE", "UPDATE"),
         subresource: str = "",
         validates: bool = False,
+        on: str | Sequence[str] = (),
     ) -> Callable[[Admit], AppAdmission]:
         """Have a function called for writes of `kind` before they are stored: `function(object, write)`.
 
         It changes the object in place, raises `Refused` to refuse the write, or does nothing. `operations` are of
         `CREATE`, `UPDATE`, `DELETE`; `subresource` is `status`, say, or empty for the object itself. With `validates`
-        it is called when the object is complete, and only judges. `name` is by default the function's; the settings
-        `--disable-admission-plugins` knows it.
+        it is called when the object is complete, and only judges. With `on`, fields such as `spec` or `spec.replicas`,
+        an update that changes none of them passes; the removal of a finalizer is one. `name` is by default the
+        function's; the settings `--disable-admission-plugins` knows it.
         """
 
         def decorate(function: Admit) -> AppAdmission:
@@ -226,7 +228,8 @@ class App:
             if unknown or not operations:
                 raise TypeError(f"admission plugin {chosen}: operations are of {', '.join(_OPERATIONS)}")
             verbs = tuple(Verb(each) for each in operations)
-            declared = AppAdmission(chosen, declaration_of(kind), function, verbs, subresource, validates)
+            fields = (on,) if isinstance(on, str) else tuple(on)
+            declared = AppAdmission(chosen, declaration_of(kind), function, verbs, subresource, validates, fields)
             self.admissions.append(declared)
             return declared
 

@@ -64,6 +64,26 @@ def test_labels_can_be_taken_away() -> None:
     assert (made.labels, made.get("data")) == ({}, None)
 
 
+def test_an_update_that_leaves_a_rules_fields_alone_passes() -> None:
+    app, asked = App("rules"), []
+
+    @app.admission("v1/ConfigMap", validates=True, on=["data.size", "immutable"])
+    def never(found: Untyped, write: Write) -> None:
+        asked.append(write.operation)
+        if write.operation == "UPDATE":
+            raise Refused("no")
+
+    cluster = Harness(app)
+    finalizers = {"finalizers": ["example.com/a"], "name": "a", "namespace": "default"}
+    cluster.create({**a_map(size="small"), "metadata": finalizers})
+    cluster.patch("v1/ConfigMap", "a", {"metadata": {"finalizers": None}})
+    cluster.patch("v1/ConfigMap", "a", {"data": {"other": "x", "size": "small"}})
+    assert asked == ["CREATE"]
+    for changed in ({"data": {"size": "large"}}, {"data": None}, {"immutable": True}):
+        with pytest.raises(ApiError, match="is forbidden: no"):
+            cluster.patch("v1/ConfigMap", "a", changed)
+
+
 def test_a_function_refuses_and_sees_what_was_there_before() -> None:
     app = App("rules")
 
