@@ -236,4 +236,20 @@ CREATE TABLE log_import (
 	PRIMARY KEY (after_revision)
 );
 
-INSERT INTO alembic_version (version_num) VALUES ('0004')
+CREATE TABLE failure (
+	controller TEXT NOT NULL, 
+	"key" TEXT NOT NULL, 
+	since BIGINT NOT NULL, 
+	last_at BIGINT NOT NULL, 
+	attempts INTEGER NOT NULL, 
+	kind TEXT NOT NULL, 
+	error TEXT NOT NULL, 
+	traceback TEXT NOT NULL, 
+	next_retry_at BIGINT, 
+	ended_at BIGINT, 
+	PRIMARY KEY (controller, "key", since)
+);
+
+CREATE INDEX failure_last ON failure (last_at);
+
+INSERT INTO alembic_version (version_num) VALUES ('0005')

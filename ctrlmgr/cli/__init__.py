@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, str] = {
     "history": "looking.history",
     "diff": "looking.diff",
     "why": "looking.why",
+    "failures": "looking.failures",
     "blame": "looking.blame",
     "rollout": "looking.rollout",
     "ui": "looking.ui",
@@ -110,6 +111,7 @@ def ctrlmgr() -> None:
     Play it to kubectl and operators:   ctrlmgr serve --recording recording.jsonl.gz
     Look at what happened:              ctrlmgr events --resource endpoints
     Go back in time, and ask why:       ctrlmgr get pods --at 10m; ctrlmgr why endpoints web
+    See which controllers fail:         ctrlmgr failures
 
     Exit codes: 0 fine, 1 failed or found a problem, 2 wrong usage or settings, 3 database unusable,
     4 recording unusable, 130 interrupted.

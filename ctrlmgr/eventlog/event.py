@@ -63,6 +63,29 @@ class Outcome(msgspec.Struct, frozen=True):
     message: str = ""
 
 
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """The failed reconciles of one key by one controller, from the first until one succeeds; retries update it.
+
+    Times are in microseconds since 1970. `controller`, `key` and `since`, the time of the first failure, identify it.
+    `next_retry_at` is None if only a change of an object brings the next attempt; `ended_at` is None while it fails.
+    """
+
+    controller: str
+    key: str
+    since: int
+    last_at: int
+    attempts: int
+    kind: str
+    error: str
+    traceback: str = ""
+    next_retry_at: int | None = None
+    ended_at: int | None = None
+
+
+FAILURES_KEPT = 1000
+"""How many failures a log keeps: those that failed last."""
+
+
 class Reconcile(msgspec.Struct, frozen=True):
     """A reconcile as the log remembers it; `outcome` is None while it runs, or when its process died in it."""
 

@@ -21,7 +21,7 @@ from typing import Protocol
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
-from ctrlmgr.eventlog.event import Author, Cause, Event, Fence, Head, Outcome, Proposal, Reconcile, Snapshot
+from ctrlmgr.eventlog.event import Author, Cause, Event, Failure, Fence, Head, Outcome, Proposal, Reconcile, Snapshot
 from ctrlmgr.eventlog.imports import Imported, Stretch
 
 
@@ -66,6 +66,12 @@ class EventLog(Protocol):
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
         """Record how a reconcile that appended something ended; queued, not waited for."""
+
+    def record_failure(self, failure: Failure) -> None:
+        """Record a failure, or bring its record up to date; queued, not waited for. See `FAILURES_KEPT`."""
+
+    def failures(self) -> Sequence[Failure]:
+        """Return the recorded failures, also those that have ended; the one that failed last comes first."""
 
     def flush(self) -> None:
         """Wait until everything queued so far, outcomes included, is in the log."""

@@ -23,10 +23,12 @@ from ctrlmgr.eventlog.acceptance import EMPTY, Slot, fence_refusal, namespace_re
 from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.chain import GENESIS, Place, link
 from ctrlmgr.eventlog.event import (
+    FAILURES_KEPT,
     Author,
     Cause,
     Event,
     EventType,
+    Failure,
     Fence,
     Head,
     Outcome,
@@ -57,6 +59,7 @@ class MemoryEventLog:
         self._places: dict[_Place, list[Event]] = {}  # a place's retained events, ascending, never empty
         self._terms: dict[str, int] = {}
         self._reconciles: dict[int, Reconcile] = {}
+        self._failures: dict[tuple[str, str, int], Failure] = {}  # in the order in which they were brought up to date
         self._floors: dict[Resource | None, Revision] = defaultdict(int)  # None: compactions of everything
         self._parents: dict[Revision, bytes] = {}  # of events behind a compacted stretch
         self._head: Revision = 0
@@ -178,6 +181,19 @@ class MemoryEventLog:
         with self._open():
             if known := self._reconciles.get(reconcile):
                 self._reconciles[reconcile] = Reconcile(known.cause, outcome)
+
+    def record_failure(self, failure: Failure) -> None:
+        """Record a failure, or bring its record up to date."""
+        with self._open():
+            self._failures.pop(identity := (failure.controller, failure.key, failure.since), None)
+            self._failures[identity] = failure
+            if len(self._failures) > FAILURES_KEPT:
+                del self._failures[next(iter(self._failures))]
+
+    def failures(self) -> Sequence[Failure]:
+        """Return the recorded failures, the one that failed last first."""
+        with self._open():
+            return sorted(self._failures.values(), key=lambda each: each.last_at, reverse=True)
 
     def flush(self) -> None:
         """Return: nothing is ever queued."""

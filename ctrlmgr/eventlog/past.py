@@ -17,7 +17,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import BadRequest, Forbidden, LogClosed
-from ctrlmgr.eventlog.event import Author, Cause, Event, Fence, Head, Outcome, Proposal, Reconcile, Snapshot
+from ctrlmgr.eventlog.event import Author, Cause, Event, Failure, Fence, Head, Outcome, Proposal, Reconcile, Snapshot
 from ctrlmgr.eventlog.imports import Imported, Stretch
 from ctrlmgr.eventlog.log import Appending, EventLog
 
@@ -65,6 +65,13 @@ class PastLog:
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
         """Return: without appends there is no reconcile to record anything about."""
+
+    def record_failure(self, failure: Failure) -> None:
+        """Return: nothing is written to a log of the past."""
+
+    def failures(self) -> Sequence[Failure]:
+        """Return the failures of the log itself, also later ones: their times say when they were."""
+        return self._log.failures()
 
     def flush(self) -> None:
         """Return: nothing is ever queued."""

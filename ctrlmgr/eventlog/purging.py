@@ -6,6 +6,7 @@ Guarantees:
 - The floor of the resource is raised first, in a transaction of its own, as compaction does it: a reader who asks for
   what is gone gets `Expired`, never a half.
 - An object that exists keeps its current state.
+- Failures of reconciles of the object, or of another with its name, are deleted: an error may quote the object.
 
 Where the database itself keeps copies of what was overwritten (free pages, dead rows) is each dialect's to clean.
 """
@@ -14,14 +15,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.errors import Conflict, NotFound
 from ctrlmgr.eventlog.chain import Stamp, content_digest
 from ctrlmgr.eventlog.compaction import Write, raise_floor
 from ctrlmgr.eventlog.remains import purged_digest, remains
-from ctrlmgr.eventlog.tables import event, object_
+from ctrlmgr.eventlog.tables import event, failure, object_
 
 _CHUNK = 200
 
@@ -46,6 +47,8 @@ def purge(write: Write, body: Any, resource: Resource, key: Key, *, superseded: 
         if not place.deleted and not superseded:
             raise Conflict(f'{resource} "{key}" exists: delete it first, or purge what it was before (--superseded)')
         raise_floor(connection, str(resource), place.head_revision)
+        # An error may quote the object. Which kind a key is of is not always known, so all that are called so go.
+        connection.execute(delete(failure).where(failure.c.key == str(key)))
     last = place.head_revision if place.deleted else place.head_revision - 1
     after = events = 0
     while True:

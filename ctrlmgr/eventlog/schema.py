@@ -18,7 +18,7 @@ from ctrlmgr.errors import LogUnavailable, SchemaOutdated
 from ctrlmgr.eventlog.chain import GENESIS
 from ctrlmgr.eventlog.tables import log_epoch, log_head
 
-LATEST = "0004"
+LATEST = "0005"
 """The newest migration; a test holds it to what the folder has."""
 SQLITE_SCHEMA = "sqlite.sql"
 """What makes that schema in SQLite, in the folder of migrations; written by scripts/generate, which runs those."""

@@ -32,6 +32,7 @@ from ctrlmgr.eventlog.event import (
     Cause,
     Event,
     EventType,
+    Failure,
     Fence,
     Head,
     Outcome,
@@ -43,6 +44,7 @@ from ctrlmgr.eventlog.imports import Imported, Stretch
 from ctrlmgr.eventlog.read_rows import as_event, as_object, given, narrowed, read_floor, read_head
 from ctrlmgr.eventlog.schema import new_uuid
 from ctrlmgr.eventlog.tables import event, log_epoch, object_, reconcile_trigger
+from ctrlmgr.eventlog.tables import failure as failure_table
 from ctrlmgr.eventlog.tables import reconcile as reconcile_table
 from ctrlmgr.eventlog.verify import Epoch, Stored
 
@@ -181,6 +183,16 @@ class SQLLog(ABC):
     def finish(self, reconcile: int, outcome: Outcome) -> None:
         """Queue the outcome of a reconcile."""
         self._committer.finish(reconcile, outcome)
+
+    def record_failure(self, failure: Failure) -> None:
+        """Queue a failure."""
+        self._committer.record_failure(failure)
+
+    def failures(self) -> Sequence[Failure]:
+        """Return the recorded failures, the one that failed last first."""
+        with self._read() as connection:
+            rows = connection.execute(select(failure_table).order_by(failure_table.c.last_at.desc())).mappings()
+            return [Failure(**row) for row in rows]
 
     def flush(self) -> None:
         """Wait until everything queued so far is in the log."""

@@ -122,6 +122,23 @@ reconcile = Table(
     Column("message", Text, nullable=False),
 )
 
+failure = Table(
+    "failure",
+    metadata,
+    # The failed reconciles of a key, from the first until one succeeds: one row, which retries update.
+    Column("controller", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("since", BigInteger, primary_key=True, autoincrement=False),
+    Column("last_at", BigInteger, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("error", Text, nullable=False),
+    Column("traceback", Text, nullable=False),
+    Column("next_retry_at", BigInteger, nullable=True),  # null when only a change brings the next attempt
+    Column("ended_at", BigInteger, nullable=True),  # null while it fails
+    Index("failure_last", "last_at"),
+)
+
 reconcile_trigger = Table(
     "reconcile_trigger",
     metadata,

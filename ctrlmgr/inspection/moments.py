@@ -27,6 +27,22 @@ def resolve(database: Database, text: str, *, now: int) -> Revision:
     return revision_at(database, _moment(text, now), head)
 
 
+def time_of(database: Database, text: str, *, now: int) -> int:
+    """Return the time that `text` means, in microseconds since 1970; of a revision the time when it was recorded.
+
+    Raises `BadRequest` as `resolve` does, and for a revision that compaction has removed.
+    """
+    if text == HEAD:
+        return now
+    if not text.isdecimal():
+        return _moment(text, now)
+    revision = resolve(database, text, now=now)
+    rows = database.query("SELECT recorded_at FROM event WHERE revision = :revision", {"revision": revision}).rows
+    if not rows:
+        raise BadRequest(f"revision {revision} is compacted, and its time is not known; write a time instead")
+    return int(rows[0][0])
+
+
 def before(database: Database, text: str, *, now: int) -> Revision:
     """Return the newest revision that is older than what `text` means; raises as `resolve` does."""
     head = head_of(database)

@@ -5,7 +5,8 @@ Guarantees:
   the cache; however many changes were coalesced, the reconcile's `Cause` names each one's revision.
 - No key is reconciled by two workers at once.
 - A reconcile that raises harms no other: it is counted, logged once, and tried again with the same triggers,
-  rate limited by key and overall. `TerminalError` is not tried again.
+  rate limited by key and overall. `TerminalError` is not tried again. The log says which keys fail
+  (`manager.failures`).
 - A reconcile that asks to be run again later and has written nothing leaves its triggers to that later one.
 - What says that this process must not go on (`_FATAL`) leaves `process_next` and ends `run`.
 - `run` returns only when no worker is inside a reconcile.
@@ -40,7 +41,6 @@ from ctrlmgr.errors import (
     LogClosed,
     LogCorrupt,
     LogRolledBack,
-    OutcomeUnknown,
     SchemaOutdated,
     ShutDown,
     TerminalError,
@@ -48,6 +48,7 @@ from ctrlmgr.errors import (
 from ctrlmgr.eventlog import Cause, EventLog, EventType, Outcome
 from ctrlmgr.informer import Change, Informer
 from ctrlmgr.manager.counts import reconciles
+from ctrlmgr.manager.failures import Failures, is_expected, summary
 from ctrlmgr.manager.precedence import Precedence
 from ctrlmgr.manager.reconcile import C, Reconciler, Result, StartsWith
 from ctrlmgr.workqueue import Delivery, Pace, RateLimiter, WorkQueue
@@ -134,6 +135,7 @@ class Controller:
         # What asked for a key while the cache was behind: whichever delivery comes next answers it. The queue would
         # keep it for the moment of the delay, and a delivery before that would not name it.
         self._unanswered: dict[Key, tuple[Revision, ...]] = {}
+        self._failures = Failures(name, kind, log, clock.now)
         self._counts = reconciles(name, workers=workers)
         self._precedence: Precedence | None = None
         self._watches: list[Watch] = []
@@ -158,10 +160,15 @@ class Controller:
         self._precedence = precedence
 
     def start(self) -> None:
-        """Enqueue what the reconciler wants to begin with (`StartsWith`); the caches must have synced."""
+        """Enqueue what the reconciler begins with (`StartsWith`), and what failed before.
+
+        The caches must have synced.
+        """
         if isinstance(self._reconciler, StartsWith):
             for key in self._reconciler.on_start():
                 self.queue.add(key)
+        for key in self._failures.take_over():
+            self.queue.add(key)
 
     def stand_by(self) -> None:
         """Have nothing enqueued from here on: others do the work."""
@@ -328,7 +335,8 @@ class Controller:
         except Exception as error:  # a reconciler is foreign code: whatever it raises is contained here
             self._retry(delivery, error)
             by = error.refused_by if isinstance(error, ApiError) else ""
-            return "error", f"{_summary(error)} (admission plugin {by})" if by else _summary(error)
+            return "error", f"{summary(error)} (admission plugin {by})" if by else summary(error)
+        self._failures.succeeded(delivery.item)
         return self._succeed(delivery, result, unanswered=() if client.wrote else delivery.triggers), ""
 
     def _succeed(self, delivery: Delivery[Key], result: Result, unanswered: Sequence[Revision]) -> str:
@@ -342,6 +350,7 @@ class Controller:
 
     def _give_up(self, delivery: Delivery[Key], error: TerminalError) -> None:
         self.queue.forget(delivery.item)
+        self._failures.failed(delivery.item, error, None)
         log.error("reconcile failed for good", error=str(error))
 
     def _retry(self, delivery: Delivery[Key], error: Exception) -> None:
@@ -356,23 +365,14 @@ class Controller:
         if not isinstance(error, CtrlmgrError):
             self._counts.panicked()
         drop = self._max_retries is not None and delivery.attempt > self._max_retries
-        if _is_part_of_the_job(error):
-            log.info("reconcile failed", error=_summary(error), dropped=drop)
+        if is_expected(error):
+            log.info("reconcile failed", error=summary(error), dropped=drop)
         else:
             where = None if isinstance(error, ApiError) else error
-            log.error("reconcile failed", error=_summary(error), dropped=drop, exc_info=where)
+            log.error("reconcile failed", error=summary(error), dropped=drop, exc_info=where)
+        delay = None
         if drop:
             self.queue.forget(delivery.item)
         else:
-            self.queue.add_rate_limited(delivery.item, delivery.triggers)
-
-
-def _is_part_of_the_job(error: Exception) -> bool:
-    """Whether an error says nothing against the reconciler: another writer was first, or the database is away."""
-    if isinstance(error, OutcomeUnknown):
-        return True  # the next reconcile sees what came of it
-    return isinstance(error, CtrlmgrError) and (error.retryable or error.lost_race)
-
-
-def _summary(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            delay = self.queue.add_rate_limited(delivery.item, delivery.triggers)
+        self._failures.failed(delivery.item, error, delay)

@@ -131,10 +131,10 @@ class HeldQueue(WorkQueue[Key]):
         """Hold `item` back, with all its triggers."""
         self._held.setdefault(item, set()).update(triggers)
 
-    def add_rate_limited(self, item: Key, triggers: Iterable[Revision] = ()) -> None:
+    def add_rate_limited(self, item: Key, triggers: Iterable[Revision] = ()) -> float:
         """Add `item` when the rate limiter says so, or when it is hurried."""
         self._failed[item] = None
-        super().add_rate_limited(item, triggers)
+        return super().add_rate_limited(item, triggers)
 
     def forget(self, item: Key) -> None:
         """Have the rate limiter start afresh with `item`."""

@@ -143,13 +143,14 @@ class WorkQueue(Generic[K]):
             if not self._shutting_down:
                 self._add_after(item, delay, tuple(triggers))
 
-    def add_rate_limited(self, item: K, triggers: Iterable[Revision] = ()) -> None:
-        """Add `item` when the rate limiter says so."""
+    def add_rate_limited(self, item: K, triggers: Iterable[Revision] = ()) -> float:
+        """Add `item` when the rate limiter says so; return in how many seconds that is."""
         delay = self._limiter.when(item)
         with self._lock:
             if not self._shutting_down:
                 self._limited.add(item)
                 self._add_after(item, delay, tuple(triggers))
+        return delay
 
     def forget(self, item: K) -> None:
         """Have the rate limiter start afresh with `item`; does not touch the queue."""

@@ -47,15 +47,16 @@ def why(
     Of what was imported from another cluster no reconcile is known: there causes are inferred from what the recording
     holds, and each is marked as that, with what speaks for it.
     Of a pod that our scheduler has decided about it is told besides what became of each node: which filter refused
-    it, or how it scored.
+    it, or how it scored. If a controller fails for the object now, the last line shows its error (`ctrlmgr failures`).
 
     \b
     ctrlmgr why endpoints web -n shop
     ctrlmgr why pod/web-0 --at 1200 --effects
     """
     from ctrlmgr.api.resource import PODS
-    from ctrlmgr.cli.output import change_lines, trees
+    from ctrlmgr.cli.output import change_lines, failure_lines, trees
     from ctrlmgr.inspection import causes, placement
+    from ctrlmgr.inspection.failures import as_json, failures_of
     from ctrlmgr.inspection.requests import requests_if_kept
 
     with arguments.opened(loaded) as database:
@@ -66,16 +67,20 @@ def why(
         else:
             with requests_if_kept(loaded.settings.data_path) as requests:
                 tree = causes.why(database, revision, depth=depth, requests=requests)
+        failing = failures_of(database, named, key) if at is None and not effects else []
         placed = None
         if named.resource == PODS and not effects and output == "tree":
             placed = placement.of(database, key, until=revision)
     if output != "tree":
-        change_lines.write_document(causes.as_json(tree), output)
+        told = {"failures": as_json(failing)} if failing else {}
+        change_lines.write_document({**causes.as_json(tree), **told}, output)
         return
     for line in _fitting([*(trees.effects(tree) if effects else trees.causes(tree, whole=whole))], whole=whole):
         click.echo(line)
     for line in placement.lines(placed) if placed is not None else ():
         click.echo(line)
+    for failure in failing:
+        click.echo(failure_lines.line(failure))
 
 
 def _fitting(lines: list[str], *, whole: bool) -> list[str]:

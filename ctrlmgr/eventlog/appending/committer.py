@@ -30,7 +30,7 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock, pause
 from ctrlmgr.errors import CtrlmgrError, LogClosed, LogError, LogUnavailable, OutcomeUnknown, TooManyRequests
 from ctrlmgr.eventlog.appending.pending import PendingAppend
-from ctrlmgr.eventlog.event import Event, Outcome
+from ctrlmgr.eventlog.event import Event, Failure, Outcome
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +53,8 @@ twice that, most groups would be the few that were early.
 _RETURN = 0.005
 """Seconds that the first of them may take: a server answers all of a group before it reads what they send next."""
 
-Finished = tuple[int, Outcome]
+Finished = tuple[int, Outcome] | Failure
+"""What reconciles leave behind besides their appends: the outcome of one that appended something, or a failure."""
 Answer = list[Event] | CtrlmgrError
 
 
@@ -151,10 +152,17 @@ class Committer:
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
         """Queue the outcome of a reconcile; raises `LogClosed`."""
+        self._queue((reconcile, outcome))
+
+    def record_failure(self, failure: Failure) -> None:
+        """Queue a failure; raises `LogClosed`."""
+        self._queue(failure)
+
+    def _queue(self, finished: Finished) -> None:
         with self._lock:
             if self._closing:
                 raise LogClosed
-            self._outcomes.append((reconcile, outcome))
+            self._outcomes.append(finished)
             self._queued += 1
             if self._wants_outcomes:
                 self._condition.notify_all()

@@ -23,6 +23,7 @@ from psycopg.errors import DataError, ProgramLimitExceeded, ReadOnlySqlTransacti
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.errors import BadRequest, CtrlmgrError, LogCorrupt, LogUnavailable, OutcomeUnknown
 from ctrlmgr.eventlog.acceptance import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
+from ctrlmgr.eventlog.appending import failure_rows
 from ctrlmgr.eventlog.appending.committer import Answer, Finished
 from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.chain import Place, link
@@ -35,6 +36,8 @@ _CALL = (
     + b", ".join([b"%b"] * 23)
     + b", %t, %t)"
 )
+_UPSERT = failure_rows.UPSERT.replace("?", "%s").encode()
+_PRUNE = failure_rows.PRUNE.encode()
 _ANY_REVISION = -1
 _LARGEST = 2**63 - 1
 _OK, _ALREADY_EXISTS, _NOT_FOUND, _CONFLICT, _FENCED, _NAMESPACE_CONFLICT, _NO_NAMESPACE = range(7)
@@ -141,6 +144,9 @@ class PostgresWriter:
         outcomes: Sequence[Finished],
     ) -> Any:
         self._warning = None
+        for failure in failure_rows.failures_of(outcomes):
+            connection.execute(_UPSERT, [_storable(each) if isinstance(each, str) else each for each in failure])
+            connection.execute(_PRUNE)
         row = connection.execute(_CALL, _arguments(known, group, outcomes), binary=True).fetchone()
         if self._warning:
             raise OutcomeUnknown(f"the database confirmed an append with a warning only: {self._warning}")
@@ -271,7 +277,7 @@ def _storable_cause(cause: Cause) -> Cause:
 def _outcomes(outcomes: Sequence[Finished]) -> str | None:
     rows = [
         {"id": number, "duration": outcome.duration, "result": outcome.result, "message": _storable(outcome.message)}
-        for number, outcome in outcomes
+        for number, outcome in failure_rows.outcomes_of(outcomes)
     ]
     return _encode_json(rows).decode() if rows else None
 

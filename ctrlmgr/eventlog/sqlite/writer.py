@@ -18,6 +18,7 @@ from typing import Any
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.errors import ApiError, LogCorrupt, LogUnavailable, OutcomeUnknown
 from ctrlmgr.eventlog.acceptance import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
+from ctrlmgr.eventlog.appending import failure_rows
 from ctrlmgr.eventlog.appending.committer import Answer, Finished
 from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.chain import Place, link
@@ -286,10 +287,17 @@ class SQLiteWriter:
             newer = " ON CONFLICT (lease) DO UPDATE SET term = excluded.term"
             self._insert("lease_term (lease, term)", list(chain.from_iterable(work.terms.items())), newer)
         if outcomes:
-            self._connection.executemany(
-                "UPDATE reconcile SET duration = ?, outcome = ?, message = ? WHERE id = ?",
-                [(outcome.duration, outcome.result, outcome.message, reconcile) for reconcile, outcome in outcomes],
-            )
+            self._write_finished(outcomes)
+
+    def _write_finished(self, finished: Sequence[Finished]) -> None:
+        outcomes = failure_rows.outcomes_of(finished)
+        self._connection.executemany(
+            "UPDATE reconcile SET duration = ?, outcome = ?, message = ? WHERE id = ?",
+            [(outcome.duration, outcome.result, outcome.message, reconcile) for reconcile, outcome in outcomes],
+        )
+        if failures := failure_rows.failures_of(finished):
+            self._connection.executemany(failure_rows.UPSERT, failures)
+            self._connection.execute(failure_rows.PRUNE)
 
     def _write_causes(self, causes: Sequence[Cause]) -> None:
         new = (cause for cause in reversed(causes) if cause.id not in self._causes)

@@ -13,7 +13,19 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogUnavailable, NotFound
-from ctrlmgr.eventlog.event import Author, Cause, Event, EventType, Fence, Head, Outcome, Proposal, Reconcile, Snapshot
+from ctrlmgr.eventlog.event import (
+    Author,
+    Cause,
+    Event,
+    EventType,
+    Failure,
+    Fence,
+    Head,
+    Outcome,
+    Proposal,
+    Reconcile,
+    Snapshot,
+)
 from ctrlmgr.eventlog.imports import Imported, Stretch
 from ctrlmgr.eventlog.log import Appending
 from ctrlmgr.framework.remote.api import Api
@@ -150,6 +162,13 @@ class RemoteLog:
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
         """Forget it: a cluster has no place for it."""
+
+    def record_failure(self, failure: Failure) -> None:
+        """Pass over it: a cluster has no place for it."""
+
+    def failures(self) -> Sequence[Failure]:
+        """Return none: a cluster has no place for them."""
+        return ()
 
     def flush(self) -> None:
         """Return: nothing is queued."""

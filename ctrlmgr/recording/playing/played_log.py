@@ -25,7 +25,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.errors import BadRequest, CtrlmgrError, Expired, LogClosed
 from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.chain import GENESIS
-from ctrlmgr.eventlog.event import Author, Cause, Event, Fence, Head, Outcome, Proposal, Reconcile, Snapshot
+from ctrlmgr.eventlog.event import Author, Cause, Event, Failure, Fence, Head, Outcome, Proposal, Reconcile, Snapshot
 from ctrlmgr.eventlog.imports import Imported, Stretch
 from ctrlmgr.eventlog.memory import state_at
 from ctrlmgr.recording.playing.pretending import Writes
@@ -109,6 +109,13 @@ class PlayedLog:
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
         """Pass over how a reconcile ended: none is recorded."""
+
+    def record_failure(self, failure: Failure) -> None:
+        """Pass over it: no reconcile is recorded."""
+
+    def failures(self) -> Sequence[Failure]:
+        """Return none: no reconcile is recorded."""
+        return ()
 
     def flush(self) -> None:
         """Return: nothing is ever queued."""
