@@ -12,7 +12,7 @@ from ctrlmgr.settings import Loaded
 @click.command(short_help="Show which reconciles fail, since when, and with which error.")
 @takes_settings(*DATABASE)
 @click.option("--all", "ended", is_flag=True, help="Also those that no longer fail, as far back as the log keeps them.")
-@arguments.at_option("What failed then")
+@arguments.at_option("The failures of that moment")
 @output_option("table", "wide", "json", "yaml")
 def failures(loaded: Loaded, ended: bool, at: str | None, output: str) -> None:
     """Show the objects whose reconciles fail: controller, object, attempts, since when, next retry and error.
