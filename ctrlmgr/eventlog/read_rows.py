@@ -1,4 +1,4 @@
-"""What is read of a log in SQL: where it ends, how far it is compacted, and rows as events and objects."""
+"""What is read of a log in SQL: where it ends, how far it is compacted, reconciles, and rows as events and objects."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Row, Select, func, select
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.errors import LogCorrupt, SchemaOutdated
-from ctrlmgr.eventlog.event import Event, EventType, Head
-from ctrlmgr.eventlog.tables import compaction_floor, log_head, object_
+from ctrlmgr.eventlog.event import Cause, Event, EventType, Failure, Head, Outcome, Reconcile
+from ctrlmgr.eventlog.tables import compaction_floor, failure, log_head, object_, reconcile, reconcile_trigger
 
 _NAMES: Final = 100
 """Objects asked for in one statement."""
@@ -23,6 +23,26 @@ def read_head(connection: Connection) -> Head:
     if row is None:
         raise SchemaOutdated
     return Head(*row)
+
+
+def read_reconcile(connection: Connection, id: int) -> Reconcile | None:
+    """Return what is known of a reconcile."""
+    row = connection.execute(select(reconcile).where(reconcile.c.id == id)).first()
+    if row is None:
+        return None
+    triggers = connection.execute(
+        select(reconcile_trigger.c.revision)
+        .where(reconcile_trigger.c.reconcile_id == id)
+        .order_by(reconcile_trigger.c.revision)
+    ).scalars()
+    cause = Cause(row.id, row.controller, row.key, row.attempt, row.started_at, tuple(triggers))
+    outcome = None if row.outcome is None else Outcome(row.duration, row.outcome, row.message)
+    return Reconcile(cause, outcome)
+
+
+def read_failures(connection: Connection) -> list[Failure]:
+    """Return the recorded failures, the one that failed last first."""
+    return [Failure(**row) for row in connection.execute(select(failure).order_by(failure.c.last_at.desc())).mappings()]
 
 
 def given(resource: Resource | None) -> tuple[Resource, ...]:

@@ -23,7 +23,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import BadRequest, Expired, LogClosed, LogCorrupt, LogUnavailable, OutcomeUnknown, SchemaOutdated
-from ctrlmgr.eventlog import compaction, import_rows, purging
+from ctrlmgr.eventlog import compaction, import_rows, purging, read_rows
 from ctrlmgr.eventlog.anchor import Anchor
 from ctrlmgr.eventlog.appending.committer import Committer, GroupWriter
 from ctrlmgr.eventlog.appending.pending import PendingAppend
@@ -43,9 +43,7 @@ from ctrlmgr.eventlog.event import (
 from ctrlmgr.eventlog.imports import Imported, Stretch
 from ctrlmgr.eventlog.read_rows import as_event, as_object, given, narrowed, read_floor, read_head
 from ctrlmgr.eventlog.schema import new_uuid
-from ctrlmgr.eventlog.tables import event, log_epoch, object_, reconcile_trigger
-from ctrlmgr.eventlog.tables import failure as failure_table
-from ctrlmgr.eventlog.tables import reconcile as reconcile_table
+from ctrlmgr.eventlog.tables import event, log_epoch, object_
 from ctrlmgr.eventlog.verify import Epoch, Stored
 
 log = structlog.get_logger(__name__)
@@ -191,8 +189,7 @@ class SQLLog(ABC):
     def failures(self) -> Sequence[Failure]:
         """Return the recorded failures, the one that failed last first."""
         with self._read() as connection:
-            rows = connection.execute(select(failure_table).order_by(failure_table.c.last_at.desc())).mappings()
-            return [Failure(**row) for row in rows]
+            return read_rows.read_failures(connection)
 
     def flush(self) -> None:
         """Wait until everything queued so far is in the log."""
@@ -403,17 +400,7 @@ class SQLLog(ABC):
     def reconcile(self, id: int) -> Reconcile | None:
         """Return what is known of a reconcile."""
         with self._read() as connection:
-            row = connection.execute(select(reconcile_table).where(reconcile_table.c.id == id)).first()
-            if row is None:
-                return None
-            triggers = connection.execute(
-                select(reconcile_trigger.c.revision)
-                .where(reconcile_trigger.c.reconcile_id == id)
-                .order_by(reconcile_trigger.c.revision)
-            ).scalars()
-            cause = Cause(row.id, row.controller, row.key, row.attempt, row.started_at, tuple(triggers))
-        outcome = None if row.outcome is None else Outcome(row.duration, row.outcome, row.message)
-        return Reconcile(cause, outcome)
+            return read_rows.read_reconcile(connection, id)
 
     def scan(self, *, start: Revision = 1) -> Iterator[Event]:
         """Yield every retained event from `start` on."""
