@@ -9,6 +9,7 @@ import pytest
 from ctrlmgr.eventlog import open_log
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.eventlog_contract import EventLogContract, VerifiableLog
+from ctrlmgr.testing.failure_contract import FailureContract
 from ctrlmgr.testing.import_contract import ImportContract
 from ctrlmgr.testing.namespace_contract import NamespaceContract
 
@@ -43,4 +44,8 @@ class TestNamespaces(NamespaceContract):
 
 
 class TestImports(ImportContract):
+    pass
+
+
+class TestFailures(FailureContract):
     pass
