@@ -54,6 +54,10 @@ COMMANDS: Mapping[str, str] = {
 """The commands in the order in which a user meets them, and the module of each."""
 
 
+_MEANT: Mapping[str, str] = dict.fromkeys(("--port", "--host", "--bind", "--secure-port"), "--listen HOST:PORT")
+"""What to write in place of a flag that other servers have."""
+
+
 class ExitCode(enum.IntEnum):
     """What the process tells the one who started it."""
 
@@ -135,7 +139,10 @@ def run(arguments: Sequence[str]) -> int:
         return ExitCode.USAGE
     except click.UsageError as error:
         hint = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
-        return _complain(error.format_message() + hint, ExitCode.USAGE)
+        message = error.format_message()
+        if isinstance(error, click.NoSuchOption) and error.option_name in _MEANT:
+            message = f"no such option {error.option_name}; {_MEANT[error.option_name]} says where `serve` listens"
+        return _complain(message + hint, ExitCode.USAGE)
     except click.ClickException as error:
         return _complain(error.format_message(), ExitCode.FAILED)
     except CtrlmgrError as error:

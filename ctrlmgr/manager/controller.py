@@ -365,8 +365,10 @@ class Controller:
         if not isinstance(error, CtrlmgrError):
             self._counts.panicked()
         drop = self._max_retries is not None and delivery.attempt > self._max_retries
-        if is_expected(error):
-            log.info("reconcile failed", error=summary(error), dropped=drop)
+        if is_expected(error) and not drop:
+            log.info("retrying reconcile", error=summary(error), attempt=delivery.attempt)
+        elif is_expected(error):
+            log.info("reconcile failed", error=summary(error), dropped=True)
         else:
             where = None if isinstance(error, ApiError) else error
             log.error("reconcile failed", error=summary(error), dropped=drop, exc_info=where)

@@ -61,6 +61,7 @@ class Front:
         are bound to; the administrator's `kubeconfig` is called so. `on_use` hears of Secrets whose tokens are used.
         """
         self._settings = settings.server
+        self._advertised = advertised_address(settings)
         self._ends_watches = settings.authorization.end_watches
         self._clock = clock
         self._random = random
@@ -129,7 +130,7 @@ class Front:
                 taken = self.kubeconfig
                 self.kubeconfig = taken.with_name(f"{taken.name}-{urlsplit(url).port}")
                 log.warning("another server has the kubeconfig", taken=str(taken), ours=str(self.kubeconfig))
-        server = self._settings.public_url.rstrip("/") or url
+        server = self._settings.public_url.rstrip("/") or reachable(url, self._advertised)
         write_kubeconfig(self.kubeconfig, server=server, authority=self.files.authority.read_bytes(), token=self._token)
 
     def leave(self) -> None:
@@ -137,6 +138,15 @@ class Front:
         if self._claim is not None:
             self._claim.end()
             self._claim = None
+
+
+def reachable(url: str, advertised: str) -> str:
+    """Return `url` with the `advertised` address in place of one that means all interfaces (0.0.0.0, ::)."""
+    parts = urlsplit(url)
+    if not _is_any(parts.hostname or ""):
+        return url
+    host = f"[{advertised}]" if ":" in advertised else advertised
+    return f"{parts.scheme}://{host}:{parts.port}"
 
 
 def certificate_names(settings: Settings) -> list[str]:

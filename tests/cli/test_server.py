@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import sqlite3
@@ -230,6 +231,28 @@ def test_a_user_is_given_what_they_may_list_and_no_secret(
     assert "secrets" not in run("events", *to("anns")).out
 
 
+def test_a_kubeconfig_names_the_server_by_its_context(
+    run: Run, served: Served, to: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = run("events", "-o", "jsonl", *to(TOKEN)).out
+    file = tmp_path / "kubeconfig"
+    servers = {"here": served.url, "elsewhere": "http://127.0.0.1:1"}
+    config = {
+        "current-context": "here",
+        "clusters": [{"name": name, "cluster": {"server": url}} for name, url in servers.items()],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": "admin"}} for name in servers],
+        "users": [{"name": "admin", "user": {"token": TOKEN}}],
+    }
+    file.write_text(json.dumps(config))
+    assert wanted
+    assert run("events", "-o", "jsonl", "--kubeconfig", str(file)).out == wanted
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    assert run("events", "-o", "jsonl", "--context", "here").out == wanted
+    assert run("events", "--context", "elsewhere").code != 0
+    both = run("events", "--context", "here", "--database", "sqlite:///x.db")
+    assert (both.code, "name two logs" in both.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -246,7 +269,8 @@ def test_options_that_exclude_each_other(run: Run, served: Served, to: Options, 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        pytest.param(["--context", "x"], "name it", id="a context of nothing"),
+        pytest.param(["--token-file", "x"], "name it", id="a token for nothing"),
+        pytest.param(["--context", "x"], "there is no kubeconfig at", id="a context of nothing"),
         pytest.param(["--server", "10.0.0.1"], "--server is a URL such as https://", id="no URL"),
         pytest.param(["--server", "http://10.0.0.1:80"], "write https://", id="no TLS"),
         pytest.param(["--server", "https://127.0.0.1:1"], "there is no kubeconfig to log in with", id="no kubeconfig"),

@@ -60,15 +60,14 @@ def takes_log(function: Callable[..., Any]) -> Callable[..., Any]:
         context: str | None,
         **arguments: Any,
     ) -> Any:
-        if server is None:
-            if token_file or kubeconfig or context:
-                raise click.UsageError(
-                    "--token-file, --kubeconfig and --context say how to log in to --server; name it"
-                )
+        if not (server or token_file or kubeconfig or context):
             return function(loaded, **arguments)
         if click.get_current_context().params.get("flag_database_url"):
             raise click.UsageError("--database and --server name two logs; give one of them")
-        named = Named(_checked(server), token_file, kubeconfig, context or "")
+        if not server and not (kubeconfig or context):
+            raise click.UsageError("--token-file says how to log in to --server; name it")
+        server = _checked(server) if server else _server_of(kubeconfig, context or "")
+        named = Named(server, token_file, kubeconfig, context or "")
         return function(_copied(loaded, named), **arguments)
 
     decorated: Callable[..., Any] = command
@@ -81,9 +80,16 @@ _OPTIONS = (
     click.option("--server", metavar="URL", help="Look at the log of this server, as far as you may see it."),
     click.option("--token-file", type=_FILE, metavar="FILE", help="The token to log in to the server with."),
     click.option(
-        "--kubeconfig", type=_FILE, metavar="FILE", help="How to log in to the server; by default as kubectl does."
+        "--kubeconfig",
+        type=_FILE,
+        metavar="FILE",
+        help="Names the server, unless --server does, and how to log in; by default as kubectl does.",
     ),
-    click.option("--context", metavar="NAME", help="The context of the kubeconfig; by default its current one."),
+    click.option(
+        "--context",
+        metavar="NAME",
+        help="Look at the server of this context of the kubeconfig; by default of its current.",
+    ),
 )
 
 
@@ -99,6 +105,16 @@ def _checked(server: str) -> str:
     if parts.scheme == "http" and parts.hostname not in _LOCAL:
         raise click.UsageError("--server: a token sent without TLS can be read by others; write https://")
     return server.rstrip("/")
+
+
+def _server_of(kubeconfig: Path | None, context: str) -> str:
+    """Return the URL of the server that a kubeconfig's context names; raises `SettingsError`."""
+    from ctrlmgr.settings.kubeconfig import default_files, load
+
+    files = [kubeconfig] if kubeconfig else default_files(os.environ, Path.home())
+    if not any(file.exists() for file in files):
+        raise SettingsError(f"there is no kubeconfig at {':'.join(map(str, files))}; --kubeconfig names another")
+    return load(files, context).server
 
 
 def _copied(loaded: Loaded, named: Named) -> Loaded:

@@ -106,7 +106,7 @@ def test_what_others_did_unseen_is_a_race_lost_quietly_and_tried_again(
     with capture_logs() as logs:
         assert cluster.controller.process_next(timeout=0)
     assert cluster.controller.queue.num_requeues(WEB) == 1
-    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("reconcile failed", "info")]
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("retrying reconcile", "info")]
     assert "exc_info" not in logs[0]
     cluster.clock.step(1)
     assert types(cluster.settle()) == written

@@ -1,0 +1,20 @@
+"""The URL that the administrator's kubeconfig names."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctrlmgr.serve.front import reachable
+
+
+@pytest.mark.parametrize(
+    ("url", "advertised", "wanted"),
+    [
+        ("https://0.0.0.0:6443", "192.0.2.7", "https://192.0.2.7:6443"),
+        ("https://[::]:6443", "2001:db8::7", "https://[2001:db8::7]:6443"),
+        ("https://127.0.0.1:6443", "192.0.2.7", "https://127.0.0.1:6443"),
+        ("https://ctrlmgr.example.com:6443", "192.0.2.7", "https://ctrlmgr.example.com:6443"),
+    ],
+)
+def test_an_address_that_means_all_interfaces_is_none_to_connect_to(url: str, advertised: str, wanted: str) -> None:
+    assert reachable(url, advertised) == wanted
