@@ -56,7 +56,7 @@ def test_nodes_lead_on_and_reconciles_tell_of_themselves(tab: Page, database: Da
     go(tab, f"#/change?at={written}")
     at(tab, written)
     expect(tab.locator(".facts")).to_contain_text("endpoint-controller")
-    expect(tab.locator(".card", has_text="Changes")).to_contain_text("subsets[0].addresses[ip=")
+    expect(tab.locator(".card", has_text="Changed fields")).to_contain_text("subsets[0].addresses[ip=")
     tab.locator(".graph .run", has_text="replicaset-controller").first.click()
     expect(tab.locator(".facts")).to_contain_text("replicaset-controller")
     assert "run=r" in tab.url

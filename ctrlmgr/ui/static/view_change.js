@@ -72,7 +72,7 @@ function legend(found) {
 }
 
 function did(found) {
-  return h("section", { class: "card" }, h("h2", null, "Changes"), content(found));
+  return h("section", { class: "card" }, h("h2", null, "Changed fields"), content(found));
 }
 
 function alone(found) {
