@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ctrlmgr.api.remembered import remembered
+from ctrlmgr.caches.memoized import memoized
 
 WHOLE = 10**9
 """One, in billionths."""
@@ -41,7 +41,7 @@ def parse(text: str) -> int:
     return _read(text)[0]
 
 
-@remembered(entries=4096, longest=_LONGEST)
+@memoized(entries=4096, longest=_LONGEST)
 def canonical(text: str) -> str:
     """Return an amount as Kubernetes writes it: `0.5` is `500m`, `1024Mi` is `1Gi`; raises `ValueError`."""
     amount, suffix = _read(text)
@@ -99,7 +99,7 @@ def difference(amount: str, less: str) -> str:
     return _write(of - parse(less), suffix)
 
 
-@remembered(entries=4096, longest=_LONGEST)  # a cluster says the same few amounts all the time
+@memoized(entries=4096, longest=_LONGEST)  # a cluster says the same few amounts all the time
 def _read(text: str) -> tuple[int, str]:
     """Return an amount in billionths and the suffix it was written with."""
     match = PATTERN.fullmatch(text) if text else None

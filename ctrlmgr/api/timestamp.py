@@ -12,7 +12,7 @@ import re
 from datetime import UTC, datetime
 
 from ctrlmgr.api.go_time import MICROSECONDS, SECONDS, parse_problem
-from ctrlmgr.api.remembered import remembered
+from ctrlmgr.caches.memoized import memoized
 
 _DIGITS = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _ZONE = r"(?:Z|[+-][0-9]{2}:[0-9]{2})"
@@ -22,14 +22,14 @@ _LONGEST = 40  # characters of a time that is worth remembering
 _ZERO = datetime(1, 1, 1, tzinfo=UTC)
 
 
-@remembered(entries=4096, longest=_LONGEST)  # an object's times come back with every update
+@memoized(entries=4096, longest=_LONGEST)  # an object's times come back with every update
 def canonical_time(text: str) -> str | None:
     """Write a meta/v1 Time as Kubernetes does, `2026-01-02T03:04:05Z`; raises ValueError if `text` is none."""
     moment = _parse(text, _TIME, SECONDS)
     return _utc(moment, "seconds") if moment != _ZERO else None
 
 
-@remembered(entries=4096, longest=_LONGEST)
+@memoized(entries=4096, longest=_LONGEST)
 def canonical_micro_time(text: str) -> str | None:
     """Write a meta/v1 MicroTime as Kubernetes does, `2026-01-02T03:04:05.123456Z`; raises ValueError likewise."""
     moment = _parse(text, _MICRO_TIME, MICROSECONDS)

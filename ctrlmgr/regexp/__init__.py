@@ -11,15 +11,15 @@ it raises `PatternError`. Source: Go's `regexp/syntax` and the RE2 syntax page.
 
 from __future__ import annotations
 
-from ctrlmgr.api.remembered import remembered
 from ctrlmgr.api.work import TooMuchWork
+from ctrlmgr.caches.memoized import memoized
 from ctrlmgr.regexp.automaton import Regexp
 from ctrlmgr.regexp.syntax import PatternError, parse
 
 __all__ = ["PatternError", "Regexp", "TooMuchWork", "compiled"]
 
 
-@remembered(entries=1024, longest=1024)
+@memoized(entries=1024, longest=1024)
 def compiled(pattern: str) -> Regexp:
     """Return the automaton of a pattern; raises PatternError in Go's words."""
     return Regexp(parse(pattern))

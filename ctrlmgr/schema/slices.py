@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ctrlmgr.api.remembered import for_now
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.caches.memoized import request_scoped_memo
 from ctrlmgr.schema.schema import Schema
 from ctrlmgr.schema.structs import Structs, attribute, read_value, write_value
 
@@ -47,7 +47,7 @@ def wanted() -> Iterator[None]:
     """Have this thread convert in slices meanwhile, and remember no longer what it comes by."""
     before, _wanted.now = _wanted.now, True
     try:
-        with for_now():
+        with request_scoped_memo():
             yield
     finally:
         _wanted.now = before

@@ -15,7 +15,7 @@ import msgspec
 
 from ctrlmgr.admission.quota.amounts import Amounts, added, larger
 from ctrlmgr.admission.quota.evaluator import Evaluator, Fields, Requirement
-from ctrlmgr.api.remembered import remembered
+from ctrlmgr.caches.memoized import memoized
 from ctrlmgr.clock import parse_time
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.validation.quantities import HUGE_PAGES, is_extended, is_native
@@ -145,7 +145,7 @@ def _asked(fields: Fields) -> dict[str, str]:
     return _use_of(_encode({"spec": said}))
 
 
-@remembered(entries=1024, longest=2048)
+@memoized(entries=1024, longest=2048)
 def _use_of(said: bytes) -> dict[str, str]:
     """Return what pods use that say this of their resources: those of one template say the same."""
     fields = _decode(said)

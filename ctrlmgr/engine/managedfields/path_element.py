@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from ctrlmgr.api.go_text import escape_html, quote
-from ctrlmgr.api.remembered import remembered
+from ctrlmgr.caches.memoized import memoized
 from ctrlmgr.engine.patch.go_value import plain
 
 _PLAIN = "[#-%'-;=?-\\[\\]-~]*"  # what stands for itself in Go's JSON, and is sorted behind the quote that ends it
@@ -74,7 +74,7 @@ def canonical(element: str) -> str | None:
     return _canonical(element)
 
 
-@remembered(entries=4096, longest=_LONGEST)
+@memoized(entries=4096, longest=_LONGEST)
 def _canonical(element: str) -> str | None:
     kind, text = element[0], element[2:]
     if kind == "i":
@@ -108,7 +108,7 @@ def are_in_order(elements: Sequence[str]) -> bool:
     return all(each.startswith(start) and _is_simple(each) for each in elements)
 
 
-@remembered(entries=4096, longest=_LONGEST)
+@memoized(entries=4096, longest=_LONGEST)
 def order(element: str) -> Any:
     """Return what elements are sorted by: fields, keys, values, indices, and within each kind by content."""
     kind, text = element[0], element[2:]

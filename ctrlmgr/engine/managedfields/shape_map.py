@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ctrlmgr.api.remembered import Returning
+from ctrlmgr.caches.memoized import SecondHitFilter
 from ctrlmgr.engine.managedfields.field_set import SELF, FieldSet, as_member
 from ctrlmgr.engine.managedfields.shape import MODIFIED, SAME, Difference, Leaf, Shape, collect
 from ctrlmgr.engine.patch.go_value import plain
@@ -15,7 +15,7 @@ from ctrlmgr.schema.schema import MISSING
 _REMEMBERED = 256
 """How many sets of fields a struct remembers; most objects of a kind have one of a few."""
 
-_returns = Returning()
+_returns = SecondHitFilter()
 
 
 class Field(NamedTuple):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.remembered import remembered
+from ctrlmgr.caches.memoized import memoized
 from ctrlmgr.engine.selectors.tokens import check_length
 from ctrlmgr.errors import BadRequest
 
@@ -49,7 +49,7 @@ class FieldSelector:
         self._others = tuple(rule for rule in rules if rule.field not in (_NAME, _NAMESPACE))
 
     @staticmethod
-    @remembered(entries=1024, longest=1000)
+    @memoized(entries=1024, longest=1000)
     def parse(text: str) -> FieldSelector:
         """Read a selector; raises `BadRequest` in Kubernetes' words."""
         check_length(text)

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from ctrlmgr.api.field import FieldError, invalid
 from ctrlmgr.api.go_numbers import parse_int
-from ctrlmgr.api.remembered import remembered
+from ctrlmgr.caches.memoized import memoized
 from ctrlmgr.engine.selectors.tokens import MOST_REQUIREMENTS, Tokens, check_length, tokenize
 from ctrlmgr.engine.validation.names import label_value, qualified_name
 from ctrlmgr.errors import BadRequest
@@ -47,7 +47,7 @@ class LabelSelector:
         """Says whether labels meet every requirement."""
 
     @staticmethod
-    @remembered(entries=1024, longest=1000)  # informers ask with the same few selectors over and over
+    @memoized(entries=1024, longest=1000)  # informers ask with the same few selectors over and over
     def parse(text: str) -> LabelSelector:
         """Read a selector; raises `BadRequest` in Kubernetes' words."""
         check_length(text)

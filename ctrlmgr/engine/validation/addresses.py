@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 
 from ctrlmgr.api.field import FieldError, Path, invalid, tentatively
 from ctrlmgr.api.go_text import quote
-from ctrlmgr.api.remembered import remembered
+from ctrlmgr.caches.memoized import memoized
 
 IPAddress: TypeAlias = IPv4Address | IPv6Address
 
@@ -51,7 +51,7 @@ class Network(NamedTuple):
         return f"{self.base}/{self.length}"
 
 
-@remembered(entries=4096, longest=_LONGEST)  # several rules parse the same address within a request
+@memoized(entries=4096, longest=_LONGEST)  # several rules parse the same address within a request
 def parse_ip(text: str) -> IPAddress | None:
     """Return the address that `text` stands for, None if it stands for none."""
     if ":" not in text:
@@ -104,7 +104,7 @@ def _has_leading_zeros(text: str) -> bool:
     return any(len(each) > 4 for each in text.split(":"))
 
 
-@remembered(entries=16384, longest=_LONGEST)
+@memoized(entries=16384, longest=_LONGEST)
 def _is_usual(text: str) -> bool:
     path = Path()
     return not tentatively(

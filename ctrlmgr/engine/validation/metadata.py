@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from ctrlmgr.api.field import MOST_ERRORS, FieldError, Path, forbidden, invalid, required, too_long
-from ctrlmgr.api.remembered import remembered
+from ctrlmgr.caches.memoized import memoized
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_labels
 
@@ -132,7 +132,7 @@ def _validate_collections(metadata: Mapping[str, Any], path: Path) -> list[Field
     return errors
 
 
-@remembered(entries=2048, longest=_LONGEST)
+@memoized(entries=2048, longest=_LONGEST)
 def _are_right(said: bytes) -> bool:
     """Whether nothing is wrong with collections of metadata, as JSON."""
     return not _validate_said(dict(zip(_COLLECTIONS, _decode(said), strict=True)), METADATA)

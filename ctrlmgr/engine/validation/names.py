@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TypeAlias
 
-from ctrlmgr.api.remembered import Returning
+from ctrlmgr.caches.memoized import SecondHitFilter
 
 Check: TypeAlias = Callable[[str], list[str]]
 """Says what is wrong with a value."""
@@ -52,7 +52,7 @@ _LONGEST_REMEMBERED = SUBDOMAIN_LENGTH
 def _remembering(check: Check) -> Check:
     """Have a check remember values that come again and that it found nothing wrong with."""
     right: set[str] = set()
-    returns = Returning(_REMEMBERED)
+    returns = SecondHitFilter(_REMEMBERED)
 
     @wraps(check)
     def remembered(value: str) -> list[str]:

@@ -16,9 +16,9 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ctrlmgr.api.remembered import remembered
 from ctrlmgr.authentication.followed_files import FollowedFiles
 from ctrlmgr.authentication.user import Audiences, User, known
+from ctrlmgr.caches.memoized import memoized
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import FILE_RELOADS
 from ctrlmgr.server.authn.parts import Told
@@ -95,6 +95,6 @@ def _stored(token: str, file: Path, number: int) -> bytes:
     return digest
 
 
-@remembered(entries=256, longest=_LONGEST_REMEMBERED)  # the same tokens come with one request after the other
+@memoized(entries=256, longest=_LONGEST_REMEMBERED)  # the same tokens come with one request after the other
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()

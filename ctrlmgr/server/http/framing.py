@@ -12,7 +12,7 @@ from http import HTTPStatus
 from typing import TypeAlias
 
 from ctrlmgr.api.header_lines import HeaderLine
-from ctrlmgr.api.remembered import remembered
+from ctrlmgr.caches.memoized import memoized
 
 Header: TypeAlias = HeaderLine
 
@@ -81,7 +81,7 @@ def _head(code: int, date: Header, headers: tuple[Header, ...], keep_alive: bool
     return b"%b%b%b%b" % (_status_line(code), _line(date), _lines(headers), b"" if keep_alive else _CLOSE)
 
 
-@remembered(entries=256, longest=_MOST_REMEMBERED)
+@memoized(entries=256, longest=_MOST_REMEMBERED)
 def _lines(headers: tuple[Header, ...]) -> bytes:
     """Return the lines of headers; most answers have those of a few."""
     return b"".join(map(_line, headers))

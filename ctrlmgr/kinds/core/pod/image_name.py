@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ctrlmgr.api.remembered import remembered
+from ctrlmgr.caches.memoized import memoized
 
 _HOST = r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)"
 _DOMAIN = rf"(?:{_HOST}(?:\.{_HOST})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
@@ -20,7 +20,7 @@ _LONGEST_PATH = 255
 _DIGEST_LIKE = re.compile("[a-f0-9]{64}")
 
 
-@remembered(entries=4096, longest=_LONGEST)  # most pods run the same few images
+@memoized(entries=4096, longest=_LONGEST)  # most pods run the same few images
 def pull_policy(image: str) -> str:
     """Return `Always` for an image whose tag is `latest`, or that has neither tag nor digest, else `IfNotPresent`.
 

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
-from ctrlmgr.api.remembered import remembered
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.caches.memoized import memoized
 from ctrlmgr.engine.validation.addresses import validate_endpoint_ip, validate_legacy_cidr, validate_legacy_ip
 from ctrlmgr.engine.validation.labels import validate_labels
 from ctrlmgr.engine.validation.names import (
@@ -102,7 +102,7 @@ def validate_service(service: Unstructured, old: Unstructured | None) -> list[Fi
     ]
 
 
-@remembered(entries=_REMEMBERED, longest=_LONGEST)
+@memoized(entries=_REMEMBERED, longest=_LONGEST)
 def _are_right(ports: bytes) -> bool:
     """Whether nothing is wrong with ports, if they are for the inside of the cluster: most Services have usual ones."""
     spec = {"type": CLUSTER_IP, "ports": _decode(ports)}

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from hpack import Decoder, HPACKError
 
 from ctrlmgr.api.header_lines import HeaderLine, HeaderLines
-from ctrlmgr.api.remembered import remembered
+from ctrlmgr.caches.memoized import memoized
 from ctrlmgr.server.http.bounds import Bounds
 from ctrlmgr.server.http.head import (
     BAD_REQUEST,
@@ -313,7 +313,7 @@ def _dated(date: HeaderLine) -> bytes:
     return _literal(date)
 
 
-@remembered(entries=256, longest=_MOST_REMEMBERED)
+@memoized(entries=256, longest=_MOST_REMEMBERED)
 def _lines(headers: tuple[HeaderLine, ...]) -> bytes:
     return b"".join(map(_literal, headers))
 

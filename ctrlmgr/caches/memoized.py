@@ -1,0 +1,117 @@
+"""Results of pure functions whose argument a client chooses: kept for arguments that are short and are used again.
+
+Guarantees:
+- An argument longer than a function's bound is not kept. Thousands of texts of the three megabytes that a request may
+  have would fit into a bound in entries alone.
+- The result of the first call with an argument is not kept.
+- While a very large body is worked on, results are kept in a memo that ends with it (`request_scoped_memo`). An object
+  that stays, made between all objects of such a body, keeps their memory from being returned to the system.
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, Protocol, TypeVar
+
+from ctrlmgr.caches.bounded import BoundedCache
+
+T = TypeVar("T")
+
+
+class _Keyed(Hashable, Protocol):
+    def __len__(self) -> int: ...
+
+
+K = TypeVar("K", bound=_Keyed)
+
+_ABSENT: Any = object()
+
+
+class _Thread(threading.local):
+    """What this thread works on."""
+
+    memo: dict[object, dict[Any, Any]] | None = None
+    """Results by function and argument while a large body is worked on; None while there is none."""
+
+
+_thread = _Thread()
+
+
+@contextmanager
+def request_scoped_memo() -> Iterator[None]:
+    """Memoize only until this block exits, on this thread."""
+    before, _thread.memo = _thread.memo, {}
+    try:
+        yield
+    finally:
+        _thread.memo = before
+
+
+class SecondHitFilter:
+    """Says whether a key was seen before, so that a cache can ignore keys that are used once.
+
+    It is a table of hashes with a fixed size and makes no objects. Any thread may ask. It can say too early that a key was
+    seen, if another has the same hash. Two keys that collide evict each other.
+    """
+
+    def __init__(self, size: int = 4096) -> None:
+        """Hold `size` hashes, 8 bytes each."""
+        self._size = size
+        self._seen = array("q", bytes(8 * size))
+
+    def __call__(self, key: Hashable) -> bool:
+        """Say whether a key was seen before and note that it was; False within a `request_scoped_memo`."""
+        if _thread.memo is not None:
+            return False
+        mark = hash(key)
+        place = mark % self._size
+        if self._seen[place] == mark:
+            return True
+        self._seen[place] = mark
+        return False
+
+
+def memoized(*, entries: int, longest: int) -> Callable[[Callable[[K], T]], Callable[[K], T]]:
+    """Decorate a pure function of a text or tuple: keep up to `entries` results, for arguments of up to `longest` items.
+
+    A result is kept from the second call on. Errors are not kept: they are raised anew. The cache is named after the
+    function.
+    """
+
+    def decorate(function: Callable[[K], T]) -> Callable[[K], T]:
+        name = f"{function.__module__.removeprefix('ctrlmgr.')}.{function.__qualname__}"
+        cache: BoundedCache[K, Any] = BoundedCache(name, entries=entries)
+        find, counts = cache.peek, cache.counts  # without marking it as used: the oldest results are evicted first
+        is_seen = SecondHitFilter(max(entries, 4096))
+
+        @wraps(function)
+        def call(given: K) -> T:
+            found = find(given, _ABSENT)
+            if found is not _ABSENT:
+                counts.hits += 1
+                return found  # type: ignore[no-any-return]  # of the type that was kept
+            counts.misses += 1
+            if len(given) > longest:
+                return function(given)
+            if _thread.memo is not None:
+                return _within(_thread.memo.setdefault(call, {}), given)
+            result = function(given)
+            if is_seen(given):
+                cache.put(given, result)
+            return result
+
+        def _within(memo: dict[K, T], given: K) -> T:
+            found = memo.get(given, _ABSENT)
+            if found is _ABSENT:
+                found = function(given)
+                if len(memo) < entries:
+                    memo[given] = found
+            return found  # type: ignore[no-any-return]  # of the type that was kept
+
+        return call
+
+    return decorate

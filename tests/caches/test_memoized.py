@@ -1,0 +1,108 @@
+import pytest
+
+from ctrlmgr.caches.memoized import SecondHitFilter, memoized, request_scoped_memo
+from ctrlmgr.metrics import REGISTRY
+
+Numbers = tuple[int, ...]
+"""Whose hashes are the same in each run."""
+
+
+def test_results_are_kept_for_short_arguments_from_the_second_call_on() -> None:
+    calls: list[Numbers] = []
+
+    @memoized(entries=2, longest=3)
+    def doubled(numbers: Numbers) -> Numbers:
+        """Twice."""
+        calls.append(numbers)
+        return numbers * 2
+
+    short, long = (1, 2, 3), (1, 2, 3, 4)
+    for numbers in (short, short, short, long, long, long):
+        assert doubled(numbers) == numbers * 2
+    assert calls == [short, short, long, long, long]
+    assert doubled.__doc__ == "Twice."
+
+
+def test_the_oldest_result_is_evicted() -> None:
+    calls: list[Numbers] = []
+
+    @memoized(entries=2, longest=3)
+    def same(numbers: Numbers) -> Numbers:
+        calls.append(numbers)
+        return numbers
+
+    one, two, three = (1,), (2,), (3,)
+    for numbers in (one, two, three, one, two, three):  # the third time, there was no room
+        same(numbers)
+    calls.clear()
+    for numbers in (two, three, one):
+        same(numbers)
+    assert calls == [one]
+
+
+def test_a_memo_of_a_request_is_bounded() -> None:
+    calls: list[Numbers] = []
+
+    @memoized(entries=2, longest=3)
+    def same(numbers: Numbers) -> Numbers:
+        calls.append(numbers)
+        return numbers
+
+    with request_scoped_memo():
+        for number in (1, 2, 3, 1, 2, 3):
+            same((number,))
+    assert calls == [(1,), (2,), (3,), (3,)]
+
+
+def test_calls_are_counted_under_the_name_of_the_function() -> None:
+    @memoized(entries=2, longest=3)
+    def counted(numbers: Numbers) -> None:
+        return None
+
+    for _ in range(5):
+        assert counted((1,)) is None
+    name = {"cache": f"{__name__}.{counted.__qualname__}"}
+    assert REGISTRY.get_sample_value("ctrlmgr_cache_hits_total", name) == 3
+    assert REGISTRY.get_sample_value("ctrlmgr_cache_misses_total", name) == 2
+    assert REGISTRY.get_sample_value("ctrlmgr_cache_entries", name) == 1
+
+
+def test_within_a_request_scoped_memo_results_are_kept_until_its_end() -> None:
+    calls: list[Numbers] = []
+
+    @memoized(entries=2, longest=3)
+    def same(numbers: Numbers) -> Numbers:
+        calls.append(numbers)
+        return numbers
+
+    with request_scoped_memo():
+        for _ in range(3):
+            same((1,))
+    assert calls == [(1,)]
+    same((1,))
+    same((1,))
+    assert calls == [(1,), (1,), (1,)]
+    with request_scoped_memo():
+        same((1,))
+    assert len(calls) == 3
+
+
+def test_errors_are_not_kept() -> None:
+    calls: list[str] = []
+
+    @memoized(entries=2, longest=3)
+    def refused(text: str) -> str:
+        calls.append(text)
+        raise ValueError(text)
+
+    for _ in range(3):
+        with pytest.raises(ValueError, match="abc"):
+            refused("abc")
+    assert calls == ["abc", "abc", "abc"]
+
+
+def test_a_second_hit_filter_tells_keys_that_were_seen() -> None:
+    returns = SecondHitFilter(2)
+    assert [returns(number) for number in (4, 4, 6, 4, 5, 5, 4)] == [False, True, False, False, False, True, True]
+    with request_scoped_memo():
+        assert not returns(4)
