@@ -20,7 +20,7 @@ from typing import NamedTuple
 import msgspec
 
 from ctrlmgr.api import quantity
-from ctrlmgr.api.derived import derived
+from ctrlmgr.caches.properties import cached_property
 from ctrlmgr.clock import parse_time
 
 IPV4 = "IPv4"
@@ -120,12 +120,12 @@ class ServiceMetadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Service(msgspec.Struct, frozen=True, dict=True):
-    """What is read of a v1 Service; `dict` is where the derived properties are kept."""
+    """What is read of a v1 Service; `dict` is where cached properties are kept."""
 
     metadata: ServiceMetadata
     spec: ServiceSpec = ServiceSpec()
 
-    @derived
+    @cached_property
     def created_at(self) -> int | None:
         """When it was created, microseconds since 1970; None if it does not say."""
         text = self.metadata.creation_timestamp
@@ -141,7 +141,7 @@ class Service(msgspec.Struct, frozen=True, dict=True):
         """Whether a controller keeps its endpoints: it has a selector and is not an ExternalName."""
         return self.spec.selector is not None and self.spec.type != "ExternalName"
 
-    @derived
+    @cached_property
     def primary_family(self) -> str | None:
         """The IP family its Endpoints hold; None when only the pods can tell."""
         spec = self.spec
@@ -231,39 +231,39 @@ class PodAddress(NamedTuple):
 
 
 class Pod(msgspec.Struct, frozen=True, dict=True):
-    """What is read of a v1 Pod; `dict` is where the derived properties are kept."""
+    """What is read of a v1 Pod; `dict` is where cached properties are kept."""
 
     metadata: PodMetadata
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
-    @derived
+    @cached_property
     def is_terminating(self) -> bool:
         """Whether its deletion has been asked for."""
         return self.metadata.deletion_timestamp is not None
 
-    @derived
+    @cached_property
     def is_terminal(self) -> bool:
         """Whether all its containers have stopped for good, by its phase alone."""
         return self.status.phase in ("Failed", "Succeeded")
 
-    @derived
+    @cached_property
     def ready_condition(self) -> PodCondition | None:
         """Its first condition of type Ready."""
         return next((each for each in self.status.conditions or () if each.type == "Ready"), None)
 
-    @derived
+    @cached_property
     def is_ready(self) -> bool:
         """Whether its Ready condition is True."""
         return self.ready_condition is not None and self.ready_condition.status == "True"
 
-    @derived
+    @cached_property
     def ready_changed_at(self) -> int | None:
         """When its Ready condition last changed, microseconds since 1970; None if it does not say."""
         text = self.ready_condition and self.ready_condition.last_transition_time
         return parse_time(text) if text else None
 
-    @derived
+    @cached_property
     def restarts(self) -> tuple[int, int]:
         """How often the container that did most often has restarted, and the sidecar that did."""
         sidecars = {each.name for each in self.spec.init_containers or () if each.restart_policy == "Always"}
@@ -272,13 +272,13 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
         most = max((each.restart_count for each in containers), default=0)
         return most, max((each.restart_count for each in started), default=0)
 
-    @derived
+    @cached_property
     def ips(self) -> tuple[str, ...]:
         """Its IP addresses, the primary one first; `podIP` alone counts as a list of one."""
         listed = tuple(each.ip for each in self.status.pod_ips or () if each.ip)
         return listed or ((self.status.pod_ip,) if self.status.pod_ip else ())
 
-    @derived
+    @cached_property
     def addresses(self) -> Mapping[str, PodAddress]:
         """Its first address of each IP family, as an Endpoints object names it, without a hostname.
 
@@ -292,7 +292,7 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
             found.setdefault(ip_family(ip), PodAddress(f"{ip}\0{meta.uid}", address))
         return found
 
-    @derived
+    @cached_property
     def named_ports(self) -> Mapping[tuple[str, str], int]:
         """The container port of each (name, protocol), as `FindPort` (`pkg/api/v1/pod/util.go`) finds it.
 

@@ -1,7 +1,7 @@
-"""What follows from a view: computed when it is first asked for, and kept.
+"""A property that is computed once for an instance.
 
 It is `functools.cached_property` without its lock, as Python 3.12 has it: that lock is one for all instances, and costs
-more than most of what is derived. Two threads that ask at once compute the same twice.
+more than most values. Two threads that ask at the same moment compute the same value twice.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-class derived(Generic[S, T]):  # noqa: N801  # a decorator of methods, named as those of the standard library are
+class cached_property(Generic[S, T]):  # noqa: N801  # a decorator, named as the one that it replaces
     """Makes an attribute of a method without arguments, of a class whose instances have a `__dict__`."""
 
     def __init__(self, compute: Callable[[S], T]) -> None:
