@@ -29,7 +29,6 @@ from typing import Protocol
 import msgspec
 import structlog
 
-from ctrlmgr.api.header_lines import HeaderLine
 from ctrlmgr.audit.policy import Stage
 from ctrlmgr.audit.record import DEPRECATED
 from ctrlmgr.authentication.user import CredentialsRefused
@@ -39,6 +38,7 @@ from ctrlmgr.authorization.impersonation import PREFIX, Impersonation, wanted_us
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.operations import Target
 from ctrlmgr.engine.refusals import forbidden, not_found
+from ctrlmgr.header_lines import HeaderLine
 from ctrlmgr.server.api import Call
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import Authenticator

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from urllib.parse import unquote_to_bytes
 
-from ctrlmgr.api.header_lines import HeaderLines, by_name
 from ctrlmgr.audit.record import Record
 from ctrlmgr.authentication.user import User
 from ctrlmgr.engine.options import Requester
@@ -25,6 +24,7 @@ from ctrlmgr.errors import (
     TooManyRequests,
     UnsupportedMediaType,
 )
+from ctrlmgr.header_lines import HeaderLines, by_name
 from ctrlmgr.metrics import RequestMetrics
 from ctrlmgr.server.authn.parts import Told
 from ctrlmgr.server.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, TooManyBodies

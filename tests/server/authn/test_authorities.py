@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from ctrlmgr.api.header_lines import HeaderLines
 from ctrlmgr.authentication.certificates import Vouched, vouch
 from ctrlmgr.authentication.user import CredentialsRefused
+from ctrlmgr.header_lines import HeaderLines
 from ctrlmgr.server.authn import client_certificates
 from ctrlmgr.server.authn.authorities import AuthorityFiles
 from ctrlmgr.server.authn.client_certificates import ClientCertificates

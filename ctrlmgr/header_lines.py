@@ -1,7 +1,7 @@
 """The header lines of a request, and what has been read from them.
 
 Guarantees: what one reader makes of lines is made once, however many requests of a connection have the same ones; it
-lives no longer than the lines themselves, which nobody changes once something has been read.
+lives no longer than the lines themselves, which must not change once something has been read.
 """
 
 from __future__ import annotations
