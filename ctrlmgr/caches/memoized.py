@@ -54,8 +54,8 @@ def request_scoped_memo() -> Iterator[None]:
 class SecondHitFilter:
     """Says whether a key was seen before, so that a cache can ignore keys that are used once.
 
-    It is a table of hashes with a fixed size and makes no objects. Any thread may ask. It can say too early that a key was
-    seen, if another has the same hash. Two keys that collide evict each other.
+    It is a table of hashes with a fixed size and makes no objects. Any thread may ask. If two keys have the same hash, it
+    says too early that the second was seen. Two keys that collide evict each other.
     """
 
     def __init__(self, size: int = 4096) -> None:
@@ -76,10 +76,10 @@ class SecondHitFilter:
 
 
 def memoized(*, entries: int, longest: int) -> Callable[[Callable[[K], T]], Callable[[K], T]]:
-    """Decorate a pure function of a text or tuple: keep up to `entries` results, for arguments of up to `longest` items.
+    """Decorate a pure function of a text or tuple: keep up to `entries` results.
 
-    A result is kept from the second call on. Errors are not kept: they are raised anew. The cache is named after the
-    function.
+    A result is kept from the second call on, if the argument has at most `longest` items. Errors are not kept: they are
+    raised anew. The cache is named after the function.
     """
 
     def decorate(function: Callable[[K], T]) -> Callable[[K], T]:

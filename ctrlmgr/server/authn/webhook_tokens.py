@@ -17,8 +17,8 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from ctrlmgr.api.believed import Believed
 from ctrlmgr.authentication.user import Audiences, Authenticated, CredentialsRefused, User, common_audiences
+from ctrlmgr.caches import TTLCache
 from ctrlmgr.clock import Clock
 from ctrlmgr.server.authn.parts import Told
 from ctrlmgr.server.reviewing import NoAnswer, ReviewServer
@@ -27,7 +27,9 @@ log = structlog.get_logger(__name__)
 
 _PATIENCE: Final = 10.0
 """Seconds that the other server may take to answer."""
-_REMEMBERED: Final = 4096
+_ENTRIES: Final = 4096
+_SIZE: Final = 16 * 1024 * 1024
+"""Bytes of the answers that are cached."""
 
 
 class _User(msgspec.Struct, frozen=True):
@@ -56,7 +58,7 @@ class WebhookTokens:
     ) -> None:
         """Ask the server of a kubeconfig in a version of `authentication.k8s.io`; raises `SettingsError`.
 
-        It is believed for `keep_for` seconds.
+        Its answers are cached for `keep_for` seconds.
 
         A server that says nothing of audiences means `own`, which are this server.
         """
@@ -64,7 +66,7 @@ class WebhookTokens:
         self._own = own
         self._keep_for = keep_for
         self._api_version = f"authentication.k8s.io/{version}"
-        self._said: Believed[_Status] = Believed(_REMEMBERED, clock=clock)
+        self._said: TTLCache[bytes, _Status] = TTLCache("token-webhook", entries=_ENTRIES, size=_SIZE, clock=clock)
 
     async def authenticate_token(self, token: str, audiences: Audiences, told: Told) -> Authenticated | None:
         """Return whom a token stands for, None if the other server does not know it; raises `CredentialsRefused`."""
@@ -72,7 +74,7 @@ class WebhookTokens:
         status = self._said.get(key)
         if status is None:
             status = await self._ask(token, audiences)
-            self._said.keep(key, status, self._keep_for)
+            self._said.put(key, status, self._keep_for, len(key) + len(msgspec.json.encode(status)))
         return self._judge(status, audiences)
 
     def _judge(self, status: _Status, audiences: Audiences) -> Authenticated | None:

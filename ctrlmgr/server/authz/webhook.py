@@ -1,9 +1,8 @@
 """An authorizer that asks another server, with a SubjectAccessReview.
 
 Guarantees:
-- An answer is believed for a while, as settings say, apart for what was allowed and what was not; a question that got
-  no answer is asked again. Whoever sends very long questions has each of them asked anew, so that the memory is not
-  filled by them.
+- An answer is cached for as long as settings say, apart for what was allowed and what was not; a question that got no
+  answer is asked again. Very long questions are asked each time, so that they do not fill the memory.
 - Where there are conditions, it is asked about requests alone that meet them (`matching`).
 - No other request waits for an answer, and none at all for one that is known.
 - Without an answer there is no opinion, or a denial if so configured, and the error is told: it is for the request's
@@ -19,11 +18,11 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from ctrlmgr.api.believed import Believed
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, length, review_of
 from ctrlmgr.authorization.authorizer import Decision, RuleListing, Verdict
 from ctrlmgr.authorization.configuration import Webhook
+from ctrlmgr.caches import TTLCache
 from ctrlmgr.clock import Clock
 from ctrlmgr.metrics import AUTHORIZATION_WEBHOOK
 from ctrlmgr.server.authz.matching import Matching
@@ -31,7 +30,9 @@ from ctrlmgr.server.reviewing import NoAnswer, ReviewServer
 
 log = structlog.get_logger(__name__)
 
-_REMEMBERED: Final = 8192
+_ENTRIES: Final = 8192
+_SIZE: Final = 32 * 1024 * 1024
+"""Bytes of the answers that are cached, questions included."""
 _LONGEST: Final = 10_000
 """Characters of a question, as far as its sender chooses them, from which on its answer is not kept."""
 _BOTH: Final = "webhook subject access review returned both allow and deny response"
@@ -61,7 +62,9 @@ class WebhookAuthorizer:
         self._server = ReviewServer(webhook.config, patience=webhook.patience, clock=clock)
         self._webhook = webhook
         self._matching = Matching(webhook, clock=clock)
-        self._said: Believed[Verdict] = Believed(_REMEMBERED, clock=clock)
+        self._said: TTLCache[bytes, Verdict] = TTLCache(
+            "authorization-webhook", entries=_ENTRIES, size=_SIZE, clock=clock
+        )
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
         """Return the verdict that is known, None if the other server has to be asked."""
@@ -84,7 +87,7 @@ class WebhookAuthorizer:
         verdict = _verdict(status)
         keep_for = webhook.authorized_ttl if status.allowed else webhook.unauthorized_ttl
         if keep_for and length(attributes) < _LONGEST and len(question) < 2 * _LONGEST:
-            self._said.keep(question, verdict, keep_for)
+            self._said.put(question, verdict, keep_for, len(question) + len(verdict.reason))
         return verdict
 
     def rules(self, user: User, namespace: str) -> RuleListing:

@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Final, NamedTuple
 import msgspec
 
 from ctrlmgr.admission.plugin import Plugin
-from ctrlmgr.api.believed import Believed
 from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.caches import TTLCache
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.calls.call import Call, CallOut, Credentials, Reply, Tries
@@ -37,7 +37,9 @@ _API_VERSION, _KIND = "imagepolicy.k8s.io/v1alpha1", "ImageReview"
 _PATIENCE = 30
 """Seconds that an answer may take."""
 _TRIES, _FACTOR = 5, 1.5
-_REMEMBERED = 1024
+_ENTRIES: Final = 1024
+_SIZE: Final = 8 * 1024 * 1024
+"""Bytes of the answers that are cached, questions included."""
 _LISTS: Final[Mapping[str, tuple[str, ...]]] = {
     "": ("containers", "initContainers"),
     "ephemeralcontainers": ("ephemeralContainers",),
@@ -105,7 +107,9 @@ class ImagePolicyWebhook(Plugin):
         self._tries = Tries(_TRIES, _duration(document, "retryBackoff", policy.retry_backoff), _FACTOR)
         self._fails_open = policy.default_allow
         self._access = _access(document, policy.kubeconfig)
-        self._believed: Believed[_Status] = Believed(_REMEMBERED, clock=clock)
+        self._said: TTLCache[bytes, _Status] = TTLCache(
+            "image-policy-webhook", entries=_ENTRIES, size=_SIZE, clock=clock
+        )
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Look at new and changed pods, and at containers that are added to them."""
@@ -115,7 +119,7 @@ class ImagePolicyWebhook(Plugin):
         """Refuse with `Forbidden` what the server does not allow."""
         spec = _spec(attributes)
         key = _encode(spec)
-        status = self._believed.get(key)
+        status = self._said.get(key)
         if status is None:
             reply = yield from self._asked(spec)
             try:
@@ -123,7 +127,7 @@ class ImagePolicyWebhook(Plugin):
             except _NoAnswer as problem:
                 self._fail(attributes, f'Post "{self._url}": {problem}' if reply.problem else str(problem))
                 return
-            self._believed.keep(key, status, self._ttl[status.allowed])
+            self._said.put(key, status, self._ttl[status.allowed], len(key) + len(_encode(status)))
         for suffix, value in (status.annotations or {}).items():
             if not qualified_name(_PREFIX + suffix):
                 attributes.annotations.setdefault(_PREFIX + suffix, value)
