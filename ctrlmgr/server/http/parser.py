@@ -6,7 +6,7 @@ Guarantees:
 - A head is bounded in bytes and in headers, and so is what a chunked body carries besides its content. Trailers are
   counted and dropped: none of them is ever taken for a header.
 - The work is linear in the bytes received, however small the pieces are in which they come.
-- A request with the same header lines as one before it is not parsed again (`familiar`). The application sees the same
+- A request with the same header lines as one before it is not parsed again (`head_cache`). The application sees the same
   either way.
 """
 
@@ -18,7 +18,6 @@ import httptools
 
 from ctrlmgr.header_lines import HeaderLines
 from ctrlmgr.server.http.bounds import Bounds
-from ctrlmgr.server.http.familiar import Familiar
 from ctrlmgr.server.http.head import (
     BAD_REQUEST,
     END,
@@ -31,6 +30,7 @@ from ctrlmgr.server.http.head import (
     check_host,
     read_target,
 )
+from ctrlmgr.server.http.head_cache import HeadCache
 
 
 class Sink(Protocol):
@@ -54,8 +54,8 @@ class RequestParser:
         "_content",
         "_count",
         "_excess",
-        "_familiar",
         "_head",
+        "_head_cache",
         "_head_size",
         "_headers",
         "_held",
@@ -99,7 +99,7 @@ class RequestParser:
         self._content = 0  # bytes of content in the piece that is being parsed
         self._excess = 0  # bytes of a chunked body that it would not need
         self._trailers = 0
-        self._familiar = Familiar()
+        self._head_cache = HeadCache()
         self._parser = httptools.HttpRequestParser(self)
         # Requests that come behind one that closes the connection are told of, and left to the connection to drop.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
@@ -122,7 +122,7 @@ class RequestParser:
             raise self._why() from error
         self._account(data, was_in_body)
         if self._is_new and not was_in_body and self.has_ended and self._head is not None:
-            self._familiar.remember(data, self._head)
+            self._head_cache.remember(data, self._head)
 
     def close(self) -> None:
         """Let go of what refers back to this; nothing that is fed from here on is looked at."""
@@ -269,7 +269,7 @@ class RequestParser:
         """Hand on a request whose header lines are known; say whether it is one."""
         if self.in_head or self.in_body:
             return False
-        known = self._familiar.recognise(data)
+        known = self._head_cache.recognise(data)
         if known is None:
             return False
         head, body = known

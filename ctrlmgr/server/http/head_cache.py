@@ -36,7 +36,7 @@ class _Lines(NamedTuple):
     headers: HeaderLines
 
 
-class Familiar:
+class HeadCache:
     """See the module's docstring."""
 
     __slots__ = ("_known",)
