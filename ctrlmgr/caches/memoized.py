@@ -54,8 +54,8 @@ def request_scoped_memo() -> Iterator[None]:
 class SecondHitFilter:
     """Says whether a key was seen before, so that a cache can ignore keys that are used once.
 
-    It is a table of hashes with a fixed size and makes no objects. Any thread may ask. If two keys have the same hash, it
-    says too early that the second was seen. Two keys that collide evict each other.
+    It is a table of hashes with a fixed size and makes no objects. Any thread may ask. If two keys have the same hash,
+    it says too early that the second was seen. Two keys that collide evict each other.
     """
 
     def __init__(self, size: int = 4096) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.engine.brought import Brought
 from ctrlmgr.engine.calls.call import Call, CallOut, Reply
-from ctrlmgr.engine.late import decided
+from ctrlmgr.engine.deferred_proposals import decided
 from ctrlmgr.engine.operations import Append, Appends, Await, Command, Compute, Consult, Operation, Read, Refresh
 from ctrlmgr.engine.strategy import State
 from ctrlmgr.errors import CtrlmgrError, LogUnavailable, ServiceUnavailable

@@ -20,8 +20,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.calls.call import Surroundings
+from ctrlmgr.engine.deferred_proposals import DeferredProposals
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
-from ctrlmgr.engine.late import Late
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.options import DeleteOptions, Requester, WriteOptions
 from ctrlmgr.engine.refusals import forbidden
@@ -82,7 +82,7 @@ class Attributes(msgspec.Struct):
     """What the audit log is told of the decision."""
     companions: list[Proposal] = []
     """What must be appended together with the object; a lost race for one of them has the write decided again."""
-    late: list[Late] = []
+    late: list[DeferredProposals] = []
     """What is appended together with the object and decided only in that moment."""
     within: Revision | None = None
     """The revision of the namespace that the write relies on; it is refused if the namespace has changed."""

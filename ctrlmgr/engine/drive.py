@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from ctrlmgr.engine.brought import Brought
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.calls.call import Call, CallOut, Reply
-from ctrlmgr.engine.late import decided
+from ctrlmgr.engine.deferred_proposals import decided
 from ctrlmgr.engine.operations import Append, Appends, Await, Command, Compute, Consult, Operation, Read, Refresh
 from ctrlmgr.errors import CtrlmgrError, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence

@@ -26,8 +26,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.calls.call import CallOut
+from ctrlmgr.engine.deferred_proposals import DeferredProposals
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.engine.late import Late
 from ctrlmgr.eventlog.event import Author, Cause, Outcome, Proposal
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class Append(NamedTuple):
 
     proposals: Sequence[Proposal]
     author: Author
-    late: Sequence[Late] = ()
+    late: Sequence[DeferredProposals] = ()
     """What is decided in the moment of the append and goes along with it; the driver sends no events of that."""
     cause: Cause | None = None
     """What has made it what it is, where the driver knows of no other cause."""

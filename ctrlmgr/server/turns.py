@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from ctrlmgr.engine.late import Overlay
+from ctrlmgr.engine.deferred_proposals import Overlay
 from ctrlmgr.engine.operations import Append
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, CtrlmgrError, NotFound

@@ -11,7 +11,7 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
-from ctrlmgr.engine.late import Late
+from ctrlmgr.engine.deferred_proposals import DeferredProposals
 from ctrlmgr.engine.operations import Append
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.errors import AlreadyExists, Conflict, Forbidden
@@ -72,7 +72,7 @@ class Shared:
 
     async def add(self, name: str, author: Author = ALICE) -> Sequence[Event]:
         own = [Proposal(EventType.ADDED, a_namespace(name), 0)]
-        return await self.turns.append(Append(own, author, [Late("shop", self.raised)]), None, None)
+        return await self.turns.append(Append(own, author, [DeferredProposals("shop", self.raised)]), None, None)
 
     async def add_all(self, *names: str, author: Author = ALICE) -> list[Any]:
         return await asyncio.gather(*(self.add(name, author) for name in names), return_exceptions=True)
@@ -123,7 +123,7 @@ def test_another_process_that_was_faster_is_seen_by_who_decides_again() -> None:
     shared.log.append(shared.raised(shared), author=BOB)
 
     async def late() -> None:
-        command = Append([], ALICE, [Late("shop", lambda view: stale)])
+        command = Append([], ALICE, [DeferredProposals("shop", lambda view: stale)])
         with pytest.raises(Conflict):
             await shared.turns.append(command, None, None)
 

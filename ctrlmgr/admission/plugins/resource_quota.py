@@ -22,7 +22,7 @@ from ctrlmgr.admission.quota.evaluators import Evaluators
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
-from ctrlmgr.engine.late import Late
+from ctrlmgr.engine.deferred_proposals import DeferredProposals
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.errors import ApiError
 from ctrlmgr.eventlog.event import EventType, Proposal
@@ -154,7 +154,7 @@ class ResourceQuota(Plugin):
         evaluator = self._evaluators.of(attributes.resource)
         return evaluator if evaluator is not None and self._limits(attributes, evaluator, quotas) else None
 
-    def _late(self, attributes: Attributes, use: Use) -> Late:
+    def _late(self, attributes: Attributes, use: Use) -> DeferredProposals:
         """Return what charges a write when its turn has come; `use` is what it uses."""
 
         def charge(view: View) -> Sequence[Proposal]:
@@ -165,7 +165,7 @@ class ResourceQuota(Plugin):
                 error.refused_by = self.name
                 raise
 
-        return Late(f"quotas of {attributes.namespace}", charge)
+        return DeferredProposals(f"quotas of {attributes.namespace}", charge)
 
     def _limits(self, attributes: Attributes, evaluator: Evaluator, quotas: Sequence[Quota]) -> bool:
         """Whether one of a namespace's quotas could have anything to say to a write."""

@@ -19,7 +19,7 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.clock import parse_time
 from ctrlmgr.engine.attributes import Changer
-from ctrlmgr.engine.late import Late
+from ctrlmgr.engine.deferred_proposals import DeferredProposals
 from ctrlmgr.engine.operations import REFRESH, Answer, Append, Operation
 from ctrlmgr.engine.refusals import already_exists, conflict
 from ctrlmgr.engine.verbs.request import Request
@@ -50,7 +50,7 @@ class Decision(NamedTuple):
     """As stored."""
     status: Unstructured | None = None
     warnings: Sequence[str] = ()
-    late: Sequence[Late] = ()
+    late: Sequence[DeferredProposals] = ()
     """What goes into the append and is decided only then."""
     changed_by: Sequence[Changer] = ()
     """Who has changed the object on its way."""

@@ -1,7 +1,7 @@
 """Bearer tokens that another server knows: it is asked with a TokenReview.
 
 Guarantees:
-- An answer is believed for a while, as settings say, yes or no alike; a question that got no answer is asked again.
+- An answer is cached for a while, as settings say, yes or no alike; a question that got no answer is asked again.
 - A token is sent to that server only if none of the others know it, and is kept by its digest alone.
 - The other server decides for which audiences a token is good, among those that were asked about.
 

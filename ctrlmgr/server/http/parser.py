@@ -6,8 +6,8 @@ Guarantees:
 - A head is bounded in bytes and in headers, and so is what a chunked body carries besides its content. Trailers are
   counted and dropped: none of them is ever taken for a header.
 - The work is linear in the bytes received, however small the pieces are in which they come.
-- A request with the same header lines as one before it is not parsed again (`head_cache`). The application sees the same
-  either way.
+- A request with the same header lines as one before it is not parsed again (`head_cache`). The application sees the
+  same either way.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """ImagePolicyWebhook: another server says which images pods may run.
 
 Guarantees: each pod that is created or changed is asked about with all its images and its annotations of
-`*.image-policy.k8s.io/*`; an answer is believed for a while, apart for yes and no. A server that does not answer lets
+`*.image-policy.k8s.io/*`; an answer is cached for a while, apart for yes and no. A server that does not answer lets
 no pod pass unless the configuration says so, and then both the pod and the audit log say that it was not asked.
 
 Rules come from Kubernetes' `plugin/pkg/admission/imagepolicy` and apiserver's `pkg/util/webhook`.

@@ -2,8 +2,8 @@
 
 The number that a quota has used is such a thing: each creation in a namespace changes it. If it were decided with the
 object, all but one of the writes under way at a time would have to be decided again. So a write says how it changes the
-shared object (`Late`), and who appends asks for that when the write's turn has come, on the state that there is then.
-Writes whose turn comes together go into one append: each sees what the one before it made of the shared object.
+shared object (`DeferredProposals`). Its caller evaluates that when it is the write's turn to be appended, on the
+state of that moment. Writes of the same turn go into one append: each sees what the one before it made of the object.
 
 Guarantees: what is decided here is in the log together with the write, or neither is; it is decided on the newest
 state, and the log refuses it if that was not the newest after all.
@@ -20,7 +20,7 @@ from ctrlmgr.engine.strategy import View
 from ctrlmgr.eventlog.event import Proposal
 
 
-class Late(NamedTuple):
+class DeferredProposals(NamedTuple):
     """What a write adds to its append."""
 
     place: str
@@ -65,7 +65,7 @@ class Overlay:
         return tuple(self._changed.values())
 
 
-def decided(late: Sequence[Late], view: View) -> Sequence[Proposal]:
+def decided(late: Sequence[DeferredProposals], view: View) -> Sequence[Proposal]:
     """Return what a write adds to its append, decided on `view`; raises the `ApiError` that refuses it."""
     overlay = Overlay(view)
     for each in late:
