@@ -113,6 +113,52 @@ def test_time_and_randomness_are_injected(module: str) -> None:
     assert not {name for name in called if is_random(name)}, "take a random.Random instead"
 
 
+def hand_written_caches(module: ast.Module) -> Iterator[int]:
+    """Yield the lines at which a collection loses entries because its length has reached a limit."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.If | ast.While):
+            tested = (each for each in ast.walk(node.test) if isinstance(each, ast.Call) and dotted(each.func) == "len")
+            bounded = {name for each in tested for argument in each.args if (name := dotted(argument))}
+            yield from (part.lineno for part in node.body if any(evicted(each) & bounded for each in ast.walk(part)))
+
+
+def evicted(node: ast.AST) -> set[str]:
+    """Return what a statement or call removes entries from, as a cache does."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=owner, attr="clear" | "popitem")):
+            return {dotted(owner)}
+        case ast.Call(func=ast.Attribute(value=owner, attr="pop"), args=[ast.Call()]):  # .pop(next(iter(...)))
+            return {dotted(owner)}
+        case ast.Delete(targets=targets):
+            items = [each for each in targets if isinstance(each, ast.Subscript)]
+            return {dotted(each.value) for each in items if not isinstance(each.slice, ast.Slice)}
+        case ast.Assign(targets=targets, value=ast.Dict(keys=[]) | ast.Call(args=[], keywords=[])):
+            return {dotted(each) for each in targets}
+    return set()
+
+
+@pytest.mark.parametrize("module", [module for module in SHIPPED if not module.startswith("ctrlmgr/caches/")])
+def test_bounded_caches_are_those_of_one_package(module: str) -> None:
+    assert list(hand_written_caches(tree(module))) == [], "use ctrlmgr.caches"
+
+
+@pytest.mark.parametrize(
+    "eviction",
+    [
+        "self.x.clear()",
+        "self.x.popitem(last=False)",
+        "self.x.pop(next(iter(self.x)))",
+        "del self.x[next(iter(self.x))]",
+        "self.x = {}",
+        "self.x = dict()",
+    ],
+)
+@pytest.mark.parametrize("test", ["if len(self.x) >= 5", "while y or 5 < len(self.x)"])
+def test_caches_that_are_written_by_hand_are_found(test: str, eviction: str) -> None:
+    assert list(hand_written_caches(ast.parse(f"{test}:\n  {eviction}"))) == [2]
+    assert list(hand_written_caches(ast.parse(f"{test}:\n  {eviction.replace('self.x', 'self.y')}"))) == []
+
+
 @pytest.mark.parametrize("module", SHIPPED)
 def test_only_the_command_line_prints_or_exits(module: str) -> None:
     ends = {"print", "sys.exit", "exit", "quit", "os._exit"} & set(calls(module))

@@ -19,6 +19,7 @@ import msgspec
 from ctrlmgr.admission.plugin import Decision, Plugin, Registration
 from ctrlmgr.admission.times import StepTimes
 from ctrlmgr.api.resource import Resource, Revision
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Operation
@@ -26,7 +27,9 @@ from ctrlmgr.engine.strategy import State
 from ctrlmgr.errors import ApiError
 
 _LOOKS: Final = 1024
-"""How many namespaces a kind of write remembers what has something to do in, of all views together."""
+"""Namespaces for which a kind of write caches what has something to do there, of all views together."""
+_LONGEST: Final = 253
+"""Characters of the name of such a namespace, which need not exist."""
 
 
 class _Link(NamedTuple):
@@ -79,8 +82,10 @@ class _Route:
         self._registrations = tuple(dict.fromkeys(each for each in wanted if each is not None))
         self._registered = tuple(dict.fromkeys(each.resource for each in self._registrations))
         self._by: dict[tuple[Registration, ...], _Steps] = {}
-        # By view and namespace. Threads with views of their own share it: an entry of a dictionary changes at once.
-        self._looks: dict[tuple[State, str], _Look] = {}
+        # By view and namespace. Threads with views of their own share it.
+        self._looks: BoundedCache[tuple[State, str], _Look] = BoundedCache(
+            "admission-hooks", entries=_LOOKS, largest=_LONGEST
+        )
 
     def active(self, view: State, namespace: str) -> _Steps:
         """Return the hooks of the plugins that are active: what activates them exists.
@@ -96,11 +101,9 @@ class _Route:
             if look.changed_at == view.changed_at(self._registered):
                 look.revision = revision
                 return look.steps
-        if len(self._looks) >= _LOOKS:
-            self._looks.clear()
         changed_at = view.changed_at(self._registered)  # asked for first: what comes meanwhile is looked for again
         steps = self._steps(view, namespace)
-        self._looks[view, namespace] = _Look(revision, changed_at, steps)
+        self._looks.put((view, namespace), _Look(revision, changed_at, steps), len(namespace))
         return steps
 
     def _steps(self, view: State, namespace: str) -> _Steps:

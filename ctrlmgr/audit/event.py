@@ -14,13 +14,16 @@ import msgspec
 from ctrlmgr.audit.policy import Stage
 from ctrlmgr.audit.record import Record
 from ctrlmgr.authentication.user import User
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.clock import format_time
 
 _TRUNCATED: Final = {"audit.k8s.io/truncated": "true"}
 _CODES = 64
 """Statuses that are kept as they are written."""
-_USERS = 256
-"""Users who are, too."""
+_USERS: Final = BoundedCache[tuple[str, str, tuple[str, ...]], msgspec.Raw](
+    "audit-users", entries=256, size=1024 * 1024
+)
+"""Users who are, too, by name, uid and groups."""
 
 _NO_ONE: Final = msgspec.Raw(b"{}")
 _RECEIVED: Final = Stage.REQUEST_RECEIVED  # Python 3.11 calls a function to find a member of an enumeration
@@ -158,9 +161,12 @@ def _sender(user: User | None) -> _User | msgspec.Raw:
     return _User(*user) if user.extra else _plain(user.name, user.uid, user.groups)
 
 
-@lru_cache(_USERS)
 def _plain(name: str, uid: str, groups: tuple[str, ...]) -> msgspec.Raw:
-    return msgspec.Raw(_encode(_User(name, uid, groups)))
+    written = _USERS.get((name, uid, groups))
+    if written is None:
+        written = msgspec.Raw(_encode(_User(name, uid, groups)))
+        _USERS.put((name, uid, groups), written, 2 * len(bytes(written)))
+    return written
 
 
 @lru_cache(_CODES)

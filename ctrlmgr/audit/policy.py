@@ -18,7 +18,8 @@ from typing import Final
 import msgspec
 
 from ctrlmgr.authentication.user import User
-from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.attributes import Attributes, length
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.settings.documents import Document, read_document
 
 
@@ -59,8 +60,9 @@ LEVELS: Final = {level.called: level for level in Level}
 
 _VERSIONS = ("audit.k8s.io/v1",)
 _STAGES = frozenset(Stage)
-_REMEMBERED = 4096
-"""Decisions that are kept."""
+_ENTRIES: Final = 4096
+_LONGEST: Final = 4096
+"""Characters of a request and its user whose decision is cached."""
 
 
 class Handling(msgspec.Struct, frozen=True, gc=False):
@@ -107,7 +109,9 @@ class Policy:
         """Apply `rules` in their order."""
         self._rules = rules
         self._names_objects = any(each.resource_names for rule, _ in rules for each in rule.resources)
-        self._decided: dict[tuple[object, ...], Handling] = {}
+        self._decided: BoundedCache[tuple[object, ...], Handling] = BoundedCache(
+            "audit-policy", entries=_ENTRIES, largest=_LONGEST
+        )
 
     def handling(self, user: User | None, attributes: Attributes) -> Handling:
         """Return what becomes of a request of `user`, None if it is not known who sends it."""
@@ -118,9 +122,8 @@ class Policy:
         key = (name, groups, attributes.verb, what, named)
         handling = self._decided.get(key)
         if handling is None:
-            if len(self._decided) >= _REMEMBERED:
-                self._decided.clear()
-            handling = self._decided[key] = self._decide(name, groups, attributes)
+            handling = self._decide(name, groups, attributes)
+            self._decided.put(key, handling, length(attributes) + len(name or "") + sum(map(len, groups)))
         return handling
 
     def _decide(self, name: str | None, groups: tuple[str, ...], attributes: Attributes) -> Handling:

@@ -12,9 +12,8 @@ Rules: apiserver `pkg/endpoints/filters/impersonation/{constrained_impersonation
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from ctrlmgr.authentication.names import NODES, is_subdomain, node_of, service_account_of
@@ -22,6 +21,7 @@ from ctrlmgr.authentication.user import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUT
 from ctrlmgr.authorization.attributes import Attributes, refusal
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.authorization.rbac.policy_rules import quoted
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.errors import ApiError, BadRequest
 
 PREFIX = b"impersonate-"
@@ -34,8 +34,9 @@ _MANY = 4
 """From how many groups or extra values on it is asked first whether all of them are allowed."""
 
 
-_REMEMBERED = 10_000
-"""Users whose last mode is remembered."""
+_ENTRIES: Final = 10_000
+_SIZE: Final = 4 * 1024 * 1024
+"""Bytes of the names of the users whose last mode is cached."""
 
 
 class Impersonated(NamedTuple):
@@ -76,7 +77,7 @@ class Impersonation:
     def __init__(self, authorizer: Authorizer) -> None:
         """Ask `authorizer` who may act for whom."""
         self._authorizer = authorizer
-        self._last: OrderedDict[str, _Mode] = OrderedDict()
+        self._last: BoundedCache[str, _Mode] = BoundedCache("impersonation-modes", entries=_ENTRIES, size=_SIZE)
 
     async def impersonate(self, user: User, wanted: User, attributes: Attributes) -> Impersonated:
         """Return who a request of `user` is made for; raises `Forbidden` if no mode allows it."""
@@ -84,9 +85,7 @@ class Impersonation:
         modes = _MODES if last is None else (last, *(mode for mode in _MODES if mode is not last))
         impersonated, mode = await _impersonate(user, wanted, attributes, self._authorizer, modes)
         if mode is not last:
-            self._last[user.name] = mode
-            if len(self._last) > _REMEMBERED:
-                self._last.popitem(last=False)
+            self._last.put(user.name, mode, len(user.name))
         return impersonated
 
 

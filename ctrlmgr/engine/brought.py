@@ -5,11 +5,12 @@ Guarantees: such a cause is one of many writes, and is ended once by each proces
 
 from __future__ import annotations
 
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.engine.operations import DONE
 from ctrlmgr.eventlog.event import Cause
 from ctrlmgr.eventlog.log import EventLog
 
-_REMEMBERED = 4096
+_ENTRIES = 4096
 
 
 class Brought:
@@ -18,13 +19,11 @@ class Brought:
     def __init__(self, log: EventLog) -> None:
         """Tell `log`."""
         self._log = log
-        self._ended: set[int] = set()
+        self._ended: BoundedCache[int, bool] = BoundedCache("ended-causes", entries=_ENTRIES)
 
     def end(self, cause: Cause) -> None:
         """End a cause, unless it has been."""
-        if cause.id in self._ended:
+        if self._ended.get(cause.id):
             return
-        if len(self._ended) >= _REMEMBERED:
-            self._ended.clear()
-        self._ended.add(cause.id)
+        self._ended.put(cause.id, True)
         self._log.finish(cause.id, DONE)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections import OrderedDict
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -19,14 +18,17 @@ import aiohttp
 from yarl import URL
 
 from ctrlmgr import __version__
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.server.go_words import EOF, RESET, TOO_MANY_REDIRECTS, malformed, of_tls, root, unreachable
 from ctrlmgr.settings.kubeconfig import trusting
 
 MAX_ANSWER: Final = 16 * 1024 * 1024
 """Bytes of an answer that are read."""
-_REMEMBERED = 64
+_CONTEXTS: Final = 64
 """Sets of authorities for which connections are kept."""
+_CONTEXT_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of these authorities and of the certificates that are shown."""
 _IDLE = 90.0
 """Seconds for which an idle connection is kept."""
 _REDIRECTS = 10
@@ -46,7 +48,9 @@ class Connections:
 
     def __init__(self) -> None:
         """Start without any."""
-        self._contexts: OrderedDict[_Trust, ssl.SSLContext] = OrderedDict()
+        self._contexts: BoundedCache[_Trust, ssl.SSLContext] = BoundedCache(
+            "tls-contexts", entries=_CONTEXTS, size=_CONTEXT_BYTES
+        )
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -97,10 +101,8 @@ class Connections:
         key = (call.ca_bundle, call.credentials.certificate, call.is_checked)
         context = self._contexts.get(key)
         if context is None:
-            context = self._contexts[key] = trusting(*key)
-            if len(self._contexts) > _REMEMBERED:
-                self._contexts.popitem(last=False)
-        self._contexts.move_to_end(key)
+            context = trusting(*key)
+            self._contexts.put(key, context, len(call.ca_bundle) + len(call.credentials.certificate))
         return context
 
 

@@ -8,8 +8,10 @@ What has been found is kept until the kinds change.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from ctrlmgr.authorization.attributes import Attributes, path_attributes
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.engine.kind import Kind, Subresource
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.operations import Target
@@ -38,8 +40,12 @@ _SHOWN = frozenset({"scale", "status"})
 """Subresources that have tables, and so other forms: those whose storage is a `rest.TableConvertor`."""
 
 
-_REMEMBERED = 4096
-_LONGEST_REMEMBERED = 512
+_PLACES: Final = 4096
+"""Paths whose places are cached."""
+_LONGEST: Final = 512
+"""Bytes of such a path."""
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+"""What a place keeps attributes for: a client may make up methods."""
 
 
 class Endpoint:
@@ -148,7 +154,9 @@ class Place:
         """Return what a request is about, whether or not that exists (apiserver `request/requestinfo.go`)."""
         attributes = self._attributes.get(method)
         if attributes is None:
-            attributes = self._attributes[method] = _attributes(self.location, method)
+            attributes = _attributes(self.location, method)
+            if method in _METHODS:
+                self._attributes[method] = attributes
         if not query or attributes.verb not in SELECTING:
             return attributes
         path = self.location.resource
@@ -156,13 +164,13 @@ class Place:
 
 
 class Places:
-    """Finds places, remembering those it has found."""
+    """Finds places, and caches those it has found."""
 
     def __init__(self, kinds: Kinds) -> None:
         """Serve `kinds`."""
         self._kinds = kinds
         self._endpoints: dict[tuple[str, str, str, str, bool, bool, str], Endpoint] = {}
-        self._places: dict[bytes, Place] = {}
+        self._places: BoundedCache[bytes, Place] = BoundedCache("places", entries=_PLACES, largest=_LONGEST)
         self._epoch = kinds.epoch
 
     def find(self, raw_path: bytes) -> Place:
@@ -174,10 +182,8 @@ class Places:
         place = self._places.get(raw_path)
         if place is None:
             place = self._place(locate(raw_path))
-            if place.endpoint is not None and len(raw_path) <= _LONGEST_REMEMBERED:
-                if len(self._places) >= _REMEMBERED:
-                    self._places.clear()
-                self._places[raw_path] = place
+            if place.endpoint is not None:
+                self._places.put(raw_path, place, len(raw_path))
         return place
 
     def _is_served(self, kind: Kind) -> bool:
@@ -191,7 +197,9 @@ class Places:
         shape = (*path[:3], path.subresource, bool(path.namespace), bool(path.name), path.prefix)
         endpoint = self._endpoints.get(shape)
         if endpoint is None:
-            endpoint = self._endpoints[shape] = _endpoint(kind, path)
+            endpoint = _endpoint(kind, path)
+            if not path.subresource or path.subresource in kind.subresources:  # a client may make some up
+                self._endpoints[shape] = endpoint
         served = endpoint.is_served and (endpoint.connects or not path.rest)
         return Place(location, endpoint if served or kind.is_custom else None)
 

@@ -165,3 +165,12 @@ def test_what_is_deprecated_says_so() -> None:
     assert endpoint is not None
     text = b'299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'
     assert list(endpoint.headers) == [(b"warning", text)]
+
+
+def test_made_up_subresources_and_methods_are_not_kept() -> None:
+    places = Places(builtin_kinds())
+    place = places.find(b"/api/v1/namespaces/n/pods/p")
+    for number in range(100):
+        places.find(b"/api/v1/namespaces/n/pods/p/made-up-%d" % number)
+        place.attributes(f"METHOD{number}", {})
+    assert (len(places._endpoints), len(place._attributes)) == (1, 0)

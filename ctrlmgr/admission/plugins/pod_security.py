@@ -9,7 +9,7 @@ Rules come from `k8s.io/pod-security-admission/admission` and Kubernetes' `plugi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.admission.podsecurity.configuration import PodSecurityConfiguration
@@ -20,6 +20,7 @@ from ctrlmgr.api.field import refuse
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, PODS, Resource
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.errors import InternalError
 from ctrlmgr.kinds.core.pod.annotations import SECCOMP_CONTAINER, SECCOMP_POD
@@ -42,8 +43,9 @@ _TEMPLATES: Mapping[Resource, tuple[str, ...]] = {
 }
 """Where each kind keeps the pods it is to make."""
 
-_REMEMBERED = 4096
-"""Namespaces whose policies are kept."""
+_ENTRIES: Final = 4096
+_SIZE: Final = 16 * 1024 * 1024
+"""Bytes of the namespaces whose policies are cached."""
 
 
 class _Known(NamedTuple):
@@ -64,7 +66,7 @@ class PodSecurity(Plugin):
     def __init__(self, configuration: PodSecurityConfiguration | None = None) -> None:
         """Enforce what namespaces say, within `configuration`."""
         self._configuration = configuration or PodSecurityConfiguration()
-        self._known: dict[str, _Known] = {}
+        self._known: BoundedCache[str, _Known] = BoundedCache("pod-security", entries=_ENTRIES, size=_SIZE)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Look at namespaces, pods and what makes pods, when they are made or changed."""
@@ -186,9 +188,7 @@ class PodSecurity(Plugin):
             policy, errors = read_policy(namespace.labels, self._configuration.defaults)
             error = ", ".join(each.message for each in errors)
             known = _Known(namespace, policy, error, policy.is_privileged and not error)
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            self._known[namespace.name] = known
+            self._known.put(namespace.name, known, len(namespace.body))
         return known
 
     def _evaluate(self, attributes: Attributes, policy: Policy, error: str, pod: Pod, *, enforces: bool) -> None:

@@ -11,6 +11,8 @@ Rules come from apiserver's `pkg/admission/plugin/resourcequota`; its configurat
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
+from math import inf
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -21,6 +23,7 @@ from ctrlmgr.admission.quota.evaluator import Evaluator
 from ctrlmgr.admission.quota.evaluators import Evaluators
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.deferred_proposals import DeferredProposals
 from ctrlmgr.engine.strategy import View
@@ -29,8 +32,10 @@ from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.settings.documents import Document
 
 QUOTAS: Final = Resource("", "resourcequotas")
-_REMEMBERED = 10_000
-"""Quotas of which order and content are remembered."""
+_ENTRIES: Final = 10_000
+"""Quotas of which order and content are cached."""
+_SIZE: Final = 32 * 1024 * 1024
+"""Bytes of those of which the content is."""
 
 _VERSIONS: Final = (
     "apiserver.config.k8s.io/v1",
@@ -65,15 +70,14 @@ class _Seniority:
     """In which order quotas were made, as far as their times tell too little: of one second, by when they were met."""
 
     def __init__(self) -> None:
-        self._places: dict[str, int] = {}
+        self._places: BoundedCache[str, int] = BoundedCache("quota-order", entries=_ENTRIES)
+        self._next = count()
 
     def meet(self, quotas: Sequence[Quota]) -> None:
         """Note quotas that were not met before; those that come together were last written in their order."""
-        new = [quota.object for quota in quotas if quota.object.uid not in self._places]
-        if len(self._places) > _REMEMBERED:
-            self._places.clear()
+        new = [quota.object for quota in quotas if self._places.get(quota.object.uid) is None]
         for quota in sorted(new, key=lambda quota: quota.revision):
-            self._places[quota.uid] = len(self._places)
+            self._places.put(quota.uid, next(self._next))
 
     def ordered(self, quotas: Sequence[Quota]) -> Sequence[Quota]:
         """Return quotas, the first to be made first."""
@@ -81,15 +85,15 @@ class _Seniority:
             return quotas
         return sorted(quotas, key=lambda quota: self._rank(quota.object))
 
-    def _rank(self, quota: Object) -> tuple[str, int]:
-        return quota.metadata.creation_timestamp or "", self._places.get(quota.uid, len(self._places))
+    def _rank(self, quota: Object) -> tuple[str, float]:
+        return quota.metadata.creation_timestamp or "", self._places.peek(quota.uid, inf)
 
 
 class _Known:
     """The quotas as they were last read or charged: what was charged comes back from the log as it was sent there."""
 
     def __init__(self) -> None:
-        self._quotas: dict[Key, Quota] = {}
+        self._quotas: BoundedCache[Key, Quota] = BoundedCache("quotas", entries=_ENTRIES, size=_SIZE)
 
     def read(self, objects: Sequence[Object]) -> Sequence[Quota]:
         """Return what quotas say."""
@@ -105,9 +109,7 @@ class _Known:
 
     def keep(self, quota: Quota) -> None:
         """Know a quota as this one from now on."""
-        if len(self._quotas) > _REMEMBERED:
-            self._quotas.clear()
-        self._quotas[quota.object.key] = quota
+        self._quotas.put(quota.object.key, quota, len(quota.object.body))
 
 
 class ResourceQuota(Plugin):

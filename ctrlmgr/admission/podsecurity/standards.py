@@ -7,7 +7,7 @@ take the place of those of `baseline` that they name. Checks run in the order of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ctrlmgr.admission.podsecurity import checks_baseline as baseline
@@ -77,7 +77,7 @@ def details(findings: list[Finding]) -> str:
     return ", ".join(f"{each.reason} ({each.detail})" if each.detail else each.reason for each in findings)
 
 
-@cache
+@lru_cache(256)  # a label may name any minor version
 def _checks(asked: LevelVersion) -> tuple[Check, ...]:
     if asked.level == PRIVILEGED:
         return ()

@@ -2,11 +2,11 @@
 
 Guarantees:
 - A decision costs what the user's own bindings cost, however many others there are.
-- After `apply` or `reset` the index equals one built afresh from the same objects; what was remembered of users is
-  forgotten when anything changes.
+- After `apply` or `reset` the index equals one built afresh from the same objects; cached grants are dropped when
+  anything changes.
 - Grants come in the order of etcd's keys: of ClusterRoleBindings by name, then of the namespace's RoleBindings.
-- One thread tells it of changes, any thread may ask: an answer is that of before a change or of after it, and what was
-  found before one is not remembered beyond it.
+- One thread tells it of changes, any thread may ask: an answer is that of before a change or of after it. Grants that
+  were found before a change are not cached beyond it.
 - A binding to a role that does not exist grants nothing, and is told as an error (as Kubernetes does).
 
 Rules: `pkg/registry/rbac/validation/rule.go`.
@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.authentication.names import ServiceAccountName
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.rbac.policy_rules import CompiledRule, PolicyRule
+from ctrlmgr.caches import BoundedCache
 
 GROUP = "rbac.authorization.k8s.io"
 ROLES = Resource(GROUP, "roles")
@@ -30,10 +31,10 @@ CLUSTER_ROLES = Resource(GROUP, "clusterroles")
 ROLE_BINDINGS = Resource(GROUP, "rolebindings")
 CLUSTER_ROLE_BINDINGS = Resource(GROUP, "clusterrolebindings")
 
-_REMEMBERED = 4096
-"""Users and namespaces whose grants are remembered."""
+_ENTRIES: Final = 4096
+"""Users and namespaces whose grants are cached."""
 
-_LONGEST = 4096
+_LONGEST: Final = 4096
 """Characters of a user, groups and all, whose grants are."""
 
 
@@ -77,9 +78,11 @@ class RbacIndex:
         self._bindings: dict[Key, _Binding] = {}
         # Bindings by the namespace that they are in (empty: all of them) and whom they concern.
         self._by_subject: dict[tuple[str, Subject], dict[Key, _Binding]] = {}
-        self._grants: dict[tuple[str, str, tuple[str, ...]], Sequence[Grant]] = {}
+        self._grants: BoundedCache[tuple[str, str, tuple[str, ...]], Sequence[Grant]] = BoundedCache(
+            "rbac-grants", entries=_ENTRIES, largest=_LONGEST
+        )
         self._groups: frozenset[str] | None = None  # those that any role is bound to, once they have been asked for
-        # Held while anything changes, and while what is remembered is found.
+        # Held while anything changes, and while grants are found and cached.
         self._lock = threading.Lock()
         self.generation = 0
         """Changes with everything that may change an answer, as the last thing about it."""
@@ -116,10 +119,7 @@ class RbacIndex:
         if grants is None:
             with self._lock:
                 grants = tuple(self._find(user, namespace))
-                if len(namespace) + len(user.name) + sum(map(len, user.groups)) <= _LONGEST:
-                    if len(self._grants) >= _REMEMBERED:
-                        self._grants.clear()
-                    self._grants[place] = grants
+                self._grants.put(place, grants, len(namespace) + len(user.name) + sum(map(len, user.groups)))
         return grants
 
     def role_rules(self, role: Key) -> Sequence[CompiledRule] | None:

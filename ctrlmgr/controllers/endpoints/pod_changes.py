@@ -17,18 +17,21 @@ some service selects others.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 from weakref import WeakKeyDictionary
 
 from ctrlmgr.api.core import Pod, Service
 from ctrlmgr.api.labels import label_pairs, matches, selector_pair
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.informer import Change, Informer, Lister
 
 _BY_SELECTOR = "selector"
 
-_REMEMBERED = 10_000
-"""Sets of labels whose services are remembered at most."""
+_ENTRIES: Final = 10_000
+_SIZE: Final = 8 * 1024 * 1024
+"""Bytes of the sets of labels whose services are cached."""
 
 
 class PodChanges:
@@ -42,7 +45,9 @@ class PodChanges:
         self._last: tuple[Change | None, list[Key]] = (None, [])
         # What `_select` says of a namespace and labels while the services are as they are. Handlers of services and
         # pods run on one thread, in the order of the log, so neither is ever half changed here.
-        self._known: dict[tuple[str, tuple[tuple[str, str], ...]], frozenset[Key]] = {}
+        self._known: BoundedCache[tuple[str, tuple[tuple[str, str], ...]], frozenset[Key]] = BoundedCache(
+            "services-by-labels", entries=_ENTRIES, size=_SIZE
+        )
 
     def __call__(self, change: Change) -> list[Key]:
         """Return the keys of the services to reconcile after `change`; controllers ask of the same one in turn."""
@@ -81,9 +86,8 @@ class PodChanges:
         question = (pod.namespace, tuple(labels.items()))
         found = self._known.get(question)
         if found is None:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            found = self._known[question] = self._select(pod.namespace, labels)
+            found = self._select(pod.namespace, labels)
+            self._known.put(question, found, sum(len(name) + len(value) for name, value in labels.items()))
         return found
 
     def _select(self, namespace: str, labels: Mapping[str, str]) -> frozenset[Key]:

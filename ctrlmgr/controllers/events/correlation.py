@@ -5,20 +5,22 @@ Guarantees, all of them client-go's (`tools/record/events_cache.go`, `EventCorre
 - What differs in nothing but its message is combined into one Event from the tenth message on, for as long as no ten
   minutes pass without another.
 - One component may tell 25 things about one object, and one more each five minutes; the rest is dropped, and counted.
-- It is pure but for what it remembers, which is bounded: the 4,096 most recent of each kind.
+- It is pure but for what it remembers: the 4,096 most recent of each kind, as far as their messages take 16 MiB.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from ctrlmgr.api.core import ObjectReference
+from ctrlmgr.caches import BoundedCache
 
 REMEMBERED: Final = 4096
 """How many of each are remembered (`maxLruCacheEntries`)."""
+_SIZE: Final = 16 * 1024 * 1024
+"""Bytes of the messages that are remembered."""
 SIMILAR: Final = 10
 """How many messages are too many to be Events of their own (`defaultAggregateMaxEvents`)."""
 INTERVAL: Final = 600.0
@@ -29,8 +31,6 @@ REFILL: Final = 300.0
 """Seconds until it may tell one thing more (`defaultSpamQPS`)."""
 
 _COMBINED: Final = "(combined from similar events): "
-
-V = TypeVar("V")
 
 
 class Occurrence(NamedTuple):
@@ -64,22 +64,6 @@ class Sighting(NamedTuple):
     times: int
 
 
-class _Recent(Generic[V]):
-    """A mapping that forgets what was least recently put."""
-
-    def __init__(self) -> None:
-        self._values: OrderedDict[Hashable, V] = OrderedDict()
-
-    def get(self, key: Hashable) -> V | None:
-        return self._values.get(key)
-
-    def put(self, key: Hashable, value: V) -> None:
-        self._values[key] = value
-        self._values.move_to_end(key)
-        if len(self._values) > REMEMBERED:
-            self._values.popitem(last=False)
-
-
 @dataclass(slots=True)
 class _Group:
     """What differs only in its message; the messages are the keys, oldest first."""
@@ -109,9 +93,9 @@ class Correlator:
 
     def __init__(self) -> None:
         """Remember nothing yet."""
-        self._groups: _Recent[_Group] = _Recent()
-        self._seen: _Recent[Sighting] = _Recent()
-        self._buckets: _Recent[_Bucket] = _Recent()
+        self._groups: BoundedCache[Hashable, _Group] = BoundedCache("event-groups", entries=REMEMBERED, size=_SIZE)
+        self._seen: BoundedCache[Hashable, Sighting] = BoundedCache("events", entries=REMEMBERED, size=_SIZE)
+        self._buckets: BoundedCache[Hashable, _Bucket] = BoundedCache("event-sources", entries=REMEMBERED)
 
     def correlate(self, told: Occurrence, now: float) -> Sighting | None:
         """Return the Event to write, None if nothing is to be written; `now` is in monotonic seconds."""
@@ -120,7 +104,7 @@ class Correlator:
         sighting = Sighting(told, told.name, told.at, 1)
         if before is not None:
             sighting = Sighting(told, before.name, before.first, before.times + 1)
-        self._seen.put(key, sighting)
+        self._seen.put(key, sighting, len(told.message))
         return sighting if self._may_tell(told, now) else None
 
     def _combined(self, told: Occurrence, now: float) -> tuple[Occurrence, Hashable]:
@@ -131,7 +115,7 @@ class Correlator:
             group = _Group()
         group.messages[told.message] = None
         group.latest = now
-        self._groups.put(key, group)
+        self._groups.put(key, group, sum(map(len, group.messages)))
         if len(group.messages) < SIMILAR:
             return told, (key, told.subject.field_path, told.message)
         del group.messages[next(iter(group.messages))]

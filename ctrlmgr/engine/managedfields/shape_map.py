@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.caches.memoized import SecondHitFilter
 from ctrlmgr.engine.managedfields.field_set import SELF, FieldSet, as_member
 from ctrlmgr.engine.managedfields.shape import MODIFIED, SAME, Difference, Leaf, Shape, collect
 from ctrlmgr.engine.patch.go_value import plain
 from ctrlmgr.schema.schema import MISSING
-
-_REMEMBERED = 256
-"""How many sets of fields a struct remembers; most objects of a kind have one of a few."""
 
 _returns = SecondHitFilter()
 
@@ -27,6 +25,12 @@ class Field(NamedTuple):
     """What it is when it is not there; MISSING for what Go leaves out then."""
     is_leaf: bool
     """Whether its shape is a leaf, so that there is no need to ask it."""
+
+
+_present: Final[BoundedCache[tuple[Shape, tuple[str, ...]], Sequence[tuple[str, Field]]]] = BoundedCache(
+    "managed-fields-present", entries=8192, size=4 * 1024 * 1024, largest=4096
+)
+"""The fields of a struct by the names of which some are present; most objects of a kind have one of a few sets."""
 
 
 class _Object(Shape):
@@ -102,7 +106,6 @@ class Struct(_Object):
         self._make = fields
         self._rest = rest
         self._stays_empty = stays_empty
-        self._known: dict[tuple[str, ...], Sequence[tuple[str, Field]]] = {}
 
     @cached_property
     def fields(self) -> Mapping[str, Field]:
@@ -133,13 +136,11 @@ class Struct(_Object):
     def _present(self, value: Mapping[str, Any]) -> Sequence[tuple[str, Field]]:
         """Return the compared fields that a value has, by name and in that order."""
         names = tuple(value)
-        present = self._known.get(names)
+        present = _present.get((self, names))
         if present is None:
             present = [(name, field) for name in sorted(names) if (field := self._field(name)) is not None]
             if _returns(names):
-                if len(self._known) >= _REMEMBERED:
-                    self._known.clear()
-                self._known[names] = present
+                _present.put((self, names), present, sum(map(len, names)))
         return present
 
     def _is_empty(self, value: Any) -> bool:

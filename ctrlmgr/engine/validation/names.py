@@ -18,6 +18,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TypeAlias
 
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.caches.memoized import SecondHitFilter
 
 Check: TypeAlias = Callable[[str], list[str]]
@@ -45,27 +46,27 @@ _PERCENT = "[0-9]+%"
 _PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
 
-_REMEMBERED = 4096
-_LONGEST_REMEMBERED = SUBDOMAIN_LENGTH
+_ENTRIES = 4096
 
 
-def _remembering(check: Check) -> Check:
-    """Have a check remember values that come again and that it found nothing wrong with."""
-    right: set[str] = set()
-    returns = SecondHitFilter(_REMEMBERED)
+def _caching(check: Check) -> Check:
+    """Have a check cache which values it found nothing wrong with, from the second time on that it is asked."""
+    cache: BoundedCache[str, bool] = BoundedCache(f"names.{check.__name__}", entries=_ENTRIES, largest=SUBDOMAIN_LENGTH)
+    is_right, counts = cache.peek, cache.counts
+    is_seen = SecondHitFilter(_ENTRIES)
 
     @wraps(check)
-    def remembered(value: str) -> list[str]:
-        if value in right:
+    def cached(value: str) -> list[str]:
+        if is_right(value):
+            counts.hits += 1
             return []
+        counts.misses += 1
         problems = check(value)
-        if not problems and len(value) <= _LONGEST_REMEMBERED and returns(value):
-            if len(right) >= _REMEMBERED:
-                right.clear()
-            right.add(value)
+        if not problems and is_seen(value):
+            cache.put(value, True, len(value))
         return problems
 
-    return remembered
+    return cached
 
 
 def _matcher(pattern: str) -> Callable[[str], object]:
@@ -141,7 +142,7 @@ def length(value: str) -> int:
     return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
 
 
-@_remembering
+@_caching
 def dns1123_label(value: str) -> list[str]:
     """Check a label of a domain name: `my-name`, `123-abc`; at most 63 bytes."""
     problems = [too_long(LABEL_LENGTH)] if length(value) > LABEL_LENGTH else []
@@ -152,7 +153,7 @@ def dns1123_label(value: str) -> list[str]:
     return problems
 
 
-@_remembering
+@_caching
 def dns1123_subdomain(value: str) -> list[str]:
     """Check a domain name in lower case: `example.com`; at most 253 bytes."""
     problems = [too_long(SUBDOMAIN_LENGTH)] if length(value) > SUBDOMAIN_LENGTH else []
@@ -185,7 +186,7 @@ def wildcard_dns1123_subdomain(value: str) -> list[str]:
     return problems
 
 
-@_remembering
+@_caching
 def qualified_name(value: str) -> list[str]:
     """Check a label key, a finalizer, a condition type: `name` or `example.com/name`."""
     if len(value) <= LABEL_LENGTH and _is_qualified(value):  # most are, and neither part can be too long
@@ -208,7 +209,7 @@ def qualified_name(value: str) -> list[str]:
     return problems
 
 
-@_remembering
+@_caching
 def _key_prefix(value: str) -> list[str]:
     problems = [too_long(SUBDOMAIN_LENGTH, "bytes")] if length(value) > SUBDOMAIN_LENGTH else []
     if not _is_subdomain(value):
@@ -216,7 +217,7 @@ def _key_prefix(value: str) -> list[str]:
     return problems
 
 
-@_remembering
+@_caching
 def label_value(value: str) -> list[str]:
     """Check a label's value: empty, or up to 63 bytes that start and end with a letter or digit."""
     problems = [too_long(LABEL_LENGTH, "bytes")] if length(value) > LABEL_LENGTH else []
@@ -261,7 +262,7 @@ def user_id(value: int) -> list[str]:
     return in_range(value, 0, 0x7FFFFFFF)
 
 
-@_remembering
+@_caching
 def port_name(value: str) -> list[str]:
     """Check a port's name: up to 15 of `a-z0-9-`, with a letter, no two hyphens together, none at the ends."""
     problems = [too_long(PORT_NAME_LENGTH)] if length(value) > PORT_NAME_LENGTH else []

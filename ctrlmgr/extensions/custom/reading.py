@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.engine.conversion import asked, is_anew
 from ctrlmgr.engine.managedfields.shape_of import Root
 from ctrlmgr.errors import UnknownError
@@ -27,8 +28,9 @@ from ctrlmgr.extensions.definition import Definition, Version, parse
 from ctrlmgr.extensions.structural import Structural
 from ctrlmgr.schema.definitions import Definitions
 
-_REMEMBERED = 4096
-"""How many objects are remembered in a version they are not stored in."""
+_ENTRIES: Final = 4096
+_SIZE: Final = 32 * 1024 * 1024
+"""Bytes of the objects that are cached in a version they are not stored in, and of what they are made of."""
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -201,7 +203,10 @@ class Reader:
         self._resource = resource
         self._version = version
         self._is_stored = version == versions.stored
-        self._shown: dict[Key, tuple[Object, Object]] = {}  # what was stored, and how it is shown
+        # What was stored, and how it is shown.
+        self._shown: BoundedCache[Key, tuple[Object, Object]] = BoundedCache(
+            "converted-objects", entries=_ENTRIES, size=_SIZE
+        )
 
     def __call__(self, obj: Object) -> Object:
         """Return an object in this version, at its revision; raises `UnknownError` if that cannot be."""
@@ -211,9 +216,7 @@ class Reader:
         if known is not None and known[0] is obj and not (self._versions.calls_out and is_anew()):
             return known[1]
         shown = self._show(obj)
-        if len(self._shown) >= _REMEMBERED:
-            self._shown.clear()
-        self._shown[obj.key] = (obj, shown)
+        self._shown.put(obj.key, (obj, shown), len(obj.body) + len(shown.body))
         return shown
 
     def _show(self, obj: Object) -> Object:

@@ -5,7 +5,7 @@ Guarantees:
   expires, or whose authority is taken away, is worth nothing from that moment on, also on a connection that is open.
 - A proxy's headers count only for a client that presents a certificate of the proxy's authority under an allowed name.
 
-Chains are verified once and remembered for as long as the authorities stay; refusals for `_REFUSED_FOR` seconds.
+Verdicts on chains are cached for as long as the authorities stay, refusals for `_REFUSED_FOR` seconds.
 
 Rules: apiserver `pkg/authentication/request/{x509,headerrequest}`.
 """
@@ -14,22 +14,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from cryptography import x509
 
 from ctrlmgr.authentication.certificates import Validity, certificate_user, check_name, vouch
 from ctrlmgr.authentication.request_header import RequestHeaders
 from ctrlmgr.authentication.user import CredentialsRefused, User
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.clock import Clock
 from ctrlmgr.server.authn.parts import RequestParts
 
-_REMEMBERED = 1024
-"""Certificates; a client has one for hours, and there are not many more clients at a time."""
-
+_ENTRIES: Final = 1024
+"""Chains; a client has one for hours, and there are not many more clients at a time."""
+_SIZE: Final = 8 * 1024 * 1024
+"""Bytes of those chains."""
 
 _REFUSED_FOR = 10.0
-"""Seconds that a refusal is remembered, as apiserver remembers a token that failed."""
+"""Seconds for which a refusal is cached, as apiserver caches a token that failed."""
 
 
 class Authorities(Protocol):
@@ -60,7 +62,7 @@ class Vouching:
         self._judge = judge
         self._clock = clock
         self._seen: Sequence[x509.Certificate] = ()
-        self._known: dict[bytes, _Judged] = {}
+        self._known: BoundedCache[bytes, _Judged] = BoundedCache("client-certificates", entries=_ENTRIES, size=_SIZE)
 
     def user(self, presented: Sequence[bytes]) -> User | None:
         """Return what is known of a client that presented these certificates; raises `CredentialsRefused`."""
@@ -72,9 +74,7 @@ class Vouching:
         found = self._known.get(key)
         if found is None or not found.validity.covers(now):
             found = self._look(presented, authorities, now)
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            self._known[key] = found
+            self._known.put(key, found, sum(map(len, presented)))
         if found.refused:
             raise CredentialsRefused(*found.refused)
         return found.user

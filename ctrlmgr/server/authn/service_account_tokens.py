@@ -7,7 +7,7 @@ Guarantees:
 - Tokens that are kept in Secrets are believed as long as their Secret holds them, and `on_use` hears of each use; for
   ever, if `lookup` says that Secrets are not looked up.
 
-Only the verification of a signature is remembered, by the digest of the whole token.
+Only the verification of a signature is cached, by the digest of the whole token.
 
 Rules: Kubernetes' `pkg/serviceaccount/jwt.go`.
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from random import Random
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -29,6 +29,7 @@ from ctrlmgr.authentication.legacy_claims import ISSUER as LEGACY_ISSUER
 from ctrlmgr.authentication.legacy_claims import LegacyClaims, judge_claims, judge_legacy
 from ctrlmgr.authentication.service_account_claims import Bound, Claims, Find, Judged, bound_claims, judge
 from ctrlmgr.authentication.user import Audiences, Authenticated, CredentialsRefused, common_audiences
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.names import new_uid
 from ctrlmgr.server.authn.parts import Told
@@ -38,7 +39,9 @@ DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 LEGACY = "authentication.k8s.io/legacy-token"
 """The annotation of a request whose token is for no audience in particular (audit)."""
 
-_REMEMBERED = 1024
+_ENTRIES: Final = 1024
+_SIZE: Final = 8 * 1024 * 1024
+"""Bytes of the verified tokens that are cached."""
 _UNVERIFIED = "go-jose/go-jose: error in cryptographic primitive"
 
 _AnyClaims: TypeAlias = Claims | LegacyClaims
@@ -104,7 +107,9 @@ class ServiceAccountTokens:
         self.audiences: Audiences = tuple(audiences) or self._issuers
         self._on_use = on_use
         self._lookup = lookup
-        self._verified: dict[bytes, _AnyClaims] = {}
+        self._verified: BoundedCache[bytes, _AnyClaims] = BoundedCache(
+            "service-account-tokens", entries=_ENTRIES, size=_SIZE
+        )
 
     def issue(
         self, account: Object, audiences: Sequence[str], seconds: int, warn_after: int, bound: Bound, *, now: int
@@ -145,9 +150,7 @@ class ServiceAccountTokens:
         digest = sha256(token.encode("utf-8", "surrogateescape")).digest()
         claims = self._verified.get(digest)
         if claims is None and (claims := self._verify(token)) is not None:
-            if len(self._verified) >= _REMEMBERED:
-                self._verified.clear()
-            self._verified[digest] = claims
+            self._verified.put(digest, claims, len(token))
         return claims
 
     def _verify(self, token: str) -> _AnyClaims | None:

@@ -1,44 +1,42 @@
 """Lists that are asked for again: their items are put together once for as long as nothing in them changes.
 
 Guarantees:
-- What is remembered is shown only for the very objects it was made of, at their revisions.
-- At most `BUDGET` bytes are remembered; what was asked for longest ago goes first. A list of more than `LARGEST` bytes
-  is made piece by piece each time, never whole.
+- A cached list is shown only for the very objects it was made of, at their revisions.
+- At most `BUDGET` bytes are cached. A list of more than `LARGEST` bytes is made piece by piece each time, never whole.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain
 from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.server.presenting import encoding
 
 BUDGET = 8 * 1024 * 1024
 LARGEST = 1024 * 1024
 
-_WORTH_REMEMBERING = 16 * 1024
+_WORTH_CACHING = 16 * 1024
 
 
 class _Made(NamedTuple):
     objects: Sequence[Object]
     pieces: Sequence[bytes]
-    size: int
 
 
 class Listings:
     """Makes lists of objects of any kind; used on the event loop only."""
 
     def __init__(self, *, budget: int = BUDGET, largest: int = LARGEST) -> None:
-        """Remember `budget` bytes, of lists of at most `largest`."""
-        self._budget = budget
+        """Cache `budget` bytes, of lists of at most `largest`."""
         self._largest = largest
-        # By what tells most lists apart; where it does not, each takes the other's place. The last was used last.
-        self._made: OrderedDict[tuple[bytes, Key, int], _Made] = OrderedDict()
-        self._size = 0
+        # By what tells most lists apart; where it does not, each takes the other's place.
+        self._made: BoundedCache[tuple[bytes, Key, int], _Made] = BoundedCache(
+            "lists", entries=max(1, budget // _WORTH_CACHING), size=budget
+        )
 
     def pieces(self, head: bytes, objects: Sequence[Object], type_meta: bytes) -> Iterable[bytes]:
         """Return a list as `encoding.items` does; a sequence of all its pieces, unless it is too large for that."""
@@ -47,7 +45,6 @@ class Listings:
         key = (type_meta, objects[0].key, len(objects))
         known = self._made.get(key)
         if known is not None and known.objects == objects:  # quick where they are the same: it looks at nothing else
-            self._made.move_to_end(key)
             return (head, *known.pieces)
         return self._make(key, head, objects)
 
@@ -57,16 +54,9 @@ class Listings:
             return chain((head,), making)
         pieces = list(making)
         size = sum(map(len, pieces))
-        if size >= _WORTH_REMEMBERING:
-            self._remember(key, _Made(objects, pieces, size))
+        if size >= _WORTH_CACHING:
+            self._made.put(key, _Made(objects, pieces), size)
         return (head, *pieces) if len(pieces) > 1 else (head + pieces[0],)
 
     def _is_too_large(self, objects: Sequence[Object]) -> bool:
         return any(size > self._largest for size in accumulate(len(obj.wire()) for obj in objects))
-
-    def _remember(self, key: tuple[bytes, Key, int], made: _Made) -> None:
-        before = self._made.pop(key, None)
-        self._made[key] = made
-        self._size += made.size - (before.size if before is not None else 0)
-        while self._size > self._budget:
-            self._size -= self._made.popitem(last=False)[1].size

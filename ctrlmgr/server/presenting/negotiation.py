@@ -6,14 +6,15 @@ Guarantees:
 - What is accepted and refused, and in which words, is what kube-apiserver does: its router first looks at types alone
   (go-restful `route.go`, `curly.go`), then its handlers at parameters (apiserver
   `pkg/endpoints/handlers/negotiation/negotiate.go`), and each has its own message.
-- A header is parsed once and its meaning remembered: clients send the same few.
+- A header is parsed once and its meaning cached: clients send the same few.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.errors import NotAcceptable, StatusDetails, UnsupportedMediaType
 from ctrlmgr.server.describe.document import Clause, alternatives, preferred
 
@@ -33,8 +34,6 @@ PATCH_TYPES = frozenset(
 )
 """What a PATCH may come as."""
 
-_REMEMBERED = 512
-_LONGEST_REMEMBERED = 512
 _HUMANS = (b"curl", b"Wget", b"Mozilla/5.0")
 """How the names of programs start whose users read the answers themselves."""
 
@@ -77,31 +76,35 @@ PLAIN = Representation()
 _IN_PROTOBUF = Representation(protobuf=True)
 
 
+_known: Final[BoundedCache[tuple[bytes, bool, bool, bool], Representation]] = BoundedCache(
+    "accept-headers", entries=1024, largest=512
+)
+"""By a header, and by what an endpoint is that understands it so: the three flags of `Accepts`."""
+
+
 class Accepts:
-    """Reads `Accept` headers of requests to one kind of endpoint, remembering them."""
+    """Reads `Accept` headers of requests to one kind of endpoint."""
 
     def __init__(self, *, lists: bool = False, transforms: bool = True, routed: bool = True) -> None:
         """Say whether the endpoint `lists` (and so may stream) and whether it `transforms` objects into forms.
 
         What is not `routed` has no router before its handlers: that is so with custom kinds.
         """
+        self._lists = lists
         self._produces = (*_TYPES, *_STREAM_TYPES) if lists else _TYPES
         self._transforms = transforms
         self._routed = routed
-        self._known: dict[bytes, Representation] = {}
 
     def negotiate(self, accept: bytes) -> Representation:
         """Return the best representation for an `Accept` header (empty if there is none).
 
         Raises `NotAcceptable` when none will do.
         """
-        representation = self._known.get(accept)
+        key = (accept, self._lists, self._transforms, self._routed)
+        representation = _known.get(key)
         if representation is None:
             representation = self._negotiate(accept.decode("latin-1"))
-            if len(accept) <= _LONGEST_REMEMBERED:
-                if len(self._known) >= _REMEMBERED:
-                    self._known.clear()
-                self._known[accept] = representation
+            _known.put(key, representation, len(accept))
         return representation
 
     def _negotiate(self, accept: str) -> Representation:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.operations import Listing
@@ -141,7 +142,7 @@ def _go_type(kind: Kind) -> str:
     return f"*{group}.{kind.name}"
 
 
-_REMEMBERED = 1024
+_ENTRIES = 1024
 
 
 class Presentations:
@@ -151,7 +152,9 @@ class Presentations:
         """Take the time for ages from `clock`."""
         self._clock = clock
         self._listings = Listings()
-        self._made: dict[tuple[Kind, GroupVersionKind, Form, str], Presentation] = {}
+        self._made: BoundedCache[tuple[Kind, GroupVersionKind, Form, str], Presentation] = BoundedCache(
+            "presentations", entries=_ENTRIES
+        )
 
     def of(self, kind: Kind, shown: GroupVersionKind, form: Form = AS_IS, include: str = "") -> Presentation:
         """Return how to show objects of `kind` as `form`; `include` is what rows of tables have of them.
@@ -160,9 +163,8 @@ class Presentations:
         """
         presentation = self._made.get((kind, shown, form, include))
         if presentation is None:
-            if len(self._made) >= _REMEMBERED:  # kinds come and go
-                self._made.clear()
-            presentation = self._made[kind, shown, form, include] = self._make(kind, shown, form, include)
+            presentation = self._make(kind, shown, form, include)
+            self._made.put((kind, shown, form, include), presentation)
         return presentation
 
     def _make(self, kind: Kind, shown: GroupVersionKind, form: Form, include: str) -> Presentation:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
 from ctrlmgr.engine.watch import Selection
 from ctrlmgr.informer.informer import Change
@@ -23,11 +24,13 @@ from ctrlmgr.server.watch.watcher import Watcher
 _PIECE = 256 * 1024
 """Bytes after which frames go into the next piece."""
 
-_MADE = 2_000
-"""Frames that a board remembers at most while it has something to tell."""
+_FRAMES: Final = 2_000
+"""Frames that a board caches while it has something to tell."""
+_FRAME_BYTES: Final = 32 * 1024 * 1024
+"""Bytes of these frames."""
 
 _Place: TypeAlias = tuple[str | None, str | None]
-_Made: TypeAlias = dict[tuple[Presentation, Revision, str], bytes]
+_Made: TypeAlias = BoundedCache[tuple[Presentation, Revision, str], bytes]
 
 
 class Piece(NamedTuple):
@@ -112,7 +115,8 @@ class Group:
             # Of one revision, all watchers that are shown an event of one type are shown the same object.
             frame = made.get(key := (presentation, revision, happened))
             if frame is None:
-                frame = made[key] = presentation.frame(happened, obj)
+                frame = presentation.frame(happened, obj)
+                made.put(key, frame, len(frame))
             yield revision, frame
             presentation = presentation.following
 
@@ -122,7 +126,7 @@ class Board:
 
     def __init__(self) -> None:
         """Start empty."""
-        self.made: _Made = {}
+        self.made: _Made = BoundedCache("watch-frames", entries=_FRAMES, size=_FRAME_BYTES)
         """The frames of what is being told, for all groups."""
         self._groups: dict[tuple[Presentation, str | None, LabelSelector, FieldSelector], Group] = {}
         # The same groups by what their objects must be called.
@@ -160,8 +164,6 @@ class Board:
 
     def note(self, changes: Sequence[Change]) -> None:
         """Have the groups that `changes` concern keep them until all their watchers have been told."""
-        if len(self.made) > _MADE:
-            self.made = {}
         for group, concerning in self._concerned(changes).items():
             if group.watchers and group.note(concerning):
                 self._due[group] = None
@@ -170,7 +172,7 @@ class Board:
         """Return the groups of which not all watchers have been told everything."""
         self._due = {group: None for group in self._due if group.next_due() is not None}
         if not self._due:
-            self.made = {}
+            self.made.clear()
         return list(self._due)
 
     def _concerned(self, changes: Sequence[Change]) -> dict[Group, list[Change]]:

@@ -8,14 +8,15 @@ Rules come from Kubernetes' `plugin/pkg/admission/eventratelimit`.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from typing import Any, ClassVar, Final
 
 import msgspec
 
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import Resource
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.errors import SettingsError, TooManyRequests
@@ -24,7 +25,9 @@ from ctrlmgr.settings.documents import Document
 EVENTS: Final = (Resource("", "events"), Resource("events.k8s.io", "events"))
 
 _VERSIONS: Final = ("eventratelimit.admission.k8s.io/v1alpha1",)
-_REMEMBERED: Final = 4096
+_ENTRIES: Final = 4096
+_LONGEST: Final = 1024
+"""Characters of a key, beyond which its digest stands for it: an Event may say anything of its source."""
 _INVOLVED: Final = ("kind", "namespace", "name", "uid", "apiVersion")
 
 
@@ -78,19 +81,19 @@ class _Enforcer:
     def __init__(self, limit: _Limit, clock: Clock) -> None:
         self._limit = limit
         self._key = _KEYS[limit.type]
-        self._most = limit.cache_size or _REMEMBERED
         self._clock = clock
-        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._buckets: BoundedCache[str | bytes, _Bucket] = BoundedCache(
+            "event-rate-limit", entries=limit.cache_size or _ENTRIES
+        )
 
     def problem(self, attributes: Attributes) -> str:
         """Take a token; say so if there is none."""
         key, now = self._key(attributes), self._clock.monotonic()
-        bucket = self._buckets.get(key)
+        short = key if len(key) <= _LONGEST else sha256(key.encode("utf-8", "surrogatepass")).digest()
+        bucket = self._buckets.get(short)
         if bucket is None:
-            bucket = self._buckets[key] = _Bucket(self._limit, now)
-            if len(self._buckets) > self._most:
-                self._buckets.popitem(last=False)
-        self._buckets.move_to_end(key)
+            bucket = _Bucket(self._limit, now)
+            self._buckets.put(short, bucket)
         return "" if bucket.take(now) else f"limit reached on type {self._limit.type} for key {key}"
 
 

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 
 from hpack import Decoder, HPACKError
 
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.caches.memoized import memoized
 from ctrlmgr.header_lines import HeaderLine, HeaderLines
 from ctrlmgr.server.http.bounds import Bounds
@@ -43,13 +44,15 @@ _SCHEMES = frozenset({b"http", b"https"})
 _PSEUDO = frozenset({b":method", b":scheme", b":authority", b":path"})
 
 _LONGEST = 2048
-"""Bytes of a block that are remembered."""
+"""Bytes of a block that is cached."""
 _MOST = 128
-"""Blocks that are remembered of a connection. Go's clients send the same headers in any order."""
+"""Blocks, but for their paths, that are cached of a connection. Go's clients send the same headers in any order."""
+_MOST_BEGINNINGS = 16
+"""What comes before a path that is known of a connection: the fields are few, and their order seldom changes."""
 _MOST_WHOLE = 32
-"""Whole blocks that are remembered of a connection: those of what a client looks at again and again."""
+"""Whole blocks that are cached of a connection: those of what a client looks at again and again."""
 _MOST_REMEMBERED = 8
-"""Headers of an answer whose block is remembered: hundreds of warnings come once."""
+"""Headers of an answer whose block is cached: hundreds of warnings come once."""
 _UPDATE = 0x20
 """What a field begins with that sets the size of the table."""
 _PATHS: Final = frozenset({0x04, 0x05, 0x14, 0x15, 0x44, 0x45})
@@ -81,7 +84,7 @@ class _Around(NamedTuple):
 class BlockReader:
     """Reads the header blocks of one connection, in the order in which they come."""
 
-    __slots__ = ("_bounds", "_decoder", "_heads", "_known", "_largest_table", "work")
+    __slots__ = ("_around", "_beginnings", "_bounds", "_decoder", "_heads", "_largest_table", "work")
 
     def __init__(self, bounds: Bounds) -> None:
         """Keep `bounds`."""
@@ -90,9 +93,12 @@ class BlockReader:
         self._bounds = bounds
         self._decoder = Decoder(2 * bounds.head_bytes)  # never more than that, of a block that is within them
         self._largest_table = self._decoder.max_allowed_table_size
-        # What has been read around paths: by what came before one, and by what followed.
-        self._known: dict[bytes, dict[bytes, _Around]] = {}
-        self._heads: dict[bytes, Head] = {}
+        # What came before paths, the latest first; and what was read around paths, by that and by what followed.
+        self._beginnings: tuple[bytes, ...] = ()
+        self._around: BoundedCache[tuple[bytes, bytes], _Around] = BoundedCache(
+            "http2-headers", entries=_MOST, largest=_LONGEST
+        )
+        self._heads: BoundedCache[bytes, Head] = BoundedCache("http2-heads", entries=_MOST_WHOLE, largest=_LONGEST)
 
     def read(self, block: bytes) -> Head:
         """Return the head of a request.
@@ -129,19 +135,17 @@ class BlockReader:
         head = self._heads.get(block)
         if head is None:
             head = self._recognised_around(block)
-            if head is not None and len(block) <= _LONGEST:
-                if len(self._heads) >= _MOST_WHOLE:
-                    self._heads.clear()
-                self._heads[block] = head
+            if head is not None:
+                self._heads.put(block, head, len(block))
         return head
 
     def _recognised_around(self, block: bytes) -> Head | None:
         """Read a block of which all but the path is known."""
-        for before, known in self._known.items():
+        for before in self._beginnings:
             if block.startswith(before):
                 size, begins = _number(block, len(before), 7)
                 ends = begins + size
-                around = known.get(block[ends:])
+                around = self._around.get((before, block[ends:]))
                 if around is None or ends > len(block):
                     break
                 target = block[begins:ends]
@@ -164,7 +168,7 @@ class BlockReader:
         if not all(map(_VALUE.fullmatch, pseudo.values())):
             raise StreamFault(Code.PROTOCOL_ERROR, "a pseudo header that must not be")
         around = _around(method.decode(), lines, pseudo.get(b":authority"))
-        if not has_table and len(block) - len(target) <= _LONGEST:
+        if not has_table:
             self._remember(block, around)
         return around.head(target)
 
@@ -174,9 +178,10 @@ class BlockReader:
             return
         for begins, ends in _spans(block):
             if block[begins] in _PATHS:
-                if sum(map(len, self._known.values())) >= _MOST:
-                    self._known.clear()
-                self._known.setdefault(block[: begins + 1], {})[block[ends:]] = around
+                before, after = block[: begins + 1], block[ends:]
+                self._around.put((before, after), around, len(before) + len(after))
+                if before not in self._beginnings and len(before) <= _LONGEST:
+                    self._beginnings = (before, *self._beginnings[: _MOST_BEGINNINGS - 1])
                 return
 
     def _decoded(self, block: bytes) -> Iterator[HeaderLine]:

@@ -1,20 +1,20 @@
 """Huffman's code of header fields (RFC 7541, section 5.2 and appendix B), two bytes at a time.
 
 Guarantees: what is decoded, and what is refused, is what hpack's table says, whose steps of four bits these are put
-together from. A step is worked out when it is first met, and remembered: paths of an API are of few letters. What is
-remembered is bounded.
+together from. A step is computed when it is first met, and cached: paths of an API are of few letters.
 """
 
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from hpack import HPACKDecodingError
 from hpack.huffman_table import HUFFMAN_COMPLETE, HUFFMAN_EMIT_SYMBOL, HUFFMAN_FAIL, HUFFMAN_TABLE
 
-_MOST: Final = 1 << 14
-"""Steps that are remembered, of some 300 bytes each."""
+_ENTRIES: Final = 1 << 14
+"""Steps that are cached, of some 300 bytes each."""
 
 
 class _Step(NamedTuple):
@@ -27,19 +27,12 @@ class _Step(NamedTuple):
     """Whether a text may end there."""
 
 
-_known: dict[int, _Step] = {}
-"""By the state before, and two bytes as they lie in memory."""
-
-
 def decoded(text: bytes) -> bytes:
     """Return what `text` is the code of; raises `HPACKDecodingError`."""
     state, may_end, letters = 0, True, []
     even = len(text) & ~1
     for pair in memoryview(text)[:even].cast("H"):
-        step = _known.get(state << 16 | pair)
-        if step is None:
-            step = _learned(state, pair)
-        piece, state, may_end = step
+        piece, state, may_end = _step(state << 16 | pair)
         letters.append(piece)
     if even != len(text):
         piece, state, may_end = _taken(state, text[even:])
@@ -49,12 +42,10 @@ def decoded(text: bytes) -> bytes:
     return b"".join(letters)
 
 
-def _learned(state: int, pair: int) -> _Step:
-    step = _taken(state, pair.to_bytes(2, sys.byteorder))
-    if len(_known) >= _MOST:
-        _known.clear()
-    _known[state << 16 | pair] = step
-    return step
+@lru_cache(_ENTRIES)
+def _step(key: int) -> _Step:
+    """Return what two bytes come to; `key` has the state before them, then the two as they lie in memory."""
+    return _taken(key >> 16, (key & 0xFFFF).to_bytes(2, sys.byteorder))
 
 
 def _taken(state: int, text: bytes) -> _Step:

@@ -73,17 +73,20 @@ def test_a_path_may_be_written_in_several_ways(literal: int) -> None:
     assert heads[0].headers is heads[1].headers is heads[2].headers
 
 
-def test_what_is_remembered_of_a_connection_is_bounded() -> None:
+def test_what_is_cached_of_a_connection_is_bounded() -> None:
     sender, reader = Sender(table=False), BlockReader(DEFAULT)
     reader.read(sender.block(PSEUDO))
     for at in range(1000):
         head = reader.read(sender.block([*PSEUDO[:3], (b":path", b"/p%d" % at), (b"x", b"%d" % at)]))
         assert (head.path, head.headers[1:]) == (b"/p%d" % at, [(b"x", b"%d" % at)])
-    (known,) = reader._known.values()
-    assert len(known) <= 128
+    assert 0 < len(reader._around) <= 128
     for at in range(1000):
         assert reader.read(sender.block([*PSEUDO[:3], (b":path", b"/p%d" % at)])).path == b"/p%d" % at
     assert 0 < len(reader._heads) <= 32
+    for at in range(100):
+        before = [PSEUDO[0], PSEUDO[1], (b":authority", b"%d" % at)]
+        assert reader.read(sender.block([*before, (b":path", b"/")])).headers[0] == (b"host", b"%d" % at)
+    assert len(reader._beginnings) <= 16
 
 
 def test_a_block_that_comes_again_is_not_read_again() -> None:
