@@ -18,10 +18,10 @@ import msgspec
 
 from ctrlmgr.audit.policy import Handling
 from ctrlmgr.audit.sources import sources
+from ctrlmgr.authentication.header_lines import HeaderLine, HeaderLines, by_name
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import Verdict
-from ctrlmgr.header_lines import HeaderLine, HeaderLines, by_name
 
 DECISION: Final = "authorization.k8s.io/decision"
 REASON: Final = "authorization.k8s.io/reason"

@@ -14,8 +14,8 @@ from base64 import urlsafe_b64decode
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from ctrlmgr.authentication.header_lines import HeaderLine
 from ctrlmgr.authentication.user import CredentialsRefused
-from ctrlmgr.header_lines import HeaderLine
 
 Headers: TypeAlias = Sequence[HeaderLine]
 

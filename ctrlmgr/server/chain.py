@@ -31,6 +31,7 @@ import structlog
 
 from ctrlmgr.audit.policy import Stage
 from ctrlmgr.audit.record import DEPRECATED
+from ctrlmgr.authentication.header_lines import HeaderLine
 from ctrlmgr.authentication.user import CredentialsRefused
 from ctrlmgr.authorization.attributes import Attributes, refusal
 from ctrlmgr.authorization.authorizer import Authorizer
@@ -38,7 +39,6 @@ from ctrlmgr.authorization.impersonation import PREFIX, Impersonation, wanted_us
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.operations import Target
 from ctrlmgr.engine.refusals import forbidden, not_found
-from ctrlmgr.header_lines import HeaderLine
 from ctrlmgr.server.api import Call
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import Authenticator

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from ctrlmgr.audit.policy import Handling, Level, Stage
 from ctrlmgr.audit.record import Record
 from ctrlmgr.audit.telling import Telling
+from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.clock import parse_time
-from ctrlmgr.header_lines import HeaderLines
 
 RECEIVED = "2026-01-02T03:04:05.120000Z"
 NOTHING_TOLD: Mapping[str, str] = {}

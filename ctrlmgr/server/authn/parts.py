@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.authentication.user import Audiences, Authenticated, User
-from ctrlmgr.header_lines import HeaderLines
 
 
 @dataclass(slots=True)

@@ -16,11 +16,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple, Protocol
 
+from ctrlmgr.authentication.header_lines import HeaderLine
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.impersonation import PREFIX as IMPERSONATION
 from ctrlmgr.errors import ApiError, Unauthorized
-from ctrlmgr.header_lines import HeaderLine
 from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.authn.parts import RequestParts
 

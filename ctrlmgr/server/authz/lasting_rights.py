@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ctrlmgr.authentication.header_lines import HeaderLine
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.authorization.impersonation import impersonate, wanted_user
 from ctrlmgr.errors import ApiError, Forbidden
-from ctrlmgr.header_lines import HeaderLine
 
 
 class LastingRights:

@@ -13,8 +13,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias
 
+from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.errors import CtrlmgrError
-from ctrlmgr.header_lines import HeaderLines
 from ctrlmgr.server.http.bounds import Bounds
 from ctrlmgr.server.http.framing import Header
 from ctrlmgr.server.http.head import Head

@@ -11,8 +11,8 @@ from functools import cache, lru_cache
 from http import HTTPStatus
 from typing import TypeAlias
 
+from ctrlmgr.authentication.header_lines import HeaderLine
 from ctrlmgr.caches.memoized import memoized
-from ctrlmgr.header_lines import HeaderLine
 
 Header: TypeAlias = HeaderLine
 

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 import httptools
 
+from ctrlmgr.authentication.header_lines import HeaderLine, HeaderLines
 from ctrlmgr.errors import CtrlmgrError
-from ctrlmgr.header_lines import HeaderLine, HeaderLines
 
 END: Final = b"\r\n\r\n"
 """What ends a head."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ctrlmgr.header_lines import HeaderLines
+from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.server.http.head import END, PATH, Head
 
 _BEGINNING = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) " + PATH + rb" HTTP/1\.1", re.ASCII)

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import httptools
 
-from ctrlmgr.header_lines import HeaderLines
+from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.server.http.bounds import Bounds
 from ctrlmgr.server.http.head import (
     BAD_REQUEST,

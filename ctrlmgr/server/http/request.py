@@ -15,6 +15,7 @@ from contextlib import suppress
 from urllib.parse import unquote_to_bytes
 
 from ctrlmgr.audit.record import Record
+from ctrlmgr.authentication.header_lines import HeaderLines, by_name
 from ctrlmgr.authentication.user import User
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.errors import (
@@ -24,7 +25,6 @@ from ctrlmgr.errors import (
     TooManyRequests,
     UnsupportedMediaType,
 )
-from ctrlmgr.header_lines import HeaderLines, by_name
 from ctrlmgr.metrics import RequestMetrics
 from ctrlmgr.server.authn.parts import Told
 from ctrlmgr.server.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, TooManyBodies

@@ -11,8 +11,8 @@ import pytest
 from cryptography import x509
 
 from ctrlmgr.authentication.certificates import Vouched, vouch
+from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.authentication.user import CredentialsRefused
-from ctrlmgr.header_lines import HeaderLines
 from ctrlmgr.server.authn import client_certificates
 from ctrlmgr.server.authn.authorities import AuthorityFiles
 from ctrlmgr.server.authn.client_certificates import ClientCertificates

@@ -7,11 +7,11 @@ import http.client
 
 import pytest
 
+from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.authentication.user import CredentialsRefused, User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, AlwaysAllow, Decision, Verdict
 from ctrlmgr.errors import ServiceUnavailable
-from ctrlmgr.header_lines import HeaderLines
 from ctrlmgr.server.authn import standing
 from ctrlmgr.server.authn.access import AllowEverything
 from ctrlmgr.server.authn.parts import RequestParts

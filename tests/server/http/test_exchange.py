@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.header_lines import HeaderLines
+from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.server.http.bounds import DEFAULT, Bounds
 from ctrlmgr.server.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, TooManyBodies
 from ctrlmgr.server.http.framing import CONTINUE, Header, chunk

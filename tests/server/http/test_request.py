@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
+from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.authentication.user import User
 from ctrlmgr.errors import RequestEntityTooLarge, RequestTimeout, UnsupportedMediaType
-from ctrlmgr.header_lines import HeaderLines
 from ctrlmgr.server.http import request as requests
 from ctrlmgr.server.http.bounds import DEFAULT
 from ctrlmgr.server.http.exchange import Exchange

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
+from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.header_lines import HeaderLines
 from ctrlmgr.server.http.bounds import DEFAULT
 from ctrlmgr.server.http.exchange import Exchange
 from ctrlmgr.server.http.head import Head

@@ -21,9 +21,9 @@ from typing import Final, NamedTuple
 
 from hpack import Decoder, HPACKError
 
+from ctrlmgr.authentication.header_lines import HeaderLine, HeaderLines
 from ctrlmgr.caches import BoundedCache
 from ctrlmgr.caches.memoized import memoized
-from ctrlmgr.header_lines import HeaderLine, HeaderLines
 from ctrlmgr.server.http.bounds import Bounds
 from ctrlmgr.server.http.head import (
     BAD_REQUEST,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from ctrlmgr.header_lines import HeaderLine, HeaderLines
+from ctrlmgr.authentication.header_lines import HeaderLine, HeaderLines
 
 
 def test_a_reader_is_asked_once_and_apart_from_others() -> None:
