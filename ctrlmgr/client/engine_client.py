@@ -28,7 +28,7 @@ from ctrlmgr.engine.options import (
     WriteOptions,
 )
 from ctrlmgr.engine.refusals import already_exists
-from ctrlmgr.engine.verbs.together import together
+from ctrlmgr.engine.writes.together import together
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import ApiError, CtrlmgrError, NotFound, OutcomeUnknown, RequestTimeout
 from ctrlmgr.eventlog.event import Cause, Fence

@@ -1,4 +1,4 @@
-"""Ends the causes that appends bring along: what changed a write on its way (`engine.verbs.attempts`).
+"""Ends the causes that appends bring along: what changed a write on its way (`engine.writes.attempts`).
 
 Guarantees: such a cause is one of many writes, and is ended once by each process, not with each of them.
 """

@@ -23,10 +23,10 @@ from ctrlmgr.engine.options import (
 )
 from ctrlmgr.engine.subresources import SUBRESOURCES, Handler
 from ctrlmgr.engine.verbs import reading
-from ctrlmgr.engine.verbs.attempts import RETRIES, Decision, settle
-from ctrlmgr.engine.verbs.deleting import delete
-from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.engine.verbs.delete import decide_delete
 from ctrlmgr.engine.watch import Selection, Start
+from ctrlmgr.engine.writes.attempts import RETRIES, Decision, settle
+from ctrlmgr.engine.writes.request import Request
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import AlreadyExists, Conflict, NotFound
 from ctrlmgr.eventlog.log import EventLog
@@ -104,7 +104,7 @@ def _delete_all(requests: list[Request], options: DeleteOptions) -> Operation[No
     decisions: list[Decision] = []
     for request in requests:
         try:
-            decisions.append((yield from delete(request, options)))
+            decisions.append((yield from decide_delete(request, options)))
         except NotFound:
             continue
     proposals = [proposal for decision in decisions for proposal in decision.proposals]
@@ -119,6 +119,6 @@ def _delete_all(requests: list[Request], options: DeleteOptions) -> Operation[No
 
 def _delete_one(request: Request, options: DeleteOptions) -> Operation[None]:
     try:
-        yield from settle(request, lambda: delete(request, options), limit=RETRIES)
+        yield from settle(request, lambda: decide_delete(request, options), limit=RETRIES)
     except NotFound:
         return

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Any
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.clock import Clock, format_time_seconds
 from ctrlmgr.engine.attributes import NO_ADMISSION, Admission, Verb
 from ctrlmgr.engine.calls.call import Surroundings
@@ -27,24 +26,23 @@ from ctrlmgr.engine.options import (
     check_delete,
     delete_options,
 )
-from ctrlmgr.engine.refusals import conflict
-from ctrlmgr.engine.strategy import Context, State
+from ctrlmgr.engine.strategy import State
 from ctrlmgr.engine.subresources import SUBRESOURCES, Handler
 from ctrlmgr.engine.verbs import reading
-from ctrlmgr.engine.verbs.attempts import RETRIES, Decision, settle
+from ctrlmgr.engine.verbs.apply import apply
 from ctrlmgr.engine.verbs.canonical import create_canonical, update_canonical
-from ctrlmgr.engine.verbs.change import change, parse_version
-from ctrlmgr.engine.verbs.creation import NAME_ATTEMPTS, create
-from ctrlmgr.engine.verbs.deleting import delete
-from ctrlmgr.engine.verbs.patching import Patch
-from ctrlmgr.engine.verbs.place import check_place
-from ctrlmgr.engine.verbs.plan import Plan
-from ctrlmgr.engine.verbs.recreating import recreate
-from ctrlmgr.engine.verbs.request import Request, worked
-from ctrlmgr.engine.verbs.sizes import refuse_large
+from ctrlmgr.engine.verbs.create import create, decide_create
+from ctrlmgr.engine.verbs.delete import delete
+from ctrlmgr.engine.verbs.patch import patch as patched
+from ctrlmgr.engine.verbs.recreate import recreate
+from ctrlmgr.engine.verbs.update import update
+from ctrlmgr.engine.writes.attempts import RETRIES, Decision, settle
+from ctrlmgr.engine.writes.patching import Patch
+from ctrlmgr.engine.writes.plan import Plan
+from ctrlmgr.engine.writes.request import Request, worked
+from ctrlmgr.engine.writes.sizes import refuse_large
 from ctrlmgr.errors import ApiError, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog.event import EventType, Proposal
-from ctrlmgr.schema.raw_extension import with_sorted_raw_extensions
 
 BINDINGS = Resource("", "bindings")
 """What is created here is `pods/NAME/binding` under another name."""
@@ -149,17 +147,7 @@ class WriteEngine:
             return handler.create(self, target, body, options, requester)
         if "get" not in target.kind.verbs:  # a review, say: there is nothing to keep
             raise MethodNotAllowed(details=StatusDetails())
-        return self._create(self.request(target, options, requester), body)
-
-    def _create(self, request: Request, body: Body) -> Operation[Answer]:
-        bodies = _Bodies(request, body)
-        yield from bodies.read()
-
-        def attempt() -> Operation[Decision]:
-            fields = yield from request.worked(bodies.take)
-            return (yield from create(request, fields))
-
-        return (yield from settle(request, attempt, limit=NAME_ATTEMPTS))
+        return create(self.request(target, options, requester), body)
 
     def create_all(
         self, bodies: Sequence[tuple[Target, Body]], options: WriteOptions, requester: Requester
@@ -168,7 +156,7 @@ class WriteEngine:
         proposals: list[Proposal] = []
         for target, body in bodies:
             request = self.request(target, options, requester)
-            decision = yield from create(request, request.plan.decode(body, options, request.warnings))
+            decision = yield from decide_create(request, request.plan.decode(body, options, request.warnings))
             proposals += decision.proposals
         refuse_large(self.state, proposals, "")
         yield Append(proposals, requester.author)
@@ -207,22 +195,7 @@ class WriteEngine:
         """Replace what is there by what the body says; where its kind allows it, create it."""
         if target.subresource and (handler := self.handler(target)) is not None:
             return handler.update(self, target, body, options, requester)
-        return self._update(self.request(target, options, requester), body)
-
-    def _update(self, request: Request, body: Body) -> Operation[Answer]:
-        target, bodies = request.target, _Bodies(request, body)
-        yield from bodies.read()
-        check_place(request, bodies.first)
-
-        def replaced(ctx: Context, current: Object) -> Unstructured:
-            plan = request.plan
-            live = ctx.old if plan.kind.from_storage is None else plan.live(current)
-            return plan.owned(live, bodies.take(), request.manager, request.now, target.subresource)
-
-        may_create = request.plan.strategy.allow_create_on_update and not target.subresource
-        new = bodies.take_new if may_create else None
-        uid = metadata_of(bodies.first).get("uid") or ""
-        return (yield from settle(request, lambda: change(request, replaced, uid=uid, new=new), limit=RETRIES))
+        return update(self.request(target, options, requester), body)
 
     def patch(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
         """Patch what is there; `body.media_type` says how, and an apply creates what is not there."""
@@ -231,20 +204,7 @@ class WriteEngine:
         request = self.request(target, options, requester)
         patch = Patch(body, options)
         request.size = patch.size
-        if patch.is_apply:
-            applied = _Applying(request, patch)
-            new = None if target.subresource else applied.new
-            return settle(request, lambda: change(request, applied.changed, new=new, managed=True), limit=RETRIES)
-
-        def patched(ctx: Context, current: Object) -> Unstructured:
-            plan = request.plan
-            live = plan.live(current)
-            fields, warnings = patch.apply(live, plan.codec, plan.kind.strategic)
-            request.warnings += warnings
-            check_place(request, fields)
-            return plan.owned(live, fields, request.manager, request.now, target.subresource)
-
-        return settle(request, lambda: change(request, patched), limit=RETRIES)
+        return apply(request, patch) if patch.is_apply else patched(request, patch)
 
     def delete(
         self, target: Target, body: Body | None, options: DeleteOptions, requester: Requester
@@ -252,19 +212,12 @@ class WriteEngine:
         """Delete what is there, now or later; a body's options override `options`, which are the query's."""
         options = yield from self.options_of(body, options)
         request = self.request(target, WriteOptions(dry_run=bool(options.dry_run)), requester)
-        if options.propagation_policy is None and options.orphan_dependents is None:
-            request.warnings += request.plan.strategy.default_propagation_warnings
-
-        def decide() -> Operation[Decision]:
-            decision = yield from delete(request, options)
-            return decision._replace(warnings=request.told())
-
-        return (yield from settle(request, decide, limit=RETRIES))
+        return (yield from delete(request, options))
 
     def recreate(
         self, target: Target, body: Body, gone: DeleteOptions, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
-        """Delete what is there and create what the body says in its place, in one append; see `verbs.recreating`.
+        """Delete what is there and create what the body says in its place, in one append; see `verbs.recreate`.
 
         `gone` are the deletion's options, its preconditions among them.
         """
@@ -317,71 +270,3 @@ class WriteEngine:
             options = delete_options(fields)
         check_delete(options)
         return options
-
-
-class _Bodies:
-    """A request's body, decoded once for each attempt, because an attempt uses it up."""
-
-    def __init__(self, request: Request, body: Body) -> None:
-        """Take the body as it came."""
-        request.size, request.sent = len(body.data), body
-        self._request = request
-        self._body = body
-        self._taken = False
-        self.first: Unstructured = {}
-        """The object, once it has been read."""
-
-    def read(self) -> Operation[None]:
-        """Decode it for the first time; raises what decoding raises."""
-        request, body = self._request, self._body
-        self.first = yield from request.worked(lambda: request.plan.decode(body, request.options, request.warnings))
-
-    def take(self) -> Unstructured:
-        """Return the object, to be used up."""
-        if not self._taken:
-            self._taken = True
-            return self.first
-        return self._request.plan.decode(self._body, self._request.options, [])
-
-    def take_new(self) -> Unstructured:
-        """Return the object for where none is: the version it was to replace does not count (etcd3 `updateState`)."""
-        fields = self.take()
-        parse_version(metadata_of(fields).pop("resourceVersion", ""))
-        return fields
-
-
-class _Applying:
-    """A server-side apply."""
-
-    def __init__(self, request: Request, patch: Patch) -> None:
-        self._request = request
-        self._patch = patch
-
-    def new(self) -> Unstructured:
-        """Return what is to be created where nothing is."""
-        fields = self._merged(None)
-        if uid := metadata_of(fields).get("uid"):
-            detail = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-            raise conflict(self._request.plan.resource, self._request.target.name, detail)
-        check_place(self._request, fields)
-        return fields
-
-    def changed(self, ctx: Context, current: Object) -> Unstructured:
-        """Return what is to become of the object that is there."""
-        fields = self._merged(self._request.plan.live(current))
-        check_place(self._request, fields)
-        return self._request.plan.stored(fields)
-
-    def _merged(self, live: Unstructured | None) -> Unstructured:
-        request, plan = self._request, self._request.plan
-        applied, repeated = self._patch.applied()
-        merged: dict[str, Any] = plan.manager.apply(
-            live,
-            applied,
-            request.manager,
-            request.now,
-            force=request.options.force,
-            subresource=request.target.subresource,
-        )
-        request.warnings += self._patch.check_applied(repeated)
-        return plan.codec.read(with_sorted_raw_extensions(plan.kind.strategic, merged)).fields

@@ -27,7 +27,7 @@ from ctrlmgr.inspection.requests import AuditDatabase, Request, request_of
 from ctrlmgr.inspection.wishes import wish
 
 ADMISSION = "admission"
-"""The controller of a cause that is none: what changed a write on its way, see `engine.verbs.attempts`."""
+"""The controller of a cause that is none: what changed a write on its way, see `engine.writes.attempts`."""
 DEEPEST = 100
 """Levels that a tree has at most."""
 

@@ -36,9 +36,9 @@ from ctrlmgr.engine.options import (
     parse_patch,
     parse_update,
 )
-from ctrlmgr.engine.verbs.place import check_namespace
-from ctrlmgr.engine.verbs.request import worked
 from ctrlmgr.engine.watch import Start
+from ctrlmgr.engine.writes.metadata import check_namespace
+from ctrlmgr.engine.writes.request import worked
 from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, RequestTimeout
 from ctrlmgr.schema import yaml_document
 from ctrlmgr.server.authn.reviews import Question, Reviews

@@ -13,7 +13,7 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.strategy import Context, Strategy, View
 from ctrlmgr.engine.validation.metadata import update_errors
-from ctrlmgr.engine.verbs.creation import errors_of_new
+from ctrlmgr.engine.verbs.create import errors_of_new
 
 
 class Written(NamedTuple):

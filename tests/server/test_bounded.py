@@ -16,7 +16,7 @@ import pytest
 
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.engine.patch import json_patch
-from ctrlmgr.engine.verbs.plan import LARGE
+from ctrlmgr.engine.writes.plan import LARGE
 from ctrlmgr.errors import RequestTimeout
 from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.server.bounded import BoundedWork
@@ -194,7 +194,7 @@ def test_a_short_patch_that_copies_much_is_not_applied_where_others_wait(
         threads.append(threading.current_thread().name)
         return json_patch(document, operations)
 
-    monkeypatch.setattr("ctrlmgr.engine.verbs.patching.json_patch", noting)
+    monkeypatch.setattr("ctrlmgr.engine.writes.patching.json_patch", noting)
     steps = ",".join(f'{{"op":"{op}","from":"/data","path":"/data/a{number}"}}' for number in range(30))
     with running(make()) as site:
         site.create("c", a="b" * 1000)

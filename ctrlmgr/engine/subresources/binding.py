@@ -11,9 +11,9 @@ from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import Body, Requester, WriteOptions
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.subresources.handler import Handler, admit_body, decode
-from ctrlmgr.engine.verbs.attempts import RETRIES, Decision, settle
-from ctrlmgr.engine.verbs.change import change
-from ctrlmgr.engine.verbs.request import Requests
+from ctrlmgr.engine.verbs.change import decide_change
+from ctrlmgr.engine.writes.attempts import RETRIES, Decision, settle
+from ctrlmgr.engine.writes.request import Requests
 from ctrlmgr.kinds.core.pod.subresources import bind
 
 _BINDING = GroupVersionKind("", "v1", "Binding")
@@ -40,7 +40,7 @@ class BindingHandler(Handler):
         def decide() -> Operation[Decision]:
             nonlocal binding
             binding = yield from admit_body(request, given, _BINDING, None if target.name else target.kind)
-            decision = yield from change(request, bound, admitted=True)
+            decision = yield from decide_change(request, bound, admitted=True)
             return decision._replace(code=201, shown=None, object=None, status=status.success(code=201))
 
         return (yield from settle(request, decide, limit=RETRIES))

@@ -16,9 +16,9 @@ from ctrlmgr.engine.operations import Answer, Await, Operation, Target
 from ctrlmgr.engine.options import Body, Requester, WriteOptions, check_delete, delete_options
 from ctrlmgr.engine.refusals import not_found
 from ctrlmgr.engine.subresources.handler import Handler, admit_body, decode
-from ctrlmgr.engine.verbs.attempts import RETRIES, Decision, settle
-from ctrlmgr.engine.verbs.deleting import delete
-from ctrlmgr.engine.verbs.request import Request, Requests
+from ctrlmgr.engine.verbs.delete import decide_delete
+from ctrlmgr.engine.writes.attempts import RETRIES, Decision, settle
+from ctrlmgr.engine.writes.request import Request, Requests
 from ctrlmgr.errors import TooManyRequests, UnknownError
 from ctrlmgr.kinds.core.pod.subresources import Evicted, evict, has_uncounted
 
@@ -55,7 +55,7 @@ def _evict(request: Request, given: dict[str, Any]) -> Operation[Decision]:
     evicted = yield from _decided(request, eviction)
     options = delete_options(evicted.options)
     check_delete(options)
-    decision = yield from delete(request, options, request.plan.encode(evicted.pod), admitted=True)
+    decision = yield from decide_delete(request, options, request.plan.encode(evicted.pod), admitted=True)
     proposals = list(decision.proposals)
     if evicted.budget is not None and proposals:
         proposals.append(evicted.budget)

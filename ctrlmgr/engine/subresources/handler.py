@@ -10,7 +10,7 @@ from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import Body, GetOptions, Requester, WriteOptions
-from ctrlmgr.engine.verbs.request import Request, Requests
+from ctrlmgr.engine.writes.request import Request, Requests
 from ctrlmgr.errors import MethodNotAllowed, StatusDetails
 
 

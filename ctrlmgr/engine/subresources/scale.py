@@ -28,11 +28,11 @@ from ctrlmgr.engine.subresources.handler import Handler, decode
 from ctrlmgr.engine.validation.metadata import validate_metadata
 from ctrlmgr.engine.validation.names import subdomain_name
 from ctrlmgr.engine.verbs import reading
-from ctrlmgr.engine.verbs.attempts import RETRIES, settle
-from ctrlmgr.engine.verbs.change import change
-from ctrlmgr.engine.verbs.patching import Patch
-from ctrlmgr.engine.verbs.place import check_place
-from ctrlmgr.engine.verbs.request import Request, Requests
+from ctrlmgr.engine.verbs.change import decide_change
+from ctrlmgr.engine.writes.attempts import RETRIES, settle
+from ctrlmgr.engine.writes.metadata import check_place
+from ctrlmgr.engine.writes.patching import Patch
+from ctrlmgr.engine.writes.request import Request, Requests
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.kinds.label_selectors import selector_text
 
@@ -114,7 +114,7 @@ def _write(engine: Requests, request: Request, new_scale: NewScale, *, uid: str 
     def changed(ctx: Context, current: Object) -> Unstructured:
         return _rescaled(request, request.plan.live(current), new_scale, facet)
 
-    answer = yield from settle(request, lambda: change(request, changed, uid=uid, facet=facet), limit=RETRIES)
+    answer = yield from settle(request, lambda: decide_change(request, changed, uid=uid, facet=facet), limit=RETRIES)
     if answer.object is None:
         return answer
     return answer._replace(object=_scale_of(engine, request.target, answer.object))

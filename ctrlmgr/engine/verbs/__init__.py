@@ -1,7 +1,7 @@
-"""What the engine's verbs are made of.
+"""The engine's verbs: each module has one function that shows the steps of its verb in order.
 
-In the order a write meets them: `plan` is what is compiled per kind, `request` what a write carries along; `patching`,
-`creation` and `change` make a new state of an object, `deleting` says how one goes; `attempts` appends that, or has it
-decided again. `reading` answers from the cacher. Everything is decided on the cacher's state and settled by the log,
-whose appends are conditional: who decided on something old is refused there and decides again.
+`create`, `update`, `patch`, `apply` and `delete` are the verbs of a request. Update, patch and apply differ in how they
+make the new state, and share the decision in `change`. `recreate` and `canonical` are for controllers. `reading`
+answers from the cacher. Each verb is decided on the cacher's state. The log accepts an append only if that state was
+current; otherwise the verb is decided again (`engine.writes.attempts`).
 """

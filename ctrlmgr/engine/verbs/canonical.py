@@ -23,10 +23,10 @@ from ctrlmgr.engine.names import new_uid
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.refusals import already_exists, conflict, not_found
 from ctrlmgr.engine.strategy import Context
-from ctrlmgr.engine.verbs.attempts import Decision
-from ctrlmgr.engine.verbs.change import change, is_released
-from ctrlmgr.engine.verbs.creation import create
-from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.engine.verbs.change import decide_change, is_released
+from ctrlmgr.engine.verbs.create import decide_create
+from ctrlmgr.engine.writes.attempts import Decision
+from ctrlmgr.engine.writes.request import Request
 from ctrlmgr.eventlog.event import EventType, Proposal
 
 _SERVER_OWNED = ("uid", "creation_timestamp", "deletion_timestamp", "deletion_grace_period_seconds")
@@ -38,7 +38,7 @@ def create_canonical(request: Request, obj: Object, marks: FieldMarks) -> Operat
     ctx = request.context()
     attributes = request.attributes(ctx, Verb.CREATE, None)
     if request.admission.wants_object(attributes):
-        return (yield from create(request, obj.to_dict()))
+        return (yield from decide_create(request, obj.to_dict()))
     yield from request.admission.admit(attributes)
     yield from request.admission.validate(attributes)
     there = request.current()
@@ -56,7 +56,7 @@ def update_canonical(request: Request, obj: Object, marks: FieldMarks) -> Operat
     ctx = request.context()
     attributes = request.attributes(ctx, Verb.UPDATE, None)
     if request.admission.wants_object(attributes):
-        return (yield from change(request, lambda ctx, current: _owned(request, obj, current)))
+        return (yield from decide_change(request, lambda ctx, current: _owned(request, obj, current)))
     yield from request.admission.admit(attributes)
     yield from request.admission.validate(attributes)
     wanted = keeping_server_owned(obj, current.metadata)

@@ -26,12 +26,11 @@ from ctrlmgr.engine.options import Body
 from ctrlmgr.engine.refusals import conflict, not_found
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation.metadata import update_errors
-from ctrlmgr.engine.verbs.as_sent import as_sent
-from ctrlmgr.engine.verbs.attempts import Decision
-from ctrlmgr.engine.verbs.creation import create
-from ctrlmgr.engine.verbs.owners import deduplicate_owners
-from ctrlmgr.engine.verbs.place import check_namespace
-from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.engine.verbs.create import decide_create
+from ctrlmgr.engine.writes.as_sent import as_sent
+from ctrlmgr.engine.writes.attempts import Decision
+from ctrlmgr.engine.writes.metadata import check_namespace, deduplicate_owners
+from ctrlmgr.engine.writes.request import Request
 from ctrlmgr.errors import ConversionFailed, UnknownError
 from ctrlmgr.eventlog.event import EventType, Proposal
 
@@ -59,7 +58,7 @@ class Facet(Protocol):
         """Change the object, in place, to what admission has made of `shown`."""
 
 
-def change(
+def decide_change(
     request: Request,
     update: Update,
     *,
@@ -75,49 +74,69 @@ def change(
     (`managed`: with its managed fields); None: that is a 404. Admission sees the object, or the `facet` of it, unless
     it has `admitted` the write in another form already.
     """
-    plan, target = request.plan, request.target
-    current = request.current()
-    if current is None and new is None:
-        raise not_found(plan.resource, target.name)
-    found = "" if current is None else current.uid
-    if uid and uid != found:
-        raise conflict(plan.resource, target.name, _other_uid(request, uid, found))
+    current = _found(request, uid, may_create=new is not None)
     if current is None:
         assert new is not None  # or it would have been a 404
         request.upserts = True
-        return (yield from create(request, (yield from request.worked(new)), managed=managed))
+        return (yield from decide_create(request, (yield from request.worked(new)), managed=managed))
     yield from _seen(request, current)
-    size = current.size
-    old = plan.read(current)
+    strategy, old = request.plan.strategy, request.plan.read(current)
     ctx = request.context(old)
-    fields = yield from request.converting(lambda: update(ctx, current), size)
-    metadata = metadata_of(fields)
-    check_namespace(request, metadata)
-    deduplicate_owners(metadata, ctx.warnings)
+    fields = yield from _make(request, ctx, current, update)
     attributes = None
-    if not admitted and request.admission.handles(plan.resource, target.subresource, Verb.UPDATE):
+    if not admitted and request.admission.handles(request.plan.resource, request.target.subresource, Verb.UPDATE):
         attributes = _attributes(request, ctx, fields, _versioned(old, current), facet)
-        yield from request.admission.admit(attributes)
-        fields = _taken(attributes, fields, facet)
-        metadata = metadata_of(fields)
-        deduplicate_owners(metadata, ctx.warnings, after_admission=True)
-    _check_version(request, metadata, current)
-    check_namespace(request, metadata)  # once more: admission may have changed it
-    _prepare(ctx, fields, old)
-    _keep_system_metadata(metadata_of(fields), old["metadata"])
-    metadata_of(fields)["resourceVersion"] = str(current.revision)
-    yield from request.worked(lambda: _validate(ctx, fields, old, request.sent), size)
-    plan.strategy.canonicalize(fields)
+        fields = yield from _admit(request, ctx, attributes, fields, facet)
+    _prepare(request, ctx, fields, old, current)
+    yield from request.worked(lambda: _validate(ctx, fields, old, request.sent), current.size)
+    strategy.canonicalize(fields)
     if attributes is not None:
-        attributes.object = fields
-        if facet is not None:
-            attributes.object, attributes.old = facet.shown(fields), facet.shown(_versioned(old, current))
-        yield from request.admission.validate(attributes)
-    plan.strategy.conceal(fields)
-    decision = yield from _replace(request, ctx, fields, old, current)
+        yield from _judge(request, attributes, fields, _versioned(old, current), facet)
+    strategy.conceal(fields)
+    decision = yield from _store(request, ctx, fields, old, current)
     if attributes is None or not (attributes.late or attributes.changed_by):
         return decision
     return decision._replace(late=attributes.late, changed_by=attributes.changed_by)
+
+
+def _found(request: Request, uid: str, *, may_create: bool) -> Object | None:
+    """Return what is there, None if it is to be created; raises `NotFound`, and `Conflict` for another uid."""
+    current = request.current()
+    if current is None and not may_create:
+        raise not_found(request.plan.resource, request.target.name)
+    found = "" if current is None else current.uid
+    if uid and uid != found:
+        raise conflict(request.plan.resource, request.target.name, _other_uid(request, uid, found))
+    return current
+
+
+def _make(request: Request, ctx: Context, current: Object, update: Update) -> Operation[Unstructured]:
+    """Return the new state, decoded and with its defaults, as admission is to see it."""
+    fields = yield from request.converting(lambda: update(ctx, current), current.size)
+    metadata = metadata_of(fields)
+    check_namespace(request, metadata)
+    deduplicate_owners(metadata, ctx.warnings)
+    return fields
+
+
+def _admit(
+    request: Request, ctx: Context, attributes: Attributes, fields: Unstructured, facet: Facet | None
+) -> Operation[Unstructured]:
+    """Let admission change the object, and return what it has made of it."""
+    yield from request.admission.admit(attributes)
+    fields = _taken(attributes, fields, facet)
+    deduplicate_owners(metadata_of(fields), ctx.warnings, after_admission=True)
+    return fields
+
+
+def _judge(
+    request: Request, attributes: Attributes, fields: Unstructured, old: Unstructured, facet: Facet | None
+) -> Operation[None]:
+    """Let admission judge the complete object; it sees the `facet` of both, if there is one."""
+    attributes.object = fields
+    if facet is not None:
+        attributes.object, attributes.old = facet.shown(fields), facet.shown(old)
+    yield from request.admission.validate(attributes)
 
 
 def _seen(request: Request, current: Object) -> Operation[None]:
@@ -184,9 +203,11 @@ def _check_version(request: Request, metadata: Mapping[str, Any], current: Objec
         raise conflict(plan.resource, name)
 
 
-def _prepare(ctx: Context, new: Unstructured, old: Unstructured) -> None:
-    """Let the strategy decide; the generation is never the client's."""
-    strategy, metadata, before = ctx.kind.strategy, new["metadata"], old["metadata"]
+def _prepare(request: Request, ctx: Context, new: Unstructured, old: Unstructured, current: Object) -> None:
+    """Set what is the system's to set, and let the strategy decide; the generation is never the client's."""
+    strategy, metadata, before = ctx.kind.strategy, metadata_of(new), old["metadata"]
+    _check_version(request, metadata, current)
+    check_namespace(request, metadata)  # once more: admission may have changed it
     _keep(metadata, before, "generation")
     strategy.begin_update(ctx, new, old)
     if strategy.has_status:
@@ -197,7 +218,9 @@ def _prepare(ctx: Context, new: Unstructured, old: Unstructured) -> None:
     drop_disabled(ctx.kind.resource.group, new["kind"], new, old)
     strategy.prepare_for_update(ctx, new, old)
     if strategy.has_generation and ctx.subresource not in _NOT_COUNTED and _desires_differ(new, old):
-        new["metadata"]["generation"] = before.get("generation", 0) + 1
+        metadata_of(new)["generation"] = before.get("generation", 0) + 1
+    _keep_system_metadata(metadata_of(new), before)
+    metadata_of(new)["resourceVersion"] = str(current.revision)
 
 
 def _keep(new: dict[str, Any], old: Mapping[str, Any], field: str) -> None:
@@ -250,7 +273,7 @@ def _validate(ctx: Context, new: Unstructured, old: Unstructured, sent: Body | N
     ctx.warnings += strategy.warnings(ctx, new, old)
 
 
-def _replace(
+def _store(
     request: Request, ctx: Context, new: Unstructured, old: Unstructured, current: Object
 ) -> Operation[Decision]:
     plan = request.plan

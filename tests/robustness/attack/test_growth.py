@@ -30,7 +30,7 @@ from ctrlmgr.engine.selectors.tokens import LONGEST as LONGEST_SELECTOR
 from ctrlmgr.engine.validation import certificate_requests
 from ctrlmgr.engine.validation.labels import validate_labels
 from ctrlmgr.engine.validation.metadata import validate_managed_fields, validate_owner_references
-from ctrlmgr.engine.verbs.owners import deduplicate_owners
+from ctrlmgr.engine.writes.metadata import deduplicate_owners
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.kinds.core.pod.downward_api import ENVIRONMENT_FIELDS, validate_field_reference
 from ctrlmgr.kinds.core.pod.scheduling import validate_spreading

@@ -16,7 +16,7 @@ from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.names import new_uid
 from ctrlmgr.engine.operations import REFRESH, Append, Operation
 from ctrlmgr.engine.refusals import not_found
-from ctrlmgr.engine.verbs.plan import Plan
+from ctrlmgr.engine.writes.plan import Plan
 from ctrlmgr.errors import AlreadyExists
 from ctrlmgr.eventlog.event import EventType, Proposal
 

@@ -6,7 +6,7 @@ import pytest
 
 from ctrlmgr.api.field import Found, invalid, required
 from ctrlmgr.engine.options import Body
-from ctrlmgr.engine.verbs.as_sent import as_sent
+from ctrlmgr.engine.writes.as_sent import as_sent
 from tests.engine.stage import Stage
 
 SENT = b'{"spec":{"l":[],"m":{},"rows":[{"values":[]}],"by":{"a.b/c":[]},"none":null,"full":[1]}}'

@@ -16,17 +16,17 @@ from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.features.dropping import drop_disabled
 from ctrlmgr.engine.names import generate_name, new_uid
-from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.operations import Answer, Operation
 from ctrlmgr.engine.options import Body
 from ctrlmgr.engine.refusals import already_exists, no_free_name
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.metadata import validate_metadata
 from ctrlmgr.engine.validation.names import any_name, path_segment_name
-from ctrlmgr.engine.verbs.as_sent import as_sent
-from ctrlmgr.engine.verbs.attempts import Decision
-from ctrlmgr.engine.verbs.owners import deduplicate_owners
-from ctrlmgr.engine.verbs.place import check_namespace
-from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.engine.writes.as_sent import as_sent
+from ctrlmgr.engine.writes.attempts import Decision, settle
+from ctrlmgr.engine.writes.bodies import Bodies
+from ctrlmgr.engine.writes.metadata import check_namespace, deduplicate_owners
+from ctrlmgr.engine.writes.request import Request
 from ctrlmgr.errors import UnknownError
 from ctrlmgr.eventlog.event import EventType, Proposal
 
@@ -36,43 +36,43 @@ NAME_ATTEMPTS = 8
 _SYSTEM = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
 
-def create(
-    request: Request,
-    fields: Unstructured,
-    *,
-    managed: bool = False,
-) -> Operation[Decision]:
+def create(request: Request, body: Body) -> Operation[Answer]:
+    """Create what the body says; raises `AlreadyExists`."""
+    bodies = Bodies(request, body)
+    yield from bodies.read()
+
+    def attempt() -> Operation[Decision]:
+        return (yield from decide_create(request, (yield from request.worked(bodies.take))))
+
+    return (yield from settle(request, attempt, limit=NAME_ATTEMPTS))
+
+
+def decide_create(request: Request, fields: Unstructured, *, managed: bool = False) -> Operation[Decision]:
     """Decide on adding an object; `fields`, as decoded, is used up.
 
     `managed` says that its managed fields are in it already, as after an apply.
     """
-    plan = request.plan
     ctx = request.context()
+    fields = yield from _default(request, ctx, fields, managed=managed)
+    attributes = request.attributes(ctx, Verb.CREATE, fields)
+    yield from request.admission.admit(attributes)
+    fields = _prepare(request, ctx, attributes)
+    yield from request.worked(lambda: _validate(ctx, fields, request.sent))
+    request.plan.strategy.canonicalize(fields)
+    attributes.name = fields["metadata"].get("name") or ""
+    yield from request.admission.validate(attributes)
+    request.plan.strategy.conceal(fields)
+    return (yield from _store(request, ctx, attributes))
+
+
+def _default(request: Request, ctx: Context, fields: Unstructured, *, managed: bool) -> Operation[Unstructured]:
+    """Return the object with its defaults and managed fields, without what is the system's to set."""
     metadata = metadata_of(fields)
     for name in _SYSTEM:
         metadata.pop(name, None)
     check_namespace(request, metadata)
     deduplicate_owners(metadata, ctx.warnings)
-    given = fields
-    fields = yield from request.worked(lambda: _complete(request, given, managed=managed))
-    attributes = request.attributes(ctx, Verb.CREATE, fields)
-    yield from request.admission.admit(attributes)
-    fields = attributes.fields
-    metadata = fields["metadata"]
-    deduplicate_owners(metadata, ctx.warnings, after_admission=True)
-    metadata["creationTimestamp"] = request.now
-    metadata["uid"] = new_uid(request.random)
-    generated = not metadata.get("name") and bool(metadata.get("generateName"))
-    if generated:
-        metadata["name"] = _free_name(request, metadata["generateName"])
-    check_namespace(request, metadata)  # once more: admission may have changed it
-    _prepare(ctx, fields)
-    yield from request.worked(lambda: _validate(ctx, fields, request.sent))
-    plan.strategy.canonicalize(fields)
-    attributes.name = metadata.get("name") or ""
-    yield from request.admission.validate(attributes)
-    plan.strategy.conceal(fields)
-    return (yield from _add(request, ctx, attributes))
+    return (yield from request.worked(lambda: _complete(request, fields, managed=managed)))
 
 
 def _complete(request: Request, fields: Unstructured, *, managed: bool) -> Unstructured:
@@ -89,8 +89,16 @@ def _free_name(request: Request, base: str) -> str:
     raise no_free_name(request.plan.resource, name)
 
 
-def _prepare(ctx: Context, fields: Unstructured) -> None:
-    strategy = ctx.kind.strategy
+def _prepare(request: Request, ctx: Context, attributes: Attributes) -> Unstructured:
+    """Set what is the system's to set, and let the strategy prepare the object that admission has changed."""
+    fields, strategy = attributes.fields, ctx.kind.strategy
+    metadata = fields["metadata"]
+    deduplicate_owners(metadata, ctx.warnings, after_admission=True)
+    metadata["creationTimestamp"] = request.now
+    metadata["uid"] = new_uid(request.random)
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = _free_name(request, metadata["generateName"])
+    check_namespace(request, metadata)  # once more: admission may have changed it
     strategy.begin_create(ctx, fields)
     if strategy.has_status and not strategy.status_on_create:
         fields.pop("status", None)
@@ -98,6 +106,7 @@ def _prepare(ctx: Context, fields: Unstructured) -> None:
     strategy.prepare_for_create(ctx, fields)
     if strategy.has_generation:
         fields["metadata"]["generation"] = 1
+    return fields
 
 
 def _validate(ctx: Context, fields: Unstructured, sent: Body | None) -> None:
@@ -126,7 +135,7 @@ def _generic_errors(metadata: Mapping[str, Any], *, namespaced: bool) -> list[Fi
     return validate_metadata(metadata, namespaced=namespaced, name_check=path_segment_name, any_finalizer=True)
 
 
-def _add(request: Request, ctx: Context, attributes: Attributes) -> Operation[Decision]:
+def _store(request: Request, ctx: Context, attributes: Attributes) -> Operation[Decision]:
     plan, fields = request.plan, attributes.fields
     metadata = fields["metadata"]
     given = metadata.pop("resourceVersion", "").lstrip("0")

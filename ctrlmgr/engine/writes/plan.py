@@ -19,7 +19,7 @@ from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.managedfields import FieldManager
 from ctrlmgr.engine.options import Body, WriteOptions
-from ctrlmgr.engine.verbs.patching import told
+from ctrlmgr.engine.writes.patching import told
 from ctrlmgr.errors import Invalid
 from ctrlmgr.schema.codec import OtherVersion
 

@@ -22,8 +22,8 @@ from ctrlmgr.engine.attributes import Changer
 from ctrlmgr.engine.deferred_proposals import DeferredProposals
 from ctrlmgr.engine.operations import REFRESH, Answer, Append, Operation
 from ctrlmgr.engine.refusals import already_exists, conflict
-from ctrlmgr.engine.verbs.request import Request
-from ctrlmgr.engine.verbs.sizes import refuse_large
+from ctrlmgr.engine.writes.request import Request
+from ctrlmgr.engine.writes.sizes import refuse_large
 from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, NotFound
 from ctrlmgr.eventlog.event import Cause, Event, EventType, Proposal
 

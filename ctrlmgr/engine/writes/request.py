@@ -17,7 +17,7 @@ from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.operations import Compute, Operation, Target
 from ctrlmgr.engine.options import Body, Requester, WriteOptions
 from ctrlmgr.engine.strategy import Context, State
-from ctrlmgr.engine.verbs.plan import LARGE, Plan
+from ctrlmgr.engine.writes.plan import LARGE, Plan
 
 T = TypeVar("T")
 

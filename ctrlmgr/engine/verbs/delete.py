@@ -10,16 +10,28 @@ from ctrlmgr.api import status
 from ctrlmgr.api.object import Object
 from ctrlmgr.engine import deletion
 from ctrlmgr.engine.attributes import Verb
-from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.operations import Answer, Operation
 from ctrlmgr.engine.options import DeleteOptions
 from ctrlmgr.engine.refusals import not_found
 from ctrlmgr.engine.strategy import Context
-from ctrlmgr.engine.verbs.attempts import Decision
-from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.engine.writes.attempts import RETRIES, Decision, settle
+from ctrlmgr.engine.writes.request import Request
 from ctrlmgr.eventlog.event import EventType, Proposal
 
 
-def delete(
+def delete(request: Request, options: DeleteOptions) -> Operation[Answer]:
+    """Delete the object, now or once nothing holds it any more."""
+    if options.propagation_policy is None and options.orphan_dependents is None:
+        request.warnings += request.plan.strategy.default_propagation_warnings
+
+    def attempt() -> Operation[Decision]:
+        decision = yield from decide_delete(request, options)
+        return decision._replace(warnings=request.told())
+
+    return settle(request, attempt, limit=RETRIES)
+
+
+def decide_delete(
     request: Request, options: DeleteOptions, changed: Object | None = None, *, admitted: bool = False
 ) -> Operation[Decision]:
     """Decide on deleting what is there; it goes, or stays for now, as `changed` if that is given.

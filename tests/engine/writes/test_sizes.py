@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.engine.verbs import sizes
+from ctrlmgr.engine.writes import sizes
 from ctrlmgr.eventlog.event import Author, EventType, Proposal
 from ctrlmgr.server.http.request import BODY_LIMIT
 from tests.engine.stage import Stage

@@ -15,10 +15,10 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.options import DeleteOptions
 from ctrlmgr.engine.strategy import State
-from ctrlmgr.engine.verbs.attempts import Decision
-from ctrlmgr.engine.verbs.creation import create
-from ctrlmgr.engine.verbs.deleting import delete
-from ctrlmgr.engine.verbs.request import Request
+from ctrlmgr.engine.verbs.create import decide_create
+from ctrlmgr.engine.verbs.delete import decide_delete
+from ctrlmgr.engine.writes.attempts import Decision
+from ctrlmgr.engine.writes.request import Request
 from ctrlmgr.eventlog.event import EventType
 
 
@@ -52,12 +52,12 @@ def recreate(
 
     Raises what either raises.
     """
-    going = yield from delete(deletion, options)
+    going = yield from decide_delete(deletion, options)
     if not any(each.type is EventType.DELETED for each in going.proposals):
         return going
     target = deletion.target
     creation.state = _Without(deletion.state, deletion.plan.storage, Key(target.namespace, target.name))
     creation.annotations = deletion.annotations
-    made = yield from create(creation, fields())
+    made = yield from decide_create(creation, fields())
     shown = len(going.proposals) + (made.shown or 0)
     return made._replace(proposals=(*going.proposals, *made.proposals), shown=shown)

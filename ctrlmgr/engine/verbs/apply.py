@@ -1,0 +1,61 @@
+"""Server-side apply: an object whose fields are merged by their managers (apiserver `applyPatcher`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.operations import Answer, Operation
+from ctrlmgr.engine.refusals import conflict
+from ctrlmgr.engine.strategy import Context
+from ctrlmgr.engine.verbs.change import decide_change
+from ctrlmgr.engine.writes.attempts import RETRIES, settle
+from ctrlmgr.engine.writes.metadata import check_place
+from ctrlmgr.engine.writes.patching import Patch
+from ctrlmgr.engine.writes.request import Request
+from ctrlmgr.schema.raw_extension import with_sorted_raw_extensions
+
+
+def apply(request: Request, patch: Patch) -> Operation[Answer]:
+    """Apply the body; without a subresource this creates the object if it does not exist."""
+    applying = _Applying(request, patch)
+    new = None if request.target.subresource else applying.new
+    return settle(request, lambda: decide_change(request, applying.changed, new=new, managed=True), limit=RETRIES)
+
+
+class _Applying:
+    """A server-side apply."""
+
+    def __init__(self, request: Request, patch: Patch) -> None:
+        self._request = request
+        self._patch = patch
+
+    def new(self) -> Unstructured:
+        """Return what is to be created where nothing is."""
+        fields = self._merged(None)
+        if uid := metadata_of(fields).get("uid"):
+            detail = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise conflict(self._request.plan.resource, self._request.target.name, detail)
+        check_place(self._request, fields)
+        return fields
+
+    def changed(self, ctx: Context, current: Object) -> Unstructured:
+        """Return what is to become of the object that is there."""
+        fields = self._merged(self._request.plan.live(current))
+        check_place(self._request, fields)
+        return self._request.plan.stored(fields)
+
+    def _merged(self, live: Unstructured | None) -> Unstructured:
+        request, plan = self._request, self._request.plan
+        applied, repeated = self._patch.applied()
+        merged: dict[str, Any] = plan.manager.apply(
+            live,
+            applied,
+            request.manager,
+            request.now,
+            force=request.options.force,
+            subresource=request.target.subresource,
+        )
+        request.warnings += self._patch.check_applied(repeated)
+        return plan.codec.read(with_sorted_raw_extensions(plan.kind.strategic, merged)).fields

@@ -1,0 +1,27 @@
+"""PATCH: the patch is applied to the object as it is served, on each attempt to the newest state."""
+
+from __future__ import annotations
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.operations import Answer, Operation
+from ctrlmgr.engine.strategy import Context
+from ctrlmgr.engine.verbs.change import decide_change
+from ctrlmgr.engine.writes.attempts import RETRIES, settle
+from ctrlmgr.engine.writes.metadata import check_place
+from ctrlmgr.engine.writes.patching import Patch
+from ctrlmgr.engine.writes.request import Request
+
+
+def patch(request: Request, patch: Patch) -> Operation[Answer]:
+    """Patch the object; raises `NotFound` if it does not exist."""
+
+    def patched(ctx: Context, current: Object) -> Unstructured:
+        plan = request.plan
+        live = plan.live(current)
+        fields, warnings = patch.apply(live, plan.codec, plan.kind.strategic)
+        request.warnings += warnings
+        check_place(request, fields)
+        return plan.owned(live, fields, request.manager, request.now, request.target.subresource)
+
+    return settle(request, lambda: decide_change(request, patched), limit=RETRIES)
