@@ -6,6 +6,9 @@
 - Then one pod changes its readiness again and again, each time when every watcher has received the last change: how
   long until a watcher of Endpoints knows is measured against the patch itself, and its 99th percentile against its
   median.
+- At last one pod that 3,000 more services select changes its address, so that both controllers have to refresh all of
+  them. Meanwhile pods of other services in the same namespace stop being ready, one after the other: how long until a
+  watcher of Endpoints knows is measured against the same on the quiet server.
 
 Run `python -m bench.endpoints [--services N] [--pods M] [--flips K] [--check]`; the full size is 1,000 services of
 10 pods. Load and watchers run on a core of their own.
@@ -15,9 +18,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -29,7 +34,7 @@ import msgspec
 from bench.report import Claim, report
 from bench.support.endpoints_watch import Completion, Flips, Plan
 from bench.support.https_load import Load, Measured, measure
-from bench.support.served import CLIENT_CORE, Served, on_core, serving
+from bench.support.served import CLIENT_CORE, ROOM, Served, on_core, serving
 
 CLIENTS = 16
 NAMESPACE = "bench"
@@ -37,6 +42,10 @@ NODES = 10
 CORE = f"/api/v1/namespaces/{NAMESPACE}"
 DISCOVERY = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}"
 MERGE = "application/merge-patch+json"
+REFRESHED = 3_000
+"""Services that are refreshed together."""
+ROUNDS = 3
+DEPTH = re.compile(r'^workqueue_depth\{name="endpoints-controller",.*\} ([\d.]+)$', re.MULTILINE)
 
 
 def service(number: int) -> str:
@@ -126,10 +135,62 @@ def become_ready(served: Served, services: int, pods: int) -> tuple[Measured, Co
 def flip(served: Served, count: int) -> Flips:
     """Have one pod change its readiness so many times."""
     flips = [patch(served, 0, 0, ready=bool(number % 2)) for number in range(count)]
-    plan = partial(Plan, served.host, served.port, served.authority, flips=flips)
+    return observe(served, flips, ["s-0"] * count)
+
+
+def observe(served: Served, flips: Sequence[str], names: Sequence[str], first: str = "") -> Flips:
+    """Send patches one by one, and return when a watcher knew of each from the Endpoints of that name."""
+    plan = partial(Plan, served.host, served.port, served.authority, flips=flips, names=names, first=first)
     with watching(served, plan) as process:
         assert process.stdout is not None
         return msgspec.json.decode(process.stdout.readline(), type=Flips)
+
+
+def fill_refreshed(served: Served) -> None:
+    """Create the services that are refreshed, and the one pod that they select."""
+    spec = {"selector": {"group": "all"}, "ports": [{"port": 80, "targetPort": 8080}]}
+    bodies = [json.dumps({"metadata": {"name": f"r-{number}"}, "spec": spec}) for number in range(REFRESHED)]
+    requests = [served.request("POST", f"{CORE}/services", body) for body in bodies]
+    metadata = {"name": "shared", "labels": {"group": "all"}}
+    shared = {"metadata": metadata, "spec": {"nodeName": "node-0", "containers": [{"name": "main", "image": "app"}]}}
+    requests.append(served.request("POST", f"{CORE}/pods", json.dumps(shared)))
+    send(served, requests, 201)
+
+
+def waiting(served: Served) -> float:
+    """Return how many services wait to be reconciled by the endpoints controller."""
+    return sum(map(float, DEPTH.findall(served.open("GET", "/metrics").decode())))
+
+
+def settle(served: Served) -> None:
+    """Wait until the controllers have nothing to do."""
+    while waiting(served):
+        time.sleep(0.2)
+    time.sleep(0.5)  # the slices
+
+
+def flip_each(served: Served, flipped: Sequence[int], first: str = "", *, ready: bool) -> Sequence[float]:
+    """Flip one pod of each of these services; return the milliseconds until a watcher knew from its Endpoints."""
+    flips = [patch(served, number, 0, ready=ready) for number in flipped]
+    return observe(served, flips, [f"s-{number}" for number in flipped], first).events
+
+
+def beside_refreshes(served: Served, flipped: Sequence[int]) -> tuple[float, float, float]:
+    """Return the median milliseconds of a flip beside a backlog and on the quiet server, and the least backlog left."""
+    fill_refreshed(served)
+    busy: list[float] = []
+    quiet: list[float] = []
+    left = float(REFRESHED)
+    for number in range(ROUNDS):
+        refresh = json.loads(status(250, number, ready=True))
+        first = served.request("PATCH", f"{CORE}/pods/shared/status", json.dumps(refresh), MERGE)
+        for request, into in ((first, busy), ("", quiet)):
+            settle(served)
+            into += flip_each(served, flipped, request, ready=False)
+            left = min(left, waiting(served)) if request else left
+            settle(served)
+            flip_each(served, flipped, ready=True)
+    return median(busy), median(quiet), left
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -143,15 +204,17 @@ def main(arguments: Sequence[str]) -> int:
     services, pods = options.services, options.pods
     # Its pods name nodes that do not exist.
     without = ("--controllers", "*,-pod-garbage-collector-controller")
-    with tempfile.TemporaryDirectory() as name, serving(Path(name), *without) as served:
+    with tempfile.TemporaryDirectory() as name, serving(Path(name), *ROOM, *without) as served:
         fill(served, services, pods)
         patches, done = become_ready(served, services, pods)
         flips = flip(served, options.flips)
+        busy, quiet, left = beside_refreshes(served, range(min(services, 10)))
     after = max(done.at - patches.ended, 0.0)
     events = sorted(flips.events)
     p50, p99, of_patch = median(events) * 1e3, events[len(events) * 99 // 100] * 1e3, median(flips.patches) * 1e3
     print(f"{patches.answers} status patches in {patches.seconds:.2f} s, complete {after * 1e3:.0f} ms after the last")
     print(f"{done.endpoints_writes} Endpoints and {done.slices_writes} EndpointSlices were written meanwhile")
+    print(f"flips took {busy:.1f} ms beside a backlog of {REFRESHED} services, of which {left:.0f} were left at least")
     of = f"{services} services of {pods} pods"
     writes, took = done.endpoints_writes + services, patches.seconds * 1e3
     claims = [
@@ -159,6 +222,7 @@ def main(arguments: Sequence[str]) -> int:
         Claim("writes of Endpoints to services", writes, services, 7.0, "writes", at_most=True),
         Claim("one flip to a watcher, p50, to its patch", p50, of_patch, 4.0, "us", at_most=True),
         Claim("one flip to a watcher, p99 to p50", p99, p50, 3.0, "us", at_most=True),
+        Claim("a flip beside 3,000 refreshes, to a quiet one", busy * 1e3, quiet * 1e3, 2.0, "us", at_most=True),
     ]
     return report(claims, arguments)
 

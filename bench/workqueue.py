@@ -19,6 +19,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from statistics import median
 
 from bench.report import Claim, report, run
@@ -40,7 +41,7 @@ HandOff = Callable[[int | None], float]
 def through_work_queue(in_flight: int | None) -> float:
     """Measure add → done."""
     permits = _permits(in_flight)
-    work: WorkQueue[Key] = WorkQueue("bench", clock=SystemClock())
+    work: WorkQueue[Key] = WorkQueue("bench", clock=SystemClock(), namespace_of=attrgetter("namespace"))
 
     def worker() -> None:
         try:

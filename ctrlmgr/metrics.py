@@ -5,7 +5,8 @@ Some are declared where they are counted: `admission.times`, `controllers.worklo
 
 Guarantees:
 - Names, labels and buckets are those of client-go (`util/workqueue/metrics.go`, `component-base` for the
-  registration) and kube-apiserver (`apiserver/pkg/endpoints/metrics`), so dashboards made for them work.
+  registration) and kube-apiserver (`apiserver/pkg/endpoints/metrics`), so dashboards made for them work. The depth of a
+  queue has the label `priority` beyond that, as controller-runtime's has: `sum by (name)` is client-go's.
 - A queue pays for its metrics with plain arithmetic under the lock it holds anyway: it keeps a few numbers, and
   the families are put together at a scrape. Nothing ticks; what is unfinished is measured at that moment.
 - A queue that is gone takes its series with it; queues of one name are reported as one.
@@ -93,16 +94,23 @@ class Durations:
 class QueueReading:
     """What a queue counts: items waiting now, adds and retries so far, durations, seconds of each item in work."""
 
-    depth: int = 0
+    depths: dict[int, int] = field(default_factory=dict)
+    """Items waiting now, by their priority."""
     adds: int = 0
     retries: int = 0
     queued: Durations = field(default_factory=Durations)
     worked: Durations = field(default_factory=Durations)
     running: Sequence[float] = ()
 
+    @property
+    def depth(self) -> int:
+        """Items waiting now."""
+        return sum(self.depths.values())
+
     def add(self, other: QueueReading) -> None:
         """Add another queue's numbers to these."""
-        self.depth += other.depth
+        for priority, depth in other.depths.items():
+            self.depths[priority] = self.depths.get(priority, 0) + depth
         self.adds += other.adds
         self.retries += other.retries
         self.queued.add(other.queued)
@@ -145,7 +153,7 @@ class _WorkQueues(Collector):
 
 def _queue_families(readings: dict[str, QueueReading]) -> Iterator[Metric]:
     label = ["name"]
-    depth = GaugeMetricFamily("workqueue_depth", "Current depth of workqueue", labels=label)
+    depth = GaugeMetricFamily("workqueue_depth", "Current depth of workqueue, by priority", labels=["name", "priority"])
     adds = CounterMetricFamily("workqueue_adds", "Total number of adds handled by workqueue", labels=label)
     retries = CounterMetricFamily("workqueue_retries", "Total number of retries handled by workqueue", labels=label)
     queued = HistogramMetricFamily(
@@ -163,7 +171,8 @@ def _queue_families(readings: dict[str, QueueReading]) -> Iterator[Metric]:
         "workqueue_longest_running_processor_seconds", "How long the longest running processor has run", labels=label
     )
     for name, reading in readings.items():
-        depth.add_metric([name], reading.depth)
+        for priority, waiting in sorted(reading.depths.items()):
+            depth.add_metric([name, str(priority)], waiting)
         adds.add_metric([name], reading.adds)
         retries.add_metric([name], reading.retries)
         queued.add_metric([name], _cumulative(reading.queued), reading.queued.total)

@@ -238,6 +238,8 @@ VALUES = {
     "controllers.large_cluster_size_threshold": "5",
     "controllers.concurrent_taint_evictions": "9",
     "controllers.start_interval": "1s",
+    "controllers.kube_api_qps": "20",
+    "controllers.kube_api_burst": "40",
     "leader_election.enabled": "false",
     "leader_election.lease_duration": "30s",
     "leader_election.renew_deadline": "20s",

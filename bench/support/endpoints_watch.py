@@ -19,7 +19,8 @@ import uvloop
 class Plan(msgspec.Struct, frozen=True):
     """What to watch, and what for: that each of `services` has `pods` ready addresses, or each of `flips` in turn.
 
-    `endpoints` and `slices` are whole requests that watch, each of `flips` is one that changes whether a pod is ready.
+    `endpoints` and `slices` are whole requests that watch, each of `flips` is one that changes whether a pod is ready,
+    which the Endpoints of that name in `names` tell. `first` is a request that is answered before the first flip.
     """
 
     host: str
@@ -31,6 +32,8 @@ class Plan(msgspec.Struct, frozen=True):
     pods: int = 0
     seconds: float = 600.0
     flips: Sequence[str] = ()
+    names: Sequence[str] = ()
+    first: str = ""
 
 
 class Completion(msgspec.Struct, frozen=True):
@@ -127,11 +130,12 @@ class _Watched:
         self._ready: dict[str, dict[str, int]] = {}
         self.writes = [0, 0]
         self.complete: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        self.awaited = ""
         self.changed: asyncio.Future[float] | None = None
 
     def on_endpoints(self, event: _Event) -> None:
         self.writes[0] += 1
-        if self.changed is not None and not self.changed.done():
+        if self.changed is not None and not self.changed.done() and event.object.metadata.name == self.awaited:
             self.changed.set_result(time.perf_counter())
         ready = sum(len(subset.addresses) for subset in event.object.subsets or ())
         self._note("Endpoints", event.object.metadata.name, ready)
@@ -166,16 +170,20 @@ async def _run(plan: Plan) -> Completion | Flips:
     print("ready", flush=True)
     if plan.flips:
         transport, answers = await loop.create_connection(_Answers, plan.host, plan.port, ssl=context)
-        return await _flip(plan.flips, transport, answers, watched)
+        if plan.first:
+            answers.answered = loop.create_future()
+            transport.write(plan.first.encode())
+            await answers.answered
+        return await _flip(plan, transport, answers, watched)
     at = await asyncio.wait_for(watched.complete, plan.seconds)
     return Completion(at, *watched.writes)
 
 
-async def _flip(flips: Sequence[str], transport: asyncio.Transport, answers: _Answers, watched: _Watched) -> Flips:
+async def _flip(plan: Plan, transport: asyncio.Transport, answers: _Answers, watched: _Watched) -> Flips:
     """Send one patch after the other, each when the one before was answered and has been told of."""
     loop = asyncio.get_running_loop()
     patches, events = [], []
-    for request in flips:
+    for request, watched.awaited in zip(plan.flips, plan.names, strict=True):
         answers.answered, watched.changed = loop.create_future(), loop.create_future()
         began = time.perf_counter()
         transport.write(request.encode())

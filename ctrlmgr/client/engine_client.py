@@ -135,16 +135,23 @@ class EngineClient:
         other._changed_by = self._changed_by
         return other
 
+    def through(self, run: Runner) -> EngineClient:
+        """Return the same client with its operations run by `run`."""
+        return self._with(run, canonical=self._canonical)
+
     def of_canonical_objects(self) -> EngineClient:
         """Return the same client with the promise that objects are in their final form."""
+        return self._with(self._run, canonical=True)
+
+    def _with(self, run: Runner, *, canonical: bool) -> EngineClient:
         return EngineClient(
             self.engine,
-            self._run,
+            run,
             self._requester,
             self._cause,
             fence=self._fence,
             manager=self._manager,
-            canonical=True,
+            canonical=canonical,
             rights=self._rights,
             rights_of=self._rights_of,
         )

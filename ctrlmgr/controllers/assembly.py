@@ -9,7 +9,7 @@ from ctrlmgr.api.resource import Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.descriptor import ControllerContext, ControllerDescriptor
 from ctrlmgr.manager import Controller, Reconciler, Watch
-from ctrlmgr.workqueue import Pace, RateLimiter
+from ctrlmgr.workqueue import RateLimiter
 
 
 def assemble(
@@ -21,7 +21,6 @@ def assemble(
     workers: int = 1,
     max_retries: int | None = None,
     limiter: RateLimiter[Key] | None = None,
-    pace: Pace | None = None,
     reads_own_writes: bool = False,
     canonical: bool = False,
     kind: str = "",
@@ -43,7 +42,6 @@ def assemble(
         workers=workers,
         max_retries=max_retries,
         limiter=limiter,
-        pace=pace,
         seen=(lambda: informers.revision) if reads_own_writes else None,
         kind=kind,
     )

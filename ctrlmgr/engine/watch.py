@@ -52,12 +52,12 @@ class Selection:
 
     def transition(self, change: Change) -> tuple[str, Object] | None:
         """Return the type of event and the object that a watcher is sent; None: nothing."""
-        _, old, new, revision = change
+        old, new = change.old, change.new
         was = old is not None and self.matches(old)
         if new is not None and self.matches(new):
             return (MODIFIED if was else ADDED), self.shown(new)
         if old is not None and was:
-            return DELETED, self.shown(old.at(revision))
+            return DELETED, self.shown(old.at(change.revision))
         return None
 
     def shown(self, obj: Object) -> Object:

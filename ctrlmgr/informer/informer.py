@@ -57,6 +57,10 @@ class Change(NamedTuple):
     old: Object | None
     new: Object | None
     revision: Revision
+    is_listed: bool = False
+    """Whether this tells of an object that was there when the informer, or the handler, began: no event came for it."""
+    is_request: bool = False
+    """Whether a request wrote it, and no reconcile; False if that is not known."""
 
     @property
     def object(self) -> Object:
@@ -122,7 +126,7 @@ class Informer:
             if not self._is_telling():
                 raise RuntimeError(f"a handler of {self.resource} was added after it synced")
             for obj in self._store.list():
-                fn(Change(EventType.ADDED, None, obj, obj.revision))
+                fn(Change(EventType.ADDED, None, obj, obj.revision, is_listed=True))
                 obj.forget_decoded()
         if not vital:
             self._names[fn] = name or getattr(fn, "__qualname__", repr(fn))
@@ -139,18 +143,18 @@ class Informer:
     def _apply(self, event: Event) -> Change | None:
         """Put an event into the store; None when that changed nothing or there is no handler."""
         new = None if event.type is EventType.DELETED else event.object
-        return self._put(event.key, new, event.revision)
+        return self._put(event.key, new, event.revision, is_request=not event.reconcile)
 
-    def _put(self, key: Key, new: Object | None, revision: Revision) -> Change | None:
+    def _put(self, key: Key, new: Object | None, revision: Revision, *, is_request: bool = False) -> Change | None:
         old = self._store.apply(key, new)
         self._changed_at = revision
-        return _change(old, new, revision) if self._handlers else None
+        return _change(old, new, revision, is_request=is_request) if self._handlers else None
 
     def _replace(self, snapshot: Snapshot) -> Iterator[Change]:
         """Put a snapshot into the store at once; what it changed is worked out as the result is walked."""
         before, after = self._store.replace(snapshot.objects)
         self._changed_at = snapshot.revision
-        return _differences(before, after, snapshot.revision)
+        return _differences(before, after, snapshot.revision, are_listed=not self._synced)
 
     def _tell(self, change: Change) -> None:
         for handler in self._handlers:
@@ -186,20 +190,23 @@ class Informer:
         self._synced = True
 
 
-def _change(old: Object | None, new: Object | None, revision: Revision) -> Change | None:
+def _change(old: Object | None, new: Object | None, revision: Revision, *, is_request: bool) -> Change | None:
     if new is None:
-        return None if old is None else Change(EventType.DELETED, old, None, revision)
-    return Change(EventType.ADDED if old is None else EventType.MODIFIED, old, new, revision)
+        return None if old is None else Change(EventType.DELETED, old, None, revision, is_request=is_request)
+    type_ = EventType.ADDED if old is None else EventType.MODIFIED
+    return Change(type_, old, new, revision, is_request=is_request)
 
 
-def _differences(before: Mapping[Key, Object], after: Mapping[Key, Object], at: Revision) -> Iterator[Change]:
+def _differences(
+    before: Mapping[Key, Object], after: Mapping[Key, Object], at: Revision, *, are_listed: bool
+) -> Iterator[Change]:
     """Yield what turns one store into another: deletions by key, then the rest in the order of `after`."""
     for key in sorted(before.keys() - after.keys()):
         yield Change(EventType.DELETED, before[key], None, at)
     for key, new in after.items():
         old = before.get(key)
         if old is None:
-            yield Change(EventType.ADDED, None, new, new.revision)
+            yield Change(EventType.ADDED, None, new, new.revision, are_listed)
         elif old.revision != new.revision:
             yield Change(EventType.MODIFIED, old, new, new.revision)
 

@@ -2,13 +2,13 @@
 
 In the order an event travels: an informer's handler puts keys on the controller's queue (`controller.Watch`); a
 worker takes one and calls the `reconcile.Reconciler`; what that returns or raises decides, in one place, whether
-the key comes again. `periodic` puts keys on queues because time has passed, and by `precedence` workers give way to
-requests. `runnable.Manager` starts all of it.
+the key comes again. `priority` says how urgent a change is, and `periodic` puts keys on queues because time has passed.
+`runnable.Manager` starts all of it.
 """
 
 from ctrlmgr.manager.controller import Controller, Watch, own_key
 from ctrlmgr.manager.periodic import Periodic
-from ctrlmgr.manager.precedence import Precedence, RequestDemand
+from ctrlmgr.manager.priority import priority_of
 from ctrlmgr.manager.reconcile import Reconciler, Result, StartsWith
 from ctrlmgr.manager.runnable import HasSynced, Manager, Phase, Runnable
 
@@ -18,12 +18,11 @@ __all__ = [
     "Manager",
     "Periodic",
     "Phase",
-    "Precedence",
     "Reconciler",
-    "RequestDemand",
     "Result",
     "Runnable",
     "StartsWith",
     "Watch",
     "own_key",
+    "priority_of",
 ]

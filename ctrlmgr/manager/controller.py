@@ -23,7 +23,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from operator import attrgetter
 from random import Random
 from typing import Any
 
@@ -49,9 +49,9 @@ from ctrlmgr.eventlog import Cause, EventLog, EventType, Outcome
 from ctrlmgr.informer import Change, Informer
 from ctrlmgr.manager.counts import reconciles
 from ctrlmgr.manager.failures import Failures, is_expected, summary
-from ctrlmgr.manager.precedence import Precedence
+from ctrlmgr.manager.priority import priority_of
 from ctrlmgr.manager.reconcile import C, Reconciler, Result, StartsWith
-from ctrlmgr.workqueue import Delivery, Pace, RateLimiter, WorkQueue
+from ctrlmgr.workqueue import LOW, URGENT, Delivery, RateLimiter, WorkQueue
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +59,7 @@ _FATAL = (Fenced, LogClosed, LogCorrupt, LogRolledBack, SchemaOutdated)
 """Nothing this process could try again would be right: it has lost its term, its log, or its trust in it."""
 
 _DONE = Result()
-_ADDED = EventType.ADDED  # Python 3.11 calls a function to find a member of an enumeration
+_namespace_of = attrgetter("namespace")
 
 _BEHIND = 0.005
 """Seconds after which a key is looked at again whose caches do not show its own last write yet."""
@@ -73,15 +73,15 @@ class Watch:
     others do to its own objects needs that for some watch: what it created and a client deleted before its cache saw
     either is no difference that a re-sync would tell.
 
-    With `new_can_wait` the keys of objects that are new are had when no more come in their namespace
-    (`WorkQueue.add_when_calm`).
+    Keys have the priority of `priority_of`; `is_urgent` says which changes are urgent beyond that, where it takes
+    the meaning of the kind to know: a pod that is not ready any more, for a controller of endpoints.
     """
 
     informer: Informer
     to_keys: Callable[[Change], Iterable[Key]]
     delay: float = 0.0
     after_sync: bool = False
-    new_can_wait: bool = False
+    is_urgent: Callable[[Change], bool] | None = None
 
 
 def own_key(change: Change) -> Iterable[Key]:
@@ -109,18 +109,16 @@ class Controller:
         max_retries: int | None = None,
         seen: Callable[[], Revision] | None = None,
         limiter: RateLimiter[Key] | None = None,
-        pace: Pace | None = None,
         kind: str = "",
     ) -> None:
         """`random` gives reconciles their ids; a key that failed 1 + `max_retries` times waits for its next change.
 
         `seen` returns the revision up to which the reconciler's caches show everything; `limiter` says when a key that
-        failed is tried again, by default as Kubernetes' controllers do; `pace` says whether keys wait while many come.
-        `kind` is what log lines say of its keys.
+        failed is tried again, by default as Kubernetes' controllers do. `kind` is what log lines say of its keys.
         """
         self.name = name
         self._labels = {"controller": name, **({"kind": kind} if kind else {})}
-        self.queue: WorkQueue[Key] = WorkQueue(name, clock=clock, limiter=limiter, pace=pace)
+        self.queue: WorkQueue[Key] = WorkQueue(name, clock=clock, limiter=limiter, namespace_of=_namespace_of)
         self._reconciler: Reconciler[Any] = reconciler
         self._client: ReconcileClient = client
         self._log = log
@@ -137,7 +135,6 @@ class Controller:
         self._unanswered: dict[Key, tuple[Revision, ...]] = {}
         self._failures = Failures(name, kind, log, clock.now)
         self._counts = reconciles(name, workers=workers)
-        self._precedence: Precedence | None = None
         self._watches: list[Watch] = []
         # Set and read on the informers' thread, but for the first time.
         self._stands_by = False
@@ -155,10 +152,6 @@ class Controller:
         """Take keys from `queue` instead of a queue of its own; called before `start`, while no key has come yet."""
         self.queue = queue
 
-    def give_way(self, precedence: Precedence) -> None:
-        """Have workers begin when `precedence` lets them; called before `run`."""
-        self._precedence = precedence
-
     def start(self) -> None:
         """Enqueue what the reconciler begins with (`StartsWith`), and what failed before.
 
@@ -166,9 +159,9 @@ class Controller:
         """
         if isinstance(self._reconciler, StartsWith):
             for key in self._reconciler.on_start():
-                self.queue.add(key)
+                self.queue.add(key, priority=LOW)
         for key in self._failures.take_over():
-            self.queue.add(key)
+            self.queue.add(key, priority=LOW)
 
     def stand_by(self) -> None:
         """Have nothing enqueued from here on: others do the work."""
@@ -185,7 +178,7 @@ class Controller:
         for watch in self._watches:
             handle = self._handler(watch)
             for obj in watch.informer.lister.list():
-                handle(Change(EventType.ADDED, None, obj, obj.revision))
+                handle(Change(EventType.ADDED, None, obj, obj.revision, is_listed=True))
                 obj.forget_decoded()  # as after a sync
 
     def run(self, stop: threading.Event) -> None:
@@ -195,14 +188,10 @@ class Controller:
         """
         self.start()
         failures: list[BaseException] = []
-        precedence = self._precedence
-        goes_on: Callable[[], bool] = (
-            self.process_next if precedence is None else partial(precedence.run, self.process_next, self.queue.__len__)
-        )
 
         def work() -> None:
             try:
-                while not stop.is_set() and goes_on():
+                while not stop.is_set() and self.process_next():
                     pass
             except BaseException as error:  # handed to `run`, which raises it on the manager's thread
                 failures.append(error)
@@ -242,18 +231,19 @@ class Controller:
 
     def _handler(self, watch: Watch) -> Callable[[Change], None]:
         # Looked up once: every change of a pod comes through here.
-        to_keys, delay, new_can_wait = watch.to_keys, watch.delay, watch.new_can_wait
+        to_keys, delay, is_urgent = watch.to_keys, watch.delay, watch.is_urgent
 
         def on_change(change: Change) -> None:
             if self._stands_by:
                 return
+            priority: int | None = None  # most changes concern no key, and to decide it reads the object
             for key in to_keys(change):
+                if priority is None:
+                    priority = URGENT if is_urgent is not None and is_urgent(change) else priority_of(change)
                 if delay > 0:
-                    self.queue.add_after(key, delay, (change.revision,))
-                elif new_can_wait and change.type is _ADDED:
-                    self.queue.add_when_calm(key, key.namespace, (change.revision,))
+                    self.queue.add_after(key, delay, (change.revision,), priority=priority)
                 else:
-                    self.queue.add(key, (change.revision,))
+                    self.queue.add(key, (change.revision,), priority=priority)
 
         return on_change
 
@@ -270,7 +260,7 @@ class Controller:
     def _process(self, delivery: Delivery[Key], key: str) -> None:
         if self._seen is not None and not self._shows_own_writes(delivery.item, self._seen()):
             self._unanswered[delivery.item] = self._with_unanswered(delivery).triggers
-            self.queue.add_after(delivery.item, _BEHIND)
+            self.queue.add_after(delivery.item, _BEHIND, priority=delivery.priority)
             return
         delivery = self._with_unanswered(delivery)
         cause = self._cause(delivery, key)
@@ -293,7 +283,8 @@ class Controller:
         earlier = self._unanswered.pop(delivery.item, None)
         if not earlier:
             return delivery
-        return Delivery(delivery.item, tuple(sorted({*earlier, *delivery.triggers})), delivery.attempt)
+        triggers = tuple(sorted({*earlier, *delivery.triggers}))
+        return Delivery(delivery.item, triggers, delivery.attempt, delivery.priority)
 
     def _shows_own_writes(self, key: Key, seen: Revision) -> bool:
         if key not in self._wanted:
@@ -344,7 +335,7 @@ class Controller:
         if result.requeue_after is None:
             log.debug("reconciled")
             return "ok"
-        self.queue.add_after(delivery.item, result.requeue_after, unanswered)
+        self.queue.add_after(delivery.item, result.requeue_after, unanswered, priority=delivery.priority)
         log.debug("reconciled", requeue_after=result.requeue_after)
         return "requeued"
 
@@ -376,5 +367,5 @@ class Controller:
         if drop:
             self.queue.forget(delivery.item)
         else:
-            delay = self.queue.add_rate_limited(delivery.item, delivery.triggers)
+            delay = self.queue.add_rate_limited(delivery.item, delivery.triggers, priority=delivery.priority)
         self._failures.failed(delivery.item, error, delay)

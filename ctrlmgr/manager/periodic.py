@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable
 from datetime import UTC
 from typing import TYPE_CHECKING, TypeVar
 
-from ctrlmgr.workqueue import WorkQueue
+from ctrlmgr.workqueue import LOW, WorkQueue
 
 if TYPE_CHECKING:
     from apscheduler.schedulers.background import BackgroundScheduler
@@ -42,7 +42,7 @@ class Periodic:
             raise ValueError(f"there is a job {name!r} already")
 
         def job() -> None:
-            queue.add(key)
+            queue.add(key, priority=LOW)
 
         self.jobs[name] = job
         self._seconds[name] = every_seconds

@@ -33,7 +33,7 @@ from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.manager import Controller
 from ctrlmgr.recording.builders import ControllerBuilder, user_of
 from ctrlmgr.recording.clock import LogClock, ReplayClock
-from ctrlmgr.workqueue import WorkQueue
+from ctrlmgr.workqueue import CHANGE, WorkQueue
 
 T = TypeVar("T")
 
@@ -125,16 +125,18 @@ class HeldQueue(WorkQueue[Key]):
         """Start empty."""
         super().__init__(name, clock=clock)
         self._held: dict[Key, set[Revision]] = {}
+        self._priorities: dict[Key, int] = {}  # the highest that each held item was added with
         self._failed: dict[Key, None] = {}  # in order, since they were last forgotten
 
-    def add(self, item: Key, triggers: Iterable[Revision] = ()) -> None:
+    def add(self, item: Key, triggers: Iterable[Revision] = (), *, priority: int = CHANGE) -> None:
         """Hold `item` back, with all its triggers."""
         self._held.setdefault(item, set()).update(triggers)
+        self._priorities[item] = max(priority, self._priorities.get(item, priority))
 
-    def add_rate_limited(self, item: Key, triggers: Iterable[Revision] = ()) -> float:
+    def add_rate_limited(self, item: Key, triggers: Iterable[Revision] = (), *, priority: int = CHANGE) -> float:
         """Add `item` when the rate limiter says so, or when it is hurried."""
         self._failed[item] = None
-        return super().add_rate_limited(item, triggers)
+        return super().add_rate_limited(item, triggers, priority=priority)
 
     def forget(self, item: Key) -> None:
         """Have the rate limiter start afresh with `item`."""
@@ -151,7 +153,7 @@ class HeldQueue(WorkQueue[Key]):
         triggers = self._held.pop(item, None)
         if triggers is None:
             return False
-        super().add(item, triggers)
+        super().add(item, triggers, priority=self._priorities.pop(item))
         return True
 
     @property

@@ -40,7 +40,7 @@ from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.kinds.capabilities import CAPABILITIES
 from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
-from ctrlmgr.manager import Phase, Precedence, RequestDemand, Runnable
+from ctrlmgr.manager import Phase, Runnable
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.serve.apps import Definitions
 from ctrlmgr.serve.apps import chosen as apps_of
@@ -105,8 +105,7 @@ class Application(Fronted):
         authorization.follow(backend.engine.cacher)
         fence = leadership.elector.fence if leadership is not None else None
         parts = _parts(settings, event_log, informers, front, authorization, backend, fence, clock=clock, random=random)
-        demand = RequestDemand(clock.monotonic)
-        made = () if self._role == API_ONLY else build(chosen.descriptors, parts, Precedence(demand, clock=clock))
+        made = () if self._role == API_ONLY else build(chosen.descriptors, parts)
         controllers = [*watched(made, settings.controllers.start_interval, random)]
         led = [] if self._role == API_ONLY else [*controllers, *compaction(parts), *event_expiry(parts)]
         self._election: Election | None = None
@@ -136,7 +135,7 @@ class Application(Fronted):
             authorizer,
             kinds=served,
             delay=settings.server.shutdown_delay,
-            housekeeping=[self._turn, demand.answer_here, *authorization.reloads],
+            housekeeping=[self._turn, *authorization.reloads],
             auditing=audit_log.step,
         )
         self._bootstrap = new_bootstrap(

@@ -28,8 +28,10 @@ from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import Fenced, SettingsError
 from ctrlmgr.eventlog import Author, EventLog
 from ctrlmgr.informer import Informers
-from ctrlmgr.manager import Controller, Periodic, Precedence, Runnable
+from ctrlmgr.manager import Controller, Periodic, Runnable
+from ctrlmgr.serve.throttled import Throttled
 from ctrlmgr.settings import Settings
+from ctrlmgr.workqueue import TokenBucket
 
 _USER_AGENT = f"ctrlmgr/{__version__}"
 
@@ -83,8 +85,16 @@ class Parts(NamedTuple):
         return False
 
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
-        """Return what a controller reads and writes through, as itself and with its own rights."""
-        return self.writer(descriptor.as_user, canonical=canonical)
+        """Return what a controller reads and writes through, as itself and with its own rights.
+
+        Its requests are limited as the settings say (`controllers.kube_api_qps`), each controller's for itself.
+        """
+        client = self.writer(descriptor.as_user, canonical=canonical)
+        controllers = self.settings.controllers
+        if controllers.kube_api_qps <= 0:
+            return client
+        bucket: TokenBucket[None] = TokenBucket(controllers.kube_api_qps, controllers.kube_api_burst, clock=self.clock)
+        return client.through(Throttled(self.run, bucket, clock=self.clock))
 
     def writer(self, user: User, *, canonical: bool = False, unfenced: bool = False) -> EngineClient:
         """Return a client that writes as a component; `unfenced` for what every process does, whichever leads."""
@@ -146,14 +156,9 @@ class Parts(NamedTuple):
         )
 
 
-def build(
-    descriptors: Iterable[ControllerDescriptor[Any]], parts: Parts, precedence: Precedence
-) -> Iterator[Controller]:
-    """Build controllers with the options that the settings have for them, to begin when `precedence` lets them."""
-    for each in descriptors:
-        controller = each.build(parts, parts.settings.of(each.options))
-        controller.give_way(precedence)
-        yield controller
+def build(descriptors: Iterable[ControllerDescriptor[Any]], parts: Parts) -> Iterator[Controller]:
+    """Build controllers with the options that the settings have for them."""
+    return (each.build(parts, parts.settings.of(each.options)) for each in descriptors)
 
 
 def read_root_ca(settings: Settings, own: Path) -> str:

@@ -26,6 +26,7 @@ from ctrlmgr.settings.kinds import (
     SWITCH,
     TEXT,
     Kind,
+    decimal,
     one_of,
     whole,
 )
@@ -214,6 +215,24 @@ class ControllerSettings:
             metavar="DURATION",
         ),
     ] = 0.0
+    kube_api_qps: Annotated[
+        float,
+        decimal(0),
+        Setting(
+            "How many requests a second each controller may send to the API on average. 0: any number.",
+            flag="--kube-api-qps",
+            metavar="RATE",
+        ),
+    ] = 0.0
+    kube_api_burst: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "How many requests a controller that has sent none for a while may send at once; for kube_api_qps only.",
+            flag="--kube-api-burst",
+            metavar="N",
+        ),
+    ] = 30
     root_ca_file: Annotated[
         str,
         TEXT,

@@ -12,10 +12,9 @@ from ctrlmgr.api.resource import PODS, Key
 from ctrlmgr.client import Client, LogClient
 from ctrlmgr.eventlog import Author
 from ctrlmgr.eventlog.memory import MemoryEventLog
-from ctrlmgr.informer import Informers, WatchCache
+from ctrlmgr.informer import Change, Informers, WatchCache
 from ctrlmgr.manager import Controller, Reconciler, Result, Watch
 from ctrlmgr.testing import FakeClock
-from ctrlmgr.workqueue import Pace
 
 A, B = Key("default", "a"), Key("default", "b")
 
@@ -79,8 +78,7 @@ class Stage:
         name: str = "staged",
         delay: float = 0.0,
         after_sync: bool = False,
-        new_can_wait: bool = False,
-        pace: Pace | None = None,
+        is_urgent: Callable[[Change], bool] | None = None,
         workers: int = 1,
         max_retries: int | None = None,
         sees_own_writes: bool = False,
@@ -96,16 +94,13 @@ class Stage:
         self.controller = Controller(
             name,
             reconciler,
-            watches=[
-                Watch(pods, lambda change: [change.new.key if change.new else A], delay, after_sync, new_can_wait)
-            ],
+            watches=[Watch(pods, lambda change: [change.new.key if change.new else A], delay, after_sync, is_urgent)],
             client=self.client,
             log=self.log,
             clock=self.clock,
             random=Random(2),
             workers=workers,
             max_retries=max_retries,
-            pace=pace,
             seen=(lambda: self.informers.revision) if sees_own_writes else None,
         )
 

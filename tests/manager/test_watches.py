@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from ctrlmgr.api.resource import Key
-from ctrlmgr.workqueue import Pace
-from tests.manager.stage import A, B, Scripted, Stage, pod
+from ctrlmgr.client import Client
+from ctrlmgr.errors import Conflict
+from ctrlmgr.manager import Result
+from tests.manager.stage import A, B, Scripted, Stage, fails, pod
+
+Act = Callable[[Key, Client], Result | None]
 
 
 def test_a_delayed_watch_coalesces_what_comes_meanwhile() -> None:
@@ -22,34 +28,56 @@ def test_a_delayed_watch_coalesces_what_comes_meanwhile() -> None:
     assert stage.process_all() == 1
 
 
-def test_what_is_new_waits_for_a_pause_where_the_watch_says_so_and_what_changes_does_not() -> None:
+def test_a_change_that_the_watch_calls_urgent_overtakes_others() -> None:
     reconciler = Scripted()
-    pace = Pace(fewest=2)
-    stage = Stage(reconciler, new_can_wait=True, pace=pace)
+    stage = Stage(reconciler, is_urgent=lambda change: change.object.name == "c")
     stage.informers.sync()
-    pods = [stage.client.create(pod(name)) for name in "abcd"]
-    keys = [each.key for each in pods]
+    keys = [stage.client.create(pod(name)).key for name in "abc"]
     stage.process_all()
-    assert reconciler.keys == keys[:2]
-    stage.client.update(pods[3].with_metadata(labels={"changed": "yes"}))
-    stage.process_all()
-    assert reconciler.keys == [*keys[:2], keys[3]]
-    stage.clock.step(pace.lull)
-    stage.process_all()
-    assert reconciler.keys == [*keys[:2], keys[3], keys[2]]
+    assert reconciler.keys == [keys[2], keys[0], keys[1]]
 
 
-def test_what_is_new_waits_for_nothing_that_comes_to_another_namespace() -> None:
+def test_a_change_overtakes_what_a_resync_has_looked_at() -> None:
     reconciler = Scripted()
-    pace = Pace(fewest=2)
-    stage = Stage(reconciler, new_can_wait=True, pace=pace)
+    stage = Stage(reconciler, after_sync=True)
+    for name in "ab":
+        stage.client.create(pod(name))
     stage.informers.sync()
-    here = [stage.client.create(pod(name)) for name in "abc"]
-    there = stage.client.create(pod("d", namespace="there"))
-    for _ in range(2):  # of those that need not wait for a pause, more than few, one is handed out each interval
-        stage.clock.step(pace.interval)
-        stage.process_all()
-    assert reconciler.keys == [here[0].key, here[1].key, there.key]
+    stage.process_all()
+    del reconciler.keys[:]
+    stage.informers.sync()
+    changed = stage.client.create(pod("c"))
+    stage.process_all()
+    assert reconciler.keys == [changed.key, A, B]
+
+
+def test_the_keys_of_the_start_are_looked_at_after_changes() -> None:
+    class Starting(Scripted):
+        def on_start(self) -> list[Key]:
+            return [B]
+
+    reconciler = Starting()
+    stage = Stage(reconciler)
+    stage.informers.sync()
+    stage.controller.start()
+    stage.client.create(pod("a"))
+    stage.process_all()
+    assert reconciler.keys == [A, B]
+
+
+@pytest.mark.parametrize("outcome", [fails(Conflict("another writer")), lambda key, client: Result(0.005)])
+def test_a_key_that_comes_again_keeps_its_priority(outcome: Act) -> None:
+    reconciler = Scripted(outcome)
+    stage = Stage(reconciler, is_urgent=lambda change: change.object.name == "b")
+    stage.informers.sync()
+    stage.client.create(pod("b"))
+    stage.process_all()
+    stage.client.create(pod("a"))
+    while stage.informers.step():
+        pass
+    stage.clock.step(0.005)
+    stage.process_all()
+    assert reconciler.keys == [B, B, A]
 
 
 @pytest.mark.parametrize(("after_sync", "looked_at"), [(False, []), (True, [A, B])])

@@ -8,7 +8,7 @@ import pytest
 
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.testing import FakeClock
-from ctrlmgr.workqueue import WorkQueue
+from ctrlmgr.workqueue import LOW, URGENT, WorkQueue
 from tests.workqueue.taking import finish_all, take
 
 
@@ -24,11 +24,21 @@ def read(queue: WorkQueue[str], metric: str, **labels: str) -> float | None:
 def test_depth_counts_what_waits_even_if_it_is_also_in_work(queue: WorkQueue[str]) -> None:
     queue.add("a")
     queue.add("b")
-    assert read(queue, "depth") == 2
+    assert read(queue, "depth", priority="0") == 2
     take(queue)
-    assert read(queue, "depth") == 1
+    assert read(queue, "depth", priority="0") == 1
     queue.add("a")
-    assert read(queue, "depth") == 2
+    assert read(queue, "depth", priority="0") == 2
+
+
+def test_depth_is_told_by_priority(queue: WorkQueue[str]) -> None:
+    for item, priority in (("a", LOW), ("b", LOW), ("c", URGENT)):
+        queue.add(item, priority=priority)
+    queue.add("a", priority=URGENT)
+    assert [read(queue, "depth", priority=each) for each in ("-100", "0", "100")] == [1, 0, 2]
+    assert take(queue).item == "c"
+    queue.add("c", priority=LOW)
+    assert [read(queue, "depth", priority=each) for each in ("-100", "0", "100")] == [2, 0, 1]
 
 
 def test_adds_counts_what_was_not_deduplicated(queue: WorkQueue[str]) -> None:
@@ -121,13 +131,13 @@ def test_two_queues_of_one_name_are_one_series(clock: FakeClock, queue: WorkQueu
     twin.add("a")
     take(twin)
     assert read(queue, "adds_total") == 2
-    assert read(queue, "depth") == 1
+    assert read(queue, "depth", priority="0") == 1
     assert read(queue, "queue_duration_seconds_count") == 1
 
 
 def test_a_queue_that_is_gone_is_not_reported(clock: FakeClock) -> None:
     queue: WorkQueue[str] = WorkQueue("short-lived", clock=clock)
-    assert REGISTRY.get_sample_value("workqueue_depth", {"name": "short-lived"}) == 0
+    assert REGISTRY.get_sample_value("workqueue_depth", {"name": "short-lived", "priority": "0"}) == 0
     del queue
     gc.collect()
-    assert REGISTRY.get_sample_value("workqueue_depth", {"name": "short-lived"}) is None
+    assert REGISTRY.get_sample_value("workqueue_depth", {"name": "short-lived", "priority": "0"}) is None

@@ -10,7 +10,8 @@ from ctrlmgr.cli.options import CONTROLLERS, LEADER_ELECTION, LOG, configure_log
 from ctrlmgr.settings import Loaded
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
-_NOT_HERE = ("controllers.enabled", "controllers.apps", "controllers.start_interval", "controllers.root_ca_file")
+_SERVED_ONLY = ("enabled", "apps", "start_interval", "kube_api_qps", "kube_api_burst", "root_ca_file")
+_NOT_HERE = tuple(f"controllers.{name}" for name in _SERVED_ONLY)
 OPTIONS = tuple(key for key in CONTROLLERS if key not in _NOT_HERE)
 
 

@@ -29,12 +29,11 @@ from ctrlmgr.controllers.endpoint_slices.nodes import NodeChanges, Zones
 from ctrlmgr.controllers.endpoint_slices.objects import MANAGER, appearance_of
 from ctrlmgr.controllers.endpoint_slices.own import OwnSlices
 from ctrlmgr.controllers.endpoint_slices.writer import SliceWriter
-from ctrlmgr.controllers.endpoints.pod_changes import pod_changes
+from ctrlmgr.controllers.endpoints.pod_changes import pod_changes, stops_being_ready
 from ctrlmgr.controllers.endpoints.trigger_time import TriggerTimes
 from ctrlmgr.controllers.events.recorder import SILENT, Recorder, failures_told
 from ctrlmgr.informer import Lister
 from ctrlmgr.manager import Controller, Result, Watch, own_key
-from ctrlmgr.workqueue import Pace
 
 CONTROLLER_NAME = DESCRIPTOR.name
 MAX_RETRIES = 15
@@ -128,13 +127,12 @@ def build(context: ControllerContext, options: Options) -> Controller:
         context,
         reconciler,
         [
-            Watch(services, own_key, after_sync=True, new_can_wait=True),
-            Watch(pods, concerned, options.endpointslice_updates_batch_period),
+            Watch(services, own_key, after_sync=True),
+            Watch(pods, concerned, options.endpointslice_updates_batch_period, is_urgent=stops_being_ready),
             Watch(nodes, NodeChanges(nodes, pods, services, concerned)),
             Watch(slices, own.keys),
         ],
         workers=options.concurrent_service_endpoint_syncs,
         max_retries=MAX_RETRIES,
-        pace=Pace(),
         canonical=True,
     )

@@ -32,7 +32,7 @@ from ctrlmgr.client import Client
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.endpoints import DESCRIPTOR, Options
-from ctrlmgr.controllers.endpoints.pod_changes import pod_changes
+from ctrlmgr.controllers.endpoints.pod_changes import pod_changes, stops_being_ready
 from ctrlmgr.controllers.endpoints.subsets import desired_subsets, truncate
 from ctrlmgr.controllers.endpoints.trigger_time import TriggerTimes, format_trigger_time
 from ctrlmgr.controllers.events.recorder import SILENT, Recorder, failures_told
@@ -41,7 +41,6 @@ from ctrlmgr.errors import NamespaceTerminating
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Result, Watch, own_key
-from ctrlmgr.workqueue import Pace
 
 log = structlog.get_logger(__name__)
 
@@ -266,12 +265,11 @@ def build(context: ControllerContext, options: Options) -> Controller:
         context,
         reconciler,
         [
-            Watch(services, own_key, after_sync=True, new_can_wait=True),
-            Watch(pods, pod_changes(services), options.endpoint_updates_batch_period),
+            Watch(services, own_key, after_sync=True),
+            Watch(pods, pod_changes(services), options.endpoint_updates_batch_period, is_urgent=stops_being_ready),
             Watch(endpoints, reconciler.keys),
         ],
         workers=options.concurrent_endpoint_syncs,
         max_retries=MAX_RETRIES,
-        pace=Pace(),
         canonical=True,
     )

@@ -129,6 +129,12 @@ def endpoints_changed(old: Object, new: Object) -> tuple[bool, bool]:
     return pod_changed, old.labels != new.labels
 
 
+def stops_being_ready(change: Change) -> bool:
+    """Say whether a pod was ready before `change` and is not any more: clients must not be sent to it for longer."""
+    old, new = change.old, change.new
+    return old is not None and new is not None and old.view(Pod).is_ready and not new.view(Pod).is_ready
+
+
 def _selector_values(service: Object) -> Iterable[str]:
     selector: Mapping[str, str] | None = service.view(Service).spec.selector
     return () if selector is None else (selector_pair(service.namespace, selector),)

@@ -15,7 +15,6 @@ from ctrlmgr.api.resource import ENDPOINT_SLICES, NODES, PODS, SERVICES, Key
 from ctrlmgr.controllers.endpoint_slices.controller import MAX_RETRIES
 from ctrlmgr.controllers.endpoint_slices.objects import MANAGER
 from ctrlmgr.testing.builders import a_namespace, a_node, a_pod, a_service, service_port
-from ctrlmgr.workqueue import Pace
 from tests.controllers.endpoint_slices.cluster import SliceCluster
 from tests.controllers.log_cluster import WEB
 
@@ -27,17 +26,6 @@ AUTO = {"service.kubernetes.io/topology-mode": "Auto"}
 
 def many_pods(count: int, **options: Any) -> list[Object]:
     return [a_pod(f"p{number:03}", ips=[f"10.0.{number // 250}.{number % 250}"], **options) for number in range(count)]
-
-
-def test_of_many_new_services_the_last_wait_for_a_pause() -> None:
-    cluster = SliceCluster()
-    written = []
-    for number in range(Pace().fewest + 2):
-        cluster.put(a_service(f"s-{number}"))
-        written += cluster.settle()
-    assert written == ["ADDED"] * Pace().fewest
-    cluster.clock.step(Pace().lull)
-    assert cluster.settle() == ["ADDED"] * 2
 
 
 def test_a_new_service_gets_its_slice() -> None:

@@ -10,7 +10,6 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES, Key
 from ctrlmgr.controllers.endpoints.controller import LEADER, MAX_RETRIES
 from ctrlmgr.testing.builders import a_namespace, a_pod, a_service, endpoints
-from ctrlmgr.workqueue import Pace
 from tests.controllers.endpoints.cluster import Cluster, types
 from tests.controllers.log_cluster import WEB
 
@@ -22,15 +21,13 @@ def test_a_new_service_gets_its_endpoints() -> None:
     assert cluster.ready() == ["10.0.0.1"]
 
 
-def test_of_many_new_services_the_last_wait_for_a_pause() -> None:
-    cluster = Cluster()
-    written = []
-    for number in range(Pace().fewest + 2):
-        cluster.put(a_service(f"s-{number}"))
-        written += cluster.settle()
-    assert types(written) == ["ADDED"] * Pace().fewest
-    cluster.clock.step(Pace().lull)
-    assert types(cluster.settle()) == ["ADDED"] * 2
+def test_a_pod_that_stops_being_ready_overtakes_what_waits_already() -> None:
+    others = [a_service(f"other-{number}", selector={"app": "other"}) for number in range(3)]
+    cluster = Cluster(a_pod("p"), *others, a_service("web", selector={"app": "web"}))
+    cluster.settle()
+    cluster.put(*(other.with_metadata(labels={"changed": "yes"}) for other in others))
+    cluster.put(a_pod("p", ready=False))
+    assert cluster.settle()[0].object.name == "web"
 
 
 def test_what_is_there_at_the_start_is_looked_at() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import SERVICES
-from ctrlmgr.controllers.endpoints.pod_changes import PodChanges
+from ctrlmgr.controllers.endpoints.pod_changes import PodChanges, stops_being_ready
 from ctrlmgr.eventlog.event import Author, EventType, Proposal
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import Change, Informers, WatchCache
@@ -148,3 +148,18 @@ def test_very_many_labels_are_not_cached(changes: PodChanges) -> None:
     many = {f"{number}-{'x' * 1000}": "y" for number in range(10_000)}
     assert names(changes, Change(EventType.ADDED, None, a_pod(labels=WEB | many), 9)) == ALL_OF_WEB
     assert changes._known.size == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "stops"),
+    [
+        (True, False, True),
+        (False, True, False),
+        (True, True, False),
+        (None, False, False),
+        (True, None, False),
+    ],
+)
+def test_a_pod_that_stops_being_ready(before: bool | None, after: bool | None, stops: bool) -> None:
+    old, new = (None if ready is None else a_pod(ready=ready) for ready in (before, after))
+    assert stops_being_ready(Change(EventType.MODIFIED, old, new, 9)) is stops

@@ -25,7 +25,7 @@ from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.manager import Controller
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.builders import a_namespace, a_node
-from ctrlmgr.workqueue import WorkQueue
+from ctrlmgr.workqueue import CHANGE, WorkQueue
 from tests.authorization.controllers import rights_of
 from tests.controllers.stage_context import HandContext
 from tests.engine.stage import builtin_kinds
@@ -69,7 +69,7 @@ class DisorderedQueue(WorkQueue[Key]):
         super().__init__(name, clock=clock)
         self._held: dict[Key, set[Revision]] = {}
 
-    def add(self, item: Key, triggers: Iterable[Revision] = ()) -> None:
+    def add(self, item: Key, triggers: Iterable[Revision] = (), *, priority: int = CHANGE) -> None:
         self._held.setdefault(item, set()).update(triggers)
 
     def release(self, pick: int) -> None:

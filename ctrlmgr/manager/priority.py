@@ -1,0 +1,32 @@
+"""How urgent a change is: the priority with which its keys are added to a workqueue.
+
+The rule is controller-runtime's (`handler.TypedFuncs`), and one level more for changes that a user waits for.
+"""
+
+from __future__ import annotations
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.informer import Change
+from ctrlmgr.workqueue import CHANGE, LOW, URGENT
+
+
+def priority_of(change: Change) -> int:
+    """Return the priority of `change`, by the first of these rules that holds.
+
+    - LOW: an object of an initial list, or of a resync that found no difference.
+    - URGENT: the object was deleted, or its deletion was requested.
+    - URGENT: a request, not a reconcile, changed its desired state (`metadata.generation`).
+    - CHANGE: all else. An edit of a kind without a generation is among it.
+    """
+    old, new = change.old, change.new
+    if change.is_listed or (old is not None and new is not None and old.revision == new.revision):
+        return LOW
+    if new is None or new.is_terminating:
+        return URGENT
+    if change.is_request and old is not None and _generation(new) > _generation(old):
+        return URGENT
+    return CHANGE
+
+
+def _generation(obj: Object) -> int:
+    return obj.metadata.generation or 0
