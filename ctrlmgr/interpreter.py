@@ -86,36 +86,15 @@ class Collector:
 collector = Collector()
 
 
-def empty_free_lists() -> None:
-    """Give up what the interpreter keeps of freed objects for the next ones of a kind: a full collection does.
-
-    It keeps two thousand tuples of each of twenty lengths, and more: after large work they lie all over what that has
-    left, and keep it from going back to the system. What is frozen is not looked at, so it takes some milliseconds.
-    """
-    _full.look_at_new()
-
-
 class _Full:
     """Keeps full collections short; hears of every collection from the interpreter."""
 
     def __init__(self) -> None:
         self._count = 0
-        self._is_ours = False
-
-    def look_at_new(self) -> None:
-        """Have a full collection that looks at what has come since the last one, and leaves it in sight.
-
-        It may be of work that is still under way: frozen, what then goes in a cycle would stay for long.
-        """
-        self._is_ours = True
-        try:
-            gc.collect()
-        finally:
-            self._is_ours = False
 
     def hear(self, phase: str, info: Mapping[str, int]) -> None:
         """Note that a collection starts or stops."""
-        if info["generation"] != _OLDEST or self._is_ours:
+        if info["generation"] != _OLDEST:
             return
         if phase == "stop":
             gc.freeze()

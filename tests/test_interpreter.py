@@ -56,30 +56,6 @@ def test_many_objects_that_were_left_while_it_was_paused_are_not_walked(many: st
     assert (done.stdout, done.stderr) == (f"{is_frozen}\n", "")
 
 
-_EMPTIED = """
-import gc, sys
-from ctrlmgr import interpreter
-
-interpreter.tune()
-gc.collect()
-frozen = gc.get_freeze_count()
-for _ in range(40):
-    tuples = [(number, number + 1, number + 2) for number in range(1_000)]
-    del tuples
-    kept = sys.getallocatedblocks()
-    interpreter.empty_free_lists()
-    assert kept - sys.getallocatedblocks() > 500, "nothing was given up"
-    assert gc.get_freeze_count() == frozen
-print("emptied")
-"""
-
-
-def test_free_lists_are_emptied_without_a_look_at_everything() -> None:
-    command = [sys.executable, "-c", _EMPTIED]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.stdout, done.stderr) == ("emptied\n", "")
-
-
 CROWDED = """
 import gc, threading, time
 from ctrlmgr.interpreter import frames

@@ -22,7 +22,7 @@ import msgspec
 from ctrlmgr.api.go_text import escape_html, quote
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.errors import BadRequest, UnsupportedMediaType
-from ctrlmgr.schema import slices, strict_json, yaml_document
+from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.schema.former_versions import is_former
 from ctrlmgr.schema.protobuf import kinds as protobuf
 from ctrlmgr.schema.prune import json_kind, prune
@@ -169,8 +169,6 @@ class Codec:
             return None
 
     def _fitted(self, fields: Unstructured) -> Unstructured:
-        if slices.are_wanted():
-            return slices.shaped(fields, self.schema, self._structs)
         fitted: Unstructured = msgspec.to_builtins(msgspec.convert(fields, self._struct, dec_hook=read_value))
         return fitted
 
@@ -194,8 +192,6 @@ class Codec:
         return escape_html(_encode(struct))
 
     def _writable(self, fields: Unstructured) -> msgspec.Struct:
-        if slices.are_wanted():
-            return slices.struct_of(fields, self.schema, self._structs)
         return msgspec.convert(fields, self._struct, dec_hook=write_value)
 
     def _pruned_struct(self, fields: Unstructured) -> msgspec.Struct:

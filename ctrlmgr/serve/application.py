@@ -17,8 +17,7 @@ from typing import Any, Final
 
 import structlog
 
-from ctrlmgr.admission.guarded_leases import GuardedLeases
-from ctrlmgr.admission.registry import READ, new_chain
+from ctrlmgr.admission.registry import READ
 from ctrlmgr.api.resource import NAMESPACES
 from ctrlmgr.authentication.user import AUTHENTICATED, User
 from ctrlmgr.client import ControllerRunner, Fencing, InformerState
@@ -32,12 +31,10 @@ from ctrlmgr.controllers.events.recorder import EventBroadcaster
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.eventlog import EventLog
-from ctrlmgr.framework.admission import plugin_of
 from ctrlmgr.framework.app import App
 from ctrlmgr.informer import Informers, Quarantine, WatchCache
 from ctrlmgr.kinds.allocators.ranges import Ranges
-from ctrlmgr.kinds.builtin import builtin_kinds
-from ctrlmgr.kinds.capabilities import CAPABILITIES
+from ctrlmgr.largebodies.blueprint import Blueprint, Rights
 from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
 from ctrlmgr.manager import Phase, Runnable
@@ -85,7 +82,7 @@ class Application(Fronted):
     def __init__(self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random) -> None:
         """Wire it on an open log; raises `SettingsError` for what is wrong with the settings or an address in use."""
         settings = with_nodes(settings)
-        apps, chosen = apps_of(settings, event_log)
+        apps, names, chosen = apps_of(settings, event_log)
         for warning in chosen.warnings:
             log.warning(warning)
         self._role = settings.server.role
@@ -98,9 +95,7 @@ class Application(Fronted):
         informers = Informers(event_log, feed, clock=clock, quarantine=Quarantine())
         authorization = ServingAuthorization(settings.authorization, clock=clock)
         authorizer = authorization.authorizer
-        backend = _backend(
-            settings, event_log, feed, front, authorization, builtin_kinds(ranges), apps, clock=clock, random=random
-        )
+        backend = _backend(settings, event_log, feed, front, authorization, names, clock=clock, random=random)
         stored.follow(backend)
         authorization.follow(backend.engine.cacher)
         fence = leadership.elector.fence if leadership is not None else None
@@ -254,26 +249,31 @@ def _backend(
     feed: WatchCache,
     front: Front,
     authorization: ServingAuthorization,
-    kinds: Kinds,
-    apps: Sequence[App],
+    apps: Sequence[str],
     *,
     clock: Clock,
     random: Random,
 ) -> Backend:
-    """Return what requests are decided by, with the admission that the settings and the apps ask for."""
-    CAPABILITIES.allow_privileged = settings.admission.allow_privileged
-    own = [plugin_of(each) for app in apps for each in app.admissions]
-    chain = new_chain(kinds, clock, settings.admission, authorization.authorizer, own)
+    """Return what requests are decided by, with the admission that the settings and the apps of these names ask for."""
+    service = settings.service
+    blueprint = Blueprint(
+        settings.admission,
+        (service.cluster_ip_range, service.node_port_range),
+        tuple(apps),
+        guards_rights=True,
+        lease=leader_lease(settings),
+    )
     return Backend(
         event_log,
         feed,
-        kinds,
+        blueprint.kinds(),
         Reviews(front.authenticator, authorization.authorizer),
         clock=clock,
         random=random,
         window=settings.watch_cache.capacity,
         tokens=front.authentication.token_requests,
-        admission=authorization.guard(GuardedLeases(chain, leader_lease(settings))),
+        blueprint=blueprint,
+        rights=Rights(authorization.authorizer, authorization.index),
         runtime=simulated_runtime(settings, clock=clock),
     )
 

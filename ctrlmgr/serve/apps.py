@@ -36,6 +36,8 @@ class Chosen(NamedTuple):
     """What runs: the apps, and the controllers, theirs among them."""
 
     apps: Sequence[App]
+    names: Sequence[str]
+    """What the apps are loaded by."""
     controllers: registry.Enabled
 
 
@@ -44,7 +46,7 @@ def chosen(settings: Settings, event_log: EventLog) -> Chosen:
 
     Entries of `controllers.enabled` may name apps, too: `shop:app`, or an installed one; that means its controllers.
     """
-    apps = load_apps(settings.controllers.apps)
+    apps, names = load_apps(settings.controllers.apps), [*settings.controllers.apps]
     known = {name for each in registry.ALL for name in (each.name, *each.aliases, *each.former_names)}
     known |= {controller.name for app in apps for controller in app.controllers}
     wanted: list[str] = []
@@ -53,6 +55,7 @@ def chosen(settings: Settings, event_log: EventLog) -> Chosen:
         if ":" in entry or (not is_known and entry in installed()):  # to look for packages takes long
             app = load_app(entry, origin="--controllers")
             apps += [] if app in apps else [app]
+            names.append(entry)
             wanted += [controller.name for controller in app.controllers]
         else:
             wanted.append(entry)
@@ -63,7 +66,7 @@ def chosen(settings: Settings, event_log: EventLog) -> Chosen:
             _require_readable(kind, event_log)
         _tell_of_missing(app, event_log)
     theirs = [each for app in apps for each in descriptors(app)]
-    return Chosen(apps, registry.enabled(wanted, [*registry.ALL, *theirs]))
+    return Chosen(apps, names, registry.enabled(wanted, [*registry.ALL, *theirs]))
 
 
 def _require_readable(kind: Declaration, event_log: EventLog) -> None:

@@ -16,7 +16,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
-from ctrlmgr.admission.guarded_rights import GuardedRights
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import (
@@ -36,7 +35,6 @@ from ctrlmgr.authorization.rbac.authorizer import RbacAuthorizer
 from ctrlmgr.authorization.rbac.index import RbacIndex
 from ctrlmgr.client.rights import UserRights
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.attributes import Admission
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server import Backend
@@ -77,10 +75,6 @@ class ServingAuthorization:
         """Decide on what a cacher has, as it comes to have it."""
         cacher.feed(self.index)
         cacher.feed(self._graph)
-
-    def guard(self, admission: Admission) -> GuardedRights:
-        """Return admission that also sees to it that users grant only what they have."""
-        return GuardedRights(admission, self.authorizer, self.index)
 
     def rights(self, user: User, backend: Backend) -> UserRights:
         """Return what a controller of this process may do; it asks on a thread of its own."""

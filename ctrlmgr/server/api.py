@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TypeAlias
-
-import msgspec
+from typing import Any, TypeAlias, TypeVar
 
 from ctrlmgr.api import status
-from ctrlmgr.api.resource import PODS
-from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.api.resource import PODS, Key
+from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authentication.service_account_claims import ISSUED
 from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.engine import Engine
@@ -24,8 +22,8 @@ from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.log_options import parse_log
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import (
-    APPLY_PATCH,
     Body,
+    DeleteOptions,
     GetOptions,
     ListOptions,
     WriteOptions,
@@ -37,10 +35,9 @@ from ctrlmgr.engine.options import (
     parse_update,
 )
 from ctrlmgr.engine.watch import Start
-from ctrlmgr.engine.writes.metadata import check_namespace
-from ctrlmgr.engine.writes.request import worked
-from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, RequestTimeout
-from ctrlmgr.schema import yaml_document
+from ctrlmgr.engine.writes.plan import LARGE
+from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, RequestEntityTooLarge, RequestTimeout
+from ctrlmgr.largebodies import jobs
 from ctrlmgr.server.authn.reviews import Question, Reviews
 from ctrlmgr.server.authn.token_requests import TOKEN_REQUEST, TokenRequests
 from ctrlmgr.server.connecting import Runtime, connect_options, has_no_log, node_of, object_name, unreachable
@@ -48,6 +45,7 @@ from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.endpoints import Endpoint, unknown_resource
 from ctrlmgr.server.http.request import Request
 from ctrlmgr.server.http.responses import JSON_TYPE, NO_CACHE, Response, warnings
+from ctrlmgr.server.large.desk import LargeBodies, Listener
 from ctrlmgr.server.logs import Logs
 from ctrlmgr.server.presenting.negotiation import PLAIN, body_type, patch_type
 from ctrlmgr.server.presenting.presentation import Presentation, Presentations
@@ -55,6 +53,8 @@ from ctrlmgr.server.presenting.sending import Sender
 from ctrlmgr.server.presenting.tabular import parse_include
 from ctrlmgr.server.routes import ResourcePath
 from ctrlmgr.server.watch.watching import Watches
+
+T = TypeVar("T")
 
 _SHAPING = frozenset({"create", "update", "patch"})
 """Verbs that look at an object's fields whether or not there is an object yet."""
@@ -114,16 +114,6 @@ class Call:
         return Body(media_type, data) if record is None else Body(media_type, data, record.hear)
 
 
-def _as_json(body: Body) -> bytes:
-    """Return a patch as JSON, whatever it is written in; as it is if that cannot be done."""
-    if body.media_type != APPLY_PATCH:
-        return body.data
-    try:
-        return msgspec.json.encode(yaml_document.decode(body.data)[0])
-    except (ValueError, TypeError):
-        return body.data
-
-
 _Handler: TypeAlias = Callable[[Call], Awaitable[None]]
 
 
@@ -139,11 +129,13 @@ class Api:
         sender: Sender,
         reviews: Reviews,
         tokens: TokenRequests | None,
+        large: LargeBodies,
         runtime: Runtime | None = None,
     ) -> None:
         """Have `driver` run what `engine` makes of requests, and `watches` go on with watches.
 
-        Without `tokens` there is no place to ask for any; without a `runtime` nothing runs anywhere.
+        Without `tokens` there is no place to ask for any; without a `runtime` nothing runs anywhere. Requests with
+        large bodies are carried out by `large`.
         """
         self._runtime = runtime
         self._engine = engine
@@ -155,6 +147,7 @@ class Api:
         self._sender = sender
         self._reviews = reviews
         self._tokens = tokens
+        self._large = large
         self._handlers: dict[str, _Handler] = {
             "get": self._get,
             "list": self._list,
@@ -230,25 +223,24 @@ class Api:
         if call.target.subresource == "token":
             await self._issue(call, body, options)
             return
-        await self._done(call, self._engine.create(call.target, body, options, request.requester))
+        await self._write(call, jobs.create, body, options)
 
     async def _review(self, call: Call, body: Body, options: WriteOptions) -> None:
-        kind, told = call.endpoint.kind, list[str]()
-        plan, size = self._engine.plan(kind), len(body.data)
-        fields = await self._driver.run(worked(lambda: plan.decode(body, options, told), size))
-        check_namespace(self._engine.request(call.target, options, call.request.requester), metadata_of(fields))
-        told += await self._admit(call, Verb.CREATE, fields, None, options)
+        kind = call.endpoint.kind
+        asked = (call.target, body, options, call.request.requester)
+        fields, told = await self._run(call, jobs.reviewed, *asked, is_large=jobs.is_large(body, 1))
         question = Question(kind, call.path.namespace, fields, call.request.user, self._engine.now)
         answer = await self._reviews.answer(question)
-        encoded = await self._driver.run(worked(lambda: kind.codec.encode(answer), size))
+        encoded = kind.codec.encode(answer)
         await self._sender.whole(call.request, 201, encoded + b"\n", call.how, warnings(told))
 
     async def _issue(self, call: Call, body: Body, options: WriteOptions) -> None:
         if self._tokens is None:
             raise unknown_resource()
         codec = self._engine.kinds.codec_for(TOKEN_REQUEST)
-        size = len(body.data)
-        fields, problems = await self._driver.run(worked(lambda: codec.decode(body.data, body.media_type), size))
+        if jobs.is_large(body, 1):
+            raise RequestEntityTooLarge(f"Request entity is too large: limit of a TokenRequest is {LARGE}")
+        fields, problems = codec.decode(body.data, body.media_type)
         if problems and options.field_validation == "Strict":
             raise codec.refuse_strictly(problems)
         if body.heard is not None:
@@ -261,32 +253,34 @@ class Api:
         answer = self._tokens.answer(account, fields)
         call.request.told.annotations[ISSUED] = answer.credential_id
         told += answer.warnings
-        encoded = await self._driver.run(worked(lambda: codec.encode(answer.fields), size))
+        encoded = codec.encode(answer.fields)
         await self._sender.whole(call.request, 201, encoded + b"\n", call.how, warnings(told))
 
     async def _update(self, call: Call) -> None:
         request = call.request
         body = await call.body(body_type(request.header(b"content-type")))
         options = parse_update(request.query)
-        await self._done(call, self._engine.update(call.target, body, options, request.requester))
+        await self._write(call, jobs.update, body, options)
 
     async def _patch(self, call: Call) -> None:
         request = call.request
         media_type = patch_type(request.header(b"content-type"), taken=call.patches)
         body = Body(media_type, await request.body())
         if request.audit is not None and request.audit.wants_request:
-            request.audit.asked(await self._driver.run(worked(lambda: _as_json(body), len(body.data))))
+            request.audit.asked(await self._run(call, jobs.as_json, body, is_large=jobs.is_large(body, 1)))
         options = parse_patch(request.query, media_type)
-        await self._done(call, self._engine.patch(call.target, body, options, request.requester))
+        await self._write(call, jobs.patch, body, options)
 
     async def _delete(self, call: Call) -> None:
         request = call.request
         body, options = await self._delete_body(call), parse_delete(request.query)
-        await self._done(call, self._engine.delete(call.target, body, options, request.requester))
+        await self._write(call, jobs.delete, body, options)
 
     async def _delete_collection(self, call: Call) -> None:
         request = call.request
         body, options = await self._delete_body(call), parse_delete(request.query)
+        if body is not None and jobs.is_large(body, 1):
+            options, body = await self._run(call, jobs.options_of, body, options, is_large=True), None
         operation = self._engine.delete_collection(
             call.endpoint.kind, call.namespace, call.list_options, body, options, request.requester
         )
@@ -340,10 +334,18 @@ class Api:
         admitted = self._engine.admit(target, operation, body, kind, options, requester, complete)
         return (await self._driver.run(admitted)).warnings
 
-    async def _done(self, call: Call, operation: Operation[Answer]) -> None:
-        """Run a write and show what it came to."""
+    async def _write(
+        self,
+        call: Call,
+        write: Callable[..., Operation[Answer]],
+        body: Body | None,
+        options: WriteOptions | DeleteOptions,
+    ) -> None:
+        """Run a write, in a process of its own if it is large, and show what it came to."""
+        target, requester = call.target, call.request.requester
         try:
-            answer = await self._driver.run(operation)
+            is_large = self._is_large(target, body)
+            answer = await self._run(call, write, target, body, options, requester, is_large=is_large)
         except ApiError as error:
             call.request.told.annotations.update(error.annotations)
             raise
@@ -351,10 +353,29 @@ class Api:
         if call.request.audit is not None and answer.object is not None:
             call.request.audit.revision = answer.object.revision
         if answer.object is not None:
-            body = self._presentation(call).one(answer.object)
+            shown = self._presentation(call).one(answer.object)
         else:
-            body = status.encode(answer.status or status.success())
-        await self._sender.whole(call.request, answer.code, body, call.how, warnings(answer.warnings))
+            shown = status.encode(answer.status or status.success())
+        await self._sender.whole(call.request, answer.code, shown, call.how, warnings(answer.warnings))
+
+    def _is_large(self, target: Target, body: Body | None) -> bool:
+        """Say whether a body, or what it is to change, is large."""
+        cost = target.kind.strategy.validation_cost
+        if body is not None and jobs.is_large(body, cost):
+            return True
+        current = self._engine.state.get(target.kind.storage, Key(target.namespace, target.name))
+        return current is not None and jobs.is_large_object(current, cost)
+
+    async def _run(self, call: Call, job: Callable[..., Operation[T]], *arguments: Any, is_large: bool) -> T:
+        """Have a job done, in a process of its own if it is large, and return its result or raise what it raises."""
+        if not is_large:
+            return await self._driver.run(job(self._engine, *arguments))
+        record = call.request.audit
+        is_heard = any(isinstance(each, Body) and each.heard is not None for each in arguments)
+        listener = Listener(record.hear, record.wants_request) if record is not None and is_heard else None
+        sent = (each._replace(heard=None) if isinstance(each, Body) else each for each in arguments)
+        result: T = await self._large.run(call.request.user.name, job, *sent, obey=self._driver.obey, listener=listener)
+        return result
 
     def _presentation(self, call: Call) -> Presentation:
         form = call.how.form

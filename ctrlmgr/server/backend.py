@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any, TypeVar
 
-from ctrlmgr.admission.registry import default_chain
+from ctrlmgr.authorization.authorizer import AlwaysAllow
+from ctrlmgr.authorization.rbac.index import RbacIndex
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.attributes import Admission
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.engine.engine import Engine
@@ -22,14 +22,15 @@ from ctrlmgr.engine.operations import Operation
 from ctrlmgr.errors import ServiceUnavailable
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Cause, Fence
+from ctrlmgr.largebodies.blueprint import DEFAULT, Blueprint, Rights
 from ctrlmgr.server.api import Api
 from ctrlmgr.server.authn.last_used import LastUsed
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.authn.token_requests import TokenRequests
-from ctrlmgr.server.bounded import BoundedWork
 from ctrlmgr.server.calling import Caller
 from ctrlmgr.server.connecting import Runtime
 from ctrlmgr.server.driver import Driver, Round
+from ctrlmgr.server.large.desk import LargeBodies
 from ctrlmgr.server.presenting.presentation import Presentations
 from ctrlmgr.server.presenting.sending import Sender
 from ctrlmgr.server.watch.follower import Followed, Follower
@@ -59,35 +60,37 @@ class Backend:
         window: int = 10_000,
         tokens: TokenRequests | None = None,
         rewinds: bool = False,
-        admission: Admission | None = None,
+        blueprint: Blueprint = DEFAULT,
+        rights: Rights | None = None,
         runtime: Runtime | None = None,
         shown_at: Clock | None = None,
     ) -> None:
         """Serve `kinds` from `event_log`, whose feed is `feed`; at least `window` events are kept for watchers.
 
         Service accounts get their tokens from `tokens`, if they get any. `rewinds` says that clients may know revisions
-        that are no more, because the log was taken back. `admission` has a say in writes; if it is left out, the
-        plugins have that are on by default. `runtime` speaks for what runs on nodes, if anything does. Ages in tables
-        are those at `shown_at`, by default at `clock`.
+        that are no more, because the log was taken back. `blueprint` says what `kinds` are and what has a say in
+        writes of them; that asks `rights` about users, without which everything is allowed. `runtime` speaks for what
+        runs on nodes, if anything does. Ages in tables are those at `shown_at`, by default at `clock`.
         """
         self.kinds = kinds
         # Who reads the log may have to wait for it: what others are given threads for must not wait behind them.
         self.workers, self._readers, self._followers = Workers(), Workers(), Workers(_FOLLOWERS)
-        self._bounded = BoundedWork(clock)
+        self._computing = Workers(1)
+        rights = rights or Rights(AlwaysAllow(), RbacIndex())
+        admission = blueprint.made(kinds, rights, clock)
         cacher = Cacher(event_log, feed, window=window)
         self._hub = Hub(cacher, clock=clock, rewinds=rewinds)
         self._follower = Follower(event_log, feed, cacher, self._followers)
         self._follower.on_advance(self._hub.advance)
-        self.engine = Engine(
-            kinds, cacher, event_log, clock=clock, random=random, admission=admission or default_chain(kinds, clock)
-        )
+        self.engine = Engine(kinds, cacher, event_log, clock=clock, random=random, admission=admission)
+        self._large = LargeBodies(blueprint, rights, kinds, cacher, clock=clock, random=random)
         self._caller = Caller(clock)
         self._driver = Driver(
             event_log,
             self._follower,
             self._readers,
             cacher,
-            bounded=self._bounded,
+            computing=self._computing,
             rewinds=rewinds,
             caller=self._caller,
         )
@@ -102,6 +105,7 @@ class Backend:
             Sender(self.workers),
             reviews,
             tokens,
+            self._large,
             runtime,
         )
 
@@ -144,7 +148,7 @@ class Backend:
     async def running(self) -> AsyncIterator[None]:
         """Be at work on the running event loop; what fails here fails the caller."""
         self._loop = asyncio.get_running_loop()
-        for workers in (self.workers, self._readers, self._followers, self._bounded):
+        for workers in (self.workers, self._readers, self._followers, self._computing, self._large):
             workers.start()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -157,7 +161,8 @@ class Backend:
         finally:
             self._loop = None
             await self._caller.close()
-            for workers in (self.workers, self._readers, self._followers, self._bounded):
+            await self._large.stop()
+            for workers in (self.workers, self._readers, self._followers, self._computing):
                 workers.stop()
 
     def end_watches(self, parting: Parting = Parting.CLOSING) -> None:

@@ -25,7 +25,6 @@ from ctrlmgr.errors import CtrlmgrError, Expired, LogError, RequestTimeout, Stat
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Author, Cause, Event, Fence, Proposal
 from ctrlmgr.eventlog.log import Appending
-from ctrlmgr.server.bounded import BoundedWork
 from ctrlmgr.server.calling import Caller
 from ctrlmgr.server.turns import Turns
 from ctrlmgr.server.watch.follower import Follower
@@ -61,13 +60,13 @@ class Driver:
         workers: Workers,
         view: View,
         *,
-        bounded: BoundedWork,
+        computing: Workers,
         rewinds: bool = False,
         caller: Caller | None = None,
     ) -> None:
         """Append to `event_log`, which `follower` follows, and read from it on `workers`; `caller` calls others.
 
-        What takes long is done by `bounded`.
+        What takes long beside large bodies, to compile a definition, say, is done on `computing`.
 
         What is decided at the last moment is decided on `view`, which `follower` keeps current.
 
@@ -76,7 +75,7 @@ class Driver:
         self._log = event_log
         self._follower = follower
         self._workers = workers
-        self._bounded = bounded
+        self._computing = computing
         self._rewinds = rewinds
         self._caller = caller or Caller(SystemClock())
         self._brought = Brought(event_log)
@@ -106,8 +105,12 @@ class Driver:
             return result
 
     async def compute(self, call: Callable[[], T]) -> T:
-        """Return what `call` returns, which takes long; raises what it raises, and `RequestTimeout`."""
-        return await self._bounded.run(call)
+        """Return what `call` returns, which takes long; raises what it raises."""
+        return await self._computing.run(call)
+
+    async def obey(self, command: Command) -> Any:
+        """Do what a command asks for that came from another process, and return its answer; raises what that raises."""
+        return await self._perform(command, None, None)
 
     async def _perform(self, command: Command, cause: Cause | None, fence: Fence | None) -> Any:
         match command:

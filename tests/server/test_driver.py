@@ -21,7 +21,6 @@ from ctrlmgr.eventlog.event import Event, EventType, Snapshot
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.server import driver as driving
-from ctrlmgr.server.bounded import BoundedWork
 from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.watch.follower import Follower
 from ctrlmgr.server.workers import Workers
@@ -68,7 +67,7 @@ class Parts:
         self.cacher = Cacher(log, self.feed)
         self.workers = Workers(2)
         self.follower = Follower(log, self.feed, self.cacher, self.workers)
-        self.driver = Driver(log, self.follower, self.workers, self.cacher, bounded=BoundedWork(FakeClock()))
+        self.driver = Driver(log, self.follower, self.workers, self.cacher, computing=self.workers)
 
     def run(self, main: Callable[[], Awaitable[Any]]) -> Any:
         async def running() -> Any:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from ctrlmgr.admission.plugin import Plugin, Registration
+from ctrlmgr.admission.quota.amounts import Amounts
 from ctrlmgr.admission.quota.charging import Limited, Quota, Use, charges, configured
 from ctrlmgr.admission.quota.evaluator import Evaluator
 from ctrlmgr.admission.quota.evaluators import Evaluators
@@ -128,8 +129,12 @@ class ResourceQuota(Plugin):
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Look at what may use more."""
-        evaluator = self._evaluators.of(resource)
+        evaluator = self.evaluator(resource)
         return evaluator is not None and evaluator.handles(subresource, operation)
+
+    def evaluator(self, resource: Resource) -> Evaluator | None:
+        """Return what measures objects of a resource, None if nothing of them is counted."""
+        return self._evaluators.of(resource)
 
     def wants_object(self, attributes: Attributes) -> bool:
         """Look at the object of what is in a namespace."""
@@ -142,7 +147,7 @@ class ResourceQuota(Plugin):
             return
         use = Use(evaluator, attributes.fields, attributes.now)
         if attributes.dry_run:
-            self._charges(attributes, use, attributes.view)  # it only judges; nothing will be appended
+            self.charges(attributes, use, attributes.view)  # it only judges; nothing will be appended
         else:
             attributes.late.append(self._late(attributes, use))
 
@@ -158,16 +163,7 @@ class ResourceQuota(Plugin):
 
     def _late(self, attributes: Attributes, use: Use) -> DeferredProposals:
         """Return what charges a write when its turn has come; `use` is what it uses."""
-
-        def charge(view: View) -> Sequence[Proposal]:
-            try:
-                charged = self._charges(attributes, use, view)
-                return [Proposal(EventType.MODIFIED, each.object, each.object.revision) for each in charged]
-            except ApiError as error:
-                error.refused_by = self.name
-                raise
-
-        return DeferredProposals(f"quotas of {attributes.namespace}", charge)
+        return DeferredProposals(f"quotas of {attributes.namespace}", _Charge(self, attributes, use))
 
     def _limits(self, attributes: Attributes, evaluator: Evaluator, quotas: Sequence[Quota]) -> bool:
         """Whether one of a namespace's quotas could have anything to say to a write."""
@@ -176,9 +172,54 @@ class ResourceQuota(Plugin):
         self._seniority.meet(quotas)
         return bool(self._limited) or any(quota.limited(evaluator) for quota in quotas)
 
-    def _charges(self, attributes: Attributes, use: Use, view: View) -> Sequence[Quota]:
+    def charges(self, attributes: Attributes, use: Use, view: View) -> Sequence[Quota]:
+        """Return the quotas that a write is charged to in a view, charged; raises `Forbidden` if it does not fit."""
         quotas = self._known.read(view.list(QUOTAS, attributes.namespace))
+        self._seniority.meet(quotas)
         charged = charges(attributes, use, self._seniority.ordered(quotas), self._limited)
         for each in charged:
             self._known.keep(each)
         return charged
+
+    def __reduce__(self) -> Any:
+        """Return how to make a plugin of the same configuration, which has met no quotas, in another process."""
+        return ResourceQuota, (self._limited,)
+
+
+class _Charge:
+    """Charges a write; also in another process than the one that decided on it."""
+
+    def __init__(self, plugin: ResourceQuota, attributes: Attributes, use: Use) -> None:
+        self._plugin = plugin
+        self._attributes = attributes
+        self._use = use
+
+    def __call__(self, view: View) -> Sequence[Proposal]:
+        try:
+            charged = self._plugin.charges(self._attributes, self._use, view)
+            return [Proposal(EventType.MODIFIED, each.object, each.object.revision) for each in charged]
+        except ApiError as error:
+            error.refused_by = self._plugin.name
+            raise
+
+    def __reduce__(self) -> Any:
+        attributes, use = self._attributes, self._use
+        slim = msgspec.structs.replace(
+            attributes, view=None, random=None, object=None, old=None, late=[], companions=[], memory={}, _home=None
+        )
+        amounts = use.amounts  # worked out where it may take long
+        return _charge, (self._plugin, slim, _encode(attributes.object), _encode(attributes.old), amounts)
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+
+def _charge(plugin: ResourceQuota, attributes: Attributes, new: bytes, old: bytes, amounts: Amounts) -> _Charge:
+    """Return what charges a write that was decided on in another process."""
+    attributes = msgspec.structs.replace(attributes, object=_decode(new), old=_decode(old))
+    evaluator = plugin.evaluator(attributes.resource)
+    assert evaluator is not None  # or there would be nothing to charge
+    use = Use(evaluator, attributes.fields, attributes.now)
+    use.__dict__["amounts"] = amounts
+    return _Charge(plugin, attributes, use)

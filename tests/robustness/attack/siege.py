@@ -274,8 +274,9 @@ class Siege:
         self.wrong.append(f"{given.family}: {words}\n  {shown}")
 
     def _processor(self) -> float:
-        """Return the seconds of the processor that the server has had, on all its threads."""
-        tasks = Path(f"/proc/{self._server.pid}/task").glob("*/schedstat")
+        """Return the seconds of the processor that the server has had, on all its threads and in its processes."""
+        pids = [self._server.pid, *children(self._server.pid)]
+        tasks = [each for pid in pids for each in Path(f"/proc/{pid}/task").glob("*/schedstat")]
         return sum(int(_text(each).split()[0]) for each in tasks if _text(each)) / 1e9
 
     def _memory(self, until: float) -> int:
@@ -311,6 +312,16 @@ class Siege:
     def close(self) -> None:
         """Hang up."""
         self._exchange.close()
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that a process has started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        fields = _text(path).rpartition(")")[2].split()
+        if fields and int(fields[1]) == pid:
+            found.append(int(path.parent.name))
+    return found
 
 
 def _is_meant(code: int, body: bytes) -> bool:

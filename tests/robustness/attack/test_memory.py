@@ -14,7 +14,6 @@ import pytest
 from ctrlmgr.api.quantity import canonical
 from ctrlmgr.api.resource import Resource, guess_resource
 from ctrlmgr.api.timestamp import canonical_time
-from ctrlmgr.clock import SystemClock
 from ctrlmgr.controllers.workloads.hashes import template_hash
 from ctrlmgr.engine.managedfields import path_element
 from ctrlmgr.engine.selectors import LabelSelector
@@ -23,9 +22,7 @@ from ctrlmgr.engine.validation.names import dns1123_label
 from ctrlmgr.errors import BadRequest, NotAcceptable
 from ctrlmgr.kinds.core.pod.image_name import pull_policy
 from ctrlmgr.regexp import compiled
-from ctrlmgr.schema import slices
 from ctrlmgr.server.authn.tokens import _digest
-from ctrlmgr.server.bounded import BoundedWork
 from ctrlmgr.server.describe.document import choose
 from ctrlmgr.server.http.framing import beginning
 from ctrlmgr.server.http.request import parse_query
@@ -56,9 +53,8 @@ def kept_after(run: Callable[[Callable[[], int]], Coroutine[object, object, int]
     return asyncio.run(main())
 
 
-@pytest.mark.parametrize("make", [lambda: Workers(1), lambda: BoundedWork(SystemClock())])
-def test_a_thread_lets_go_of_the_last_that_it_worked_on(make: Callable[[], Workers | BoundedWork]) -> None:
-    workers = make()
+def test_a_thread_lets_go_of_the_last_that_it_worked_on() -> None:
+    workers = Workers(1)
 
     async def run(call: Callable[[], int]) -> int:
         workers.start()
@@ -67,7 +63,7 @@ def test_a_thread_lets_go_of_the_last_that_it_worked_on(make: Callable[[], Worke
     try:
         assert not kept_after(run)
     finally:
-        workers.stop()  # which has the collector on again
+        workers.stop()
 
 
 REMEMBERING: dict[str, Callable[[str], object]] = {
@@ -120,16 +116,6 @@ def left_by(call: Callable[[int], object]) -> int:
         return tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-
-
-def test_elements_of_a_very_large_object_are_not_remembered() -> None:
-    def look(number: int) -> None:
-        with slices.wanted():
-            for each in [*range(100), *range(100)]:
-                path_element.order(f'k:{{"name":"made-up-{number}-{each}"}}')
-                path_element.canonical(f'k:{{"name":"made-up-{number}-{each}"}}')
-
-    assert left_by(look) < LONG
 
 
 def accepted(header: bytes) -> object:

@@ -1,0 +1,66 @@
+"""What kinds and which admission a server decides writes with, as plain data: a worker process makes the same of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from ctrlmgr.admission.guarded_leases import GuardedLeases
+from ctrlmgr.admission.guarded_rights import GuardedRights
+from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.registry import new_chain
+from ctrlmgr.api.resource import Key
+from ctrlmgr.authorization.authorizer import Authorizer
+from ctrlmgr.authorization.rbac.index import RbacIndex
+from ctrlmgr.clock import Clock
+from ctrlmgr.engine.attributes import Admission
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.kinds.allocators.ranges import Ranges
+from ctrlmgr.kinds.builtin import builtin_kinds
+from ctrlmgr.kinds.capabilities import CAPABILITIES
+from ctrlmgr.settings import AdmissionSettings
+
+
+@dataclass(frozen=True)
+class Rights:
+    """What answers questions about users' rights."""
+
+    authorizer: Authorizer
+    index: RbacIndex
+
+
+class Blueprint(NamedTuple):
+    """See the module's docstring; the defaults are a stage's: what is on by default, but for accounts."""
+
+    admission: AdmissionSettings = AdmissionSettings(disable_plugins=("ServiceAccount",))
+    service_ranges: tuple[str, str] | None = None
+    """Where Services get their addresses and node ports from, as the settings write it; None: the default ranges."""
+    apps: tuple[str, ...] = ()
+    """The names of apps whose admission functions have a say, as `framework.loading` reads them."""
+    guards_rights: bool = False
+    """Whether users can grant only what they have."""
+    lease: Key | None = None
+    """The Lease that nobody but the control plane writes."""
+
+    def kinds(self) -> Kinds:
+        """Return the built-in kinds."""
+        return builtin_kinds(Ranges.parse(*self.service_ranges) if self.service_ranges is not None else None)
+
+    def made(self, kinds: Kinds, rights: Rights, clock: Clock) -> Admission:
+        """Return what has a say in writes of `kinds`; raises `SettingsError`."""
+        CAPABILITIES.allow_privileged = self.admission.allow_privileged
+        chain: Admission = new_chain(kinds, clock, self.admission, rights.authorizer, self._own())
+        if self.lease is not None:
+            chain = GuardedLeases(chain, self.lease)
+        return GuardedRights(chain, rights.authorizer, rights.index) if self.guards_rights else chain
+
+    def _own(self) -> list[Plugin]:
+        if not self.apps:
+            return []
+        from ctrlmgr.framework.admission import plugin_of  # most servers have no apps
+        from ctrlmgr.framework.loading import load_apps
+
+        return [plugin_of(each) for app in load_apps(self.apps) for each in app.admissions]
+
+
+DEFAULT: Final = Blueprint()

@@ -1,0 +1,139 @@
+"""What a worker process does for requests: operations over its engine, and when a request is worth one.
+
+Each job takes the engine first. Jobs are sent by their names, so they are functions of this module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.attributes import Verb
+from ctrlmgr.engine.operations import Answer, Operation, Target
+from ctrlmgr.engine.options import APPLY_PATCH, JSON_PATCH, Body, DeleteOptions, Requester, WriteOptions
+from ctrlmgr.engine.writes.metadata import check_namespace
+from ctrlmgr.engine.writes.plan import LARGE
+from ctrlmgr.engine.writing import WriteEngine
+from ctrlmgr.schema import yaml_document
+from ctrlmgr.schema.codec import YAML
+from ctrlmgr.schema.protobuf.kinds import MEDIA_TYPE as PROTOBUF
+
+MANY: Final = 2_000
+"""Values in a body that is large, however few bytes it has."""
+_FEW_BYTES: Final = 2 * MANY
+"""Bytes that cannot hold as many values."""
+_LARGE_PROTOBUF: Final = 16 * 1024
+"""An empty element of a list takes two bytes."""
+_LARGE_YAML: Final = 8 * 1024
+"""Bytes of YAML, which takes ten times as long to read as JSON."""
+_ANCHOR: Final = re.compile(rb"[\s:,\[{-]&[^\s&,\[\]{}\"']+\s").search
+"""What may have a short YAML document say much."""
+
+
+def is_large(body: Body, cost: int) -> bool:
+    """Say whether a body is large: in bytes, in values, or by what it makes of little.
+
+    `cost` is how much more than usual a byte of its kind costs.
+    """
+    data, media_type = body.data, body.media_type
+    if len(data) * cost > LARGE:
+        return True
+    if media_type == PROTOBUF:
+        return len(data) * cost > _LARGE_PROTOBUF
+    if media_type in (YAML, APPLY_PATCH) and _is_large_yaml(data, cost):
+        return True
+    if media_type == JSON_PATCH and (b"copy" in data or b"\\u" in data):
+        return True
+    return has_many_values(data, cost)
+
+
+def has_many_values(data: bytes, cost: int) -> bool:
+    """Say whether JSON may have many values."""
+    return len(data) * cost > _FEW_BYTES and (data.count(b",") + data.count(b"{") + data.count(b"[")) * cost > MANY
+
+
+def is_large_object(obj: Object, cost: int) -> bool:
+    """Say whether a stored object is large."""
+    return obj.size * cost > LARGE or (obj.size * cost > _FEW_BYTES and has_many_values(obj.body, cost))
+
+
+def _is_large_yaml(data: bytes, cost: int) -> bool:
+    if b"*" in data and _ANCHOR(data) is not None:
+        return True
+    return len(data) * cost > _LARGE_YAML and not data.lstrip().startswith(b"{")
+
+
+def heard(body: Body, ask: Callable[..., Any]) -> Body:
+    """Return a body of which the server's audit log is told, through `ask`, what it wants to know."""
+
+    def tell(fields: Unstructured, encode: Callable[[], bytes]) -> None:
+        said: Mapping[str, Any] = fields.get("metadata") or {}
+        known = {name: said[name] for name in _IDENTITY if name in said}
+        ask("heard", {"metadata": known}, encode() if ask("keeps") else b"")
+
+    return body._replace(heard=tell)
+
+
+_IDENTITY: Final = ("namespace", "name", "uid", "resourceVersion")
+
+
+def create(
+    engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
+) -> Operation[Answer]:
+    """Create what the body says."""
+    return engine.create(target, body, options, requester)
+
+
+def update(
+    engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
+) -> Operation[Answer]:
+    """Replace what is there."""
+    return engine.update(target, body, options, requester)
+
+
+def patch(
+    engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
+) -> Operation[Answer]:
+    """Patch what is there, or apply."""
+    return engine.patch(target, body, options, requester)
+
+
+def delete(
+    engine: WriteEngine, target: Target, body: Body | None, options: DeleteOptions, requester: Requester
+) -> Operation[Answer]:
+    """Delete what is there."""
+    return engine.delete(target, body, options, requester)
+
+
+def options_of(engine: WriteEngine, body: Body, options: DeleteOptions) -> Operation[DeleteOptions]:
+    """Return the options of a deletion."""
+    return engine.options_of(body, options)
+
+
+def reviewed(
+    engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
+) -> Operation[tuple[Unstructured, list[str]]]:
+    """Return what a review says, after admission, and what else its caller is told."""
+    told = list[str]()
+    fields = engine.plan(target.kind).decode(body, options, told)
+    check_namespace(engine.request(target, options, requester), metadata_of(fields))
+    if engine.admission.handles(target.kind.resource, target.subresource, Verb.CREATE):
+        answer = yield from engine.admit(target, Verb.CREATE, fields, None, options, requester)
+        told += answer.warnings
+    return fields, told
+
+
+def as_json(engine: WriteEngine, body: Body) -> Operation[bytes]:
+    """Return a patch as JSON, whatever it is written in; as it is if that cannot be done."""
+    yield from ()
+    if body.media_type != APPLY_PATCH:
+        return body.data
+    try:
+        return msgspec.json.encode(yaml_document.decode(body.data)[0])
+    except (ValueError, TypeError):
+        return body.data

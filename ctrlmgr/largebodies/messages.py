@@ -1,0 +1,149 @@
+"""What a server and its worker process say to each other, and how that becomes bytes.
+
+A frame is eight bytes of length and a pickle. Both ends run the same code and trust each other as one process trusts
+itself: the worker has what clients send as bytes, and the server unpickles nothing that a client wrote.
+
+Guarantees: objects are sent as their bytes, and kinds as their names. An error has the class, the words and the details
+that it was raised with.
+"""
+
+from __future__ import annotations
+
+import pickle
+import socket
+from collections.abc import Callable, Mapping
+from io import BytesIO
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.engine.kind import GroupVersionKind, Kind
+from ctrlmgr.errors import CtrlmgrError
+
+HEADER: Final = Struct(">Q")
+"""How long the frame is that follows."""
+_READ: Final = 1 << 20
+
+KindOf = Callable[[GroupVersionKind], Kind | None]
+
+
+class Job(NamedTuple):
+    """A job for the process."""
+
+    epoch: int
+    """That of the server's kinds."""
+    seed: int
+    """What is drawn at random is drawn from this."""
+    now: int
+    """The time, in microseconds since 1970."""
+    work: bytes
+    """A pickled function and its arguments; it is called with the engine and these and returns an operation."""
+
+
+class Ask(NamedTuple):
+    """A question of the process, or a command of the operation that it runs."""
+
+    what: str
+    arguments: tuple[Any, ...]
+
+
+class Answer(NamedTuple):
+    """The answer to a question."""
+
+    value: Any = None
+    error: CtrlmgrError | None = None
+
+
+class Done(NamedTuple):
+    """How a job has ended."""
+
+    value: Any = None
+    error: CtrlmgrError | None = None
+    failure: str = ""
+    """The traceback of an exception that is a mistake of ours; empty if there was none."""
+    out_of_memory: bool = False
+    """Whether it took more memory than it may; the process ends."""
+
+
+class _Pickler(pickle.Pickler):
+    def persistent_id(self, obj: Any) -> GroupVersionKind | None:
+        return obj.gvk if isinstance(obj, Kind) else None
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, Object):
+            return Object, (obj.resource, obj.body, obj.revision)
+        if isinstance(obj, CtrlmgrError):
+            return _error, (type(obj), obj.args, dict(obj.__dict__))
+        return NotImplemented
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, data: bytes, kind_of: KindOf) -> None:
+        super().__init__(BytesIO(data))
+        self._kind_of = kind_of
+
+    def persistent_load(self, pid: Any) -> Kind:
+        kind = self._kind_of(pid)
+        if kind is None:
+            raise LookupError(f"there is no kind {pid}")
+        return kind
+
+
+def _error(class_: type[CtrlmgrError], arguments: tuple[Any, ...], said: Mapping[str, Any]) -> CtrlmgrError:
+    error = class_.__new__(class_, *arguments)
+    error.args = arguments
+    error.__dict__.update(said)
+    return error
+
+
+def dumped(value: Any) -> bytes:
+    """Return a value as bytes."""
+    buffer = BytesIO()
+    _Pickler(buffer, protocol=5).dump(value)
+    return buffer.getvalue()
+
+
+def loaded(data: bytes, kind_of: KindOf) -> Any:
+    """Return the value that `dumped` wrote; raises `LookupError` for a kind that `kind_of` does not know."""
+    return _Unpickler(data, kind_of).load()
+
+
+def framed(value: Any) -> bytes:
+    """Return a value as a frame."""
+    data = dumped(value)
+    return HEADER.pack(len(data)) + data
+
+
+class Line:
+    """The worker process' end of the socket; it blocks."""
+
+    def __init__(self, end: socket.socket, kind_of: KindOf) -> None:
+        """Talk over `end`."""
+        self._socket = end
+        self._kind_of = kind_of
+
+    def send(self, value: Any) -> None:
+        """Send a frame; raises `OSError` when the server is gone."""
+        self._socket.sendall(framed(value))
+
+    def receive(self) -> Any:
+        """Wait for a frame and return what it has; raises `EOFError` when the server is gone."""
+        (length,) = HEADER.unpack(self._read(HEADER.size))
+        return loaded(self._read(length), self._kind_of)
+
+    def _read(self, length: int) -> bytes:
+        data = bytearray()
+        while len(data) < length:
+            some = self._socket.recv(min(length - len(data), _READ))
+            if not some:
+                raise EOFError
+            data += some
+        return bytes(data)
+
+    def ask(self, what: str, *arguments: Any) -> Any:
+        """Return the server's answer to a question; raises the error that it answers with."""
+        self.send(Ask(what, arguments))
+        answer: Answer = self.receive()
+        if answer.error is not None:
+            raise answer.error
+        return answer.value

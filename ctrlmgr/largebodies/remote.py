@@ -1,0 +1,107 @@
+"""What a worker process knows of its server's state and of users' rights: it asks, over the socket.
+
+Guarantees: between two commands of an operation the same question has the same answer, as in the server, where the
+state does not change in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.authorizer import RuleListing, Verdict
+from ctrlmgr.authorization.rbac.index import Grant, RbacIndex
+from ctrlmgr.authorization.rbac.policy_rules import CompiledRule
+from ctrlmgr.informer.informer import Change
+
+Ask = Callable[..., Any]
+"""Returns the server's answer to a question, given by its name and arguments."""
+
+
+class RemoteState:
+    """The server's state: an `engine.strategy.State` that can also say what changed."""
+
+    def __init__(self, ask: Ask) -> None:
+        """Ask with `ask`."""
+        self._ask = ask
+        self._known: dict[Hashable, Any] = {}
+
+    def forget(self) -> None:
+        """Ask for everything again: the state may have changed."""
+        self._known.clear()
+
+    @property
+    def revision(self) -> Revision:
+        """Everything up to here is in it."""
+        revision: Revision = self._answer("revision")
+        return revision
+
+    def get(self, resource: Resource, key: Key) -> Object | None:
+        """Return one object, None if there is none."""
+        obj: Object | None = self._answer("get", resource, key)
+        return obj
+
+    def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
+        """Return the objects of one namespace (None: of all), by key."""
+        objects: Sequence[Object] = self._answer("list", resource, namespace)
+        return objects
+
+    def changed_at(self, resources: Iterable[Resource]) -> Revision:
+        """Return a revision that differs if any of these resources has changed since one asked before."""
+        revision: Revision = self._answer("changed_at", tuple(resources))
+        return revision
+
+    def changes_after(self, revision: Revision, resource: Resource, limit: int) -> Sequence[Change] | None:
+        """Return changes of a resource after a revision, None if some of them are gone."""
+        changes: Sequence[Change] | None = self._answer("changes_after", revision, resource, limit)
+        return changes
+
+    def _answer(self, *question: Any) -> Any:
+        if question not in self._known:
+            self._known[question] = self._ask(*question)
+        return self._known[question]
+
+
+class RemoteAuthorizer:
+    """The server's authorizer; whichever process that has to ask, the verdict is there at once."""
+
+    def __init__(self, ask: Ask) -> None:
+        """Ask with `ask`."""
+        self._ask = ask
+
+    def authorize(self, user: User, attributes: Attributes) -> Verdict:
+        """Return the verdict."""
+        verdict: Verdict = self._ask("authorize", user, attributes)
+        return verdict
+
+    async def ask(self, user: User, attributes: Attributes) -> Verdict:
+        """Return the verdict."""
+        return self.authorize(user, attributes)
+
+    def rules(self, user: User, namespace: str) -> RuleListing:
+        """Return what `user` may do in a namespace and outside of all of them."""
+        listing: RuleListing = self._ask("rules", user, namespace)
+        return listing
+
+
+class RemoteIndex(RbacIndex):
+    """The server's index of roles and bindings."""
+
+    def __init__(self, ask: Ask) -> None:
+        """Ask with `ask`."""
+        super().__init__()
+        self._ask = ask
+
+    def grants(self, user: User, namespace: str) -> Sequence[Grant]:
+        """Return the roles that a user has everywhere, then those in a namespace if one is given."""
+        grants: Sequence[Grant] = self._ask("grants", user, namespace)
+        return grants
+
+    def role_rules(self, role: Key) -> Sequence[CompiledRule] | None:
+        """Return the rules of a role, None if there is none."""
+        rules: Sequence[CompiledRule] | None = self._ask("role_rules", role)
+        return rules

@@ -1,0 +1,152 @@
+"""The worker process: takes jobs from its server over standard input, which is a socket, one after the other.
+
+Guarantees:
+- It takes at most `MOST_MEMORY` bytes; a job that needs more ends with 413, and the process with it.
+- It ends when its server does: at once while it waits, and after `LONGEST` seconds of a job at the latest.
+- It decides nothing alone: what an operation reads and what it has appended goes through the server.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import signal
+import socket
+import sys
+import traceback
+from contextlib import suppress
+from random import Random
+from typing import Any, Final
+
+from ctrlmgr.api.resource import DEFINITIONS
+from ctrlmgr.clock import OtherTime, SystemClock
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.operations import Compute, Operation
+from ctrlmgr.engine.options import Body
+from ctrlmgr.engine.writing import WriteEngine
+from ctrlmgr.errors import CtrlmgrError, RequestEntityTooLarge, StatusDetails
+from ctrlmgr.largebodies.blueprint import Blueprint, Rights
+from ctrlmgr.largebodies.jobs import heard
+from ctrlmgr.largebodies.messages import Done, Job, Line, loaded
+from ctrlmgr.largebodies.remote import RemoteAuthorizer, RemoteIndex, RemoteState
+
+MOST_MEMORY: Final = 1 << 30
+"""Bytes of address space: the largest body that a client may send takes a third of it."""
+LONGEST: Final = 60
+"""Seconds after which a job ends the process, should its server not have done so."""
+_NICE: Final = 5
+"""How far the process steps back behind its server, which answers everybody."""
+
+
+class Worker:
+    """Does jobs."""
+
+    def __init__(self, line: Line, kinds: Kinds, blueprint: Blueprint) -> None:
+        """Have the kinds and the admission of a blueprint, and ask over `line`."""
+        self._line = line
+        self._kinds = kinds
+        self._epoch = -1
+        self._now = 0
+        self._random = Random(0)
+        self._state = RemoteState(line.ask)
+        clock = OtherTime(lambda: self._now, SystemClock())
+        rights = Rights(RemoteAuthorizer(line.ask), RemoteIndex(line.ask))
+        admission = blueprint.made(kinds, rights, clock)
+        self._engine = WriteEngine(kinds, self._state, clock=clock, random=self._random, admission=admission)
+
+    def do(self, job: Job) -> Done:
+        """Do a job and return how it ended."""
+        self._now = job.now
+        self._random.seed(job.seed)
+        self._state.forget()
+        try:
+            return Done(self._run(self._operation(job)))
+        except CtrlmgrError as error:
+            return Done(error=error)
+        except MemoryError:
+            return _out_of_memory()
+        except Exception:
+            return Done(failure=traceback.format_exc())
+
+    def _operation(self, job: Job) -> Operation[Any]:
+        if job.epoch != self._epoch:
+            self._kinds.refresh(self._state.list(DEFINITIONS))
+            self._epoch = job.epoch
+        function, arguments = loaded(job.work, self._kinds.by_gvk)
+        operation: Operation[Any] = function(self._engine, *map(self._heard, arguments))
+        return operation
+
+    def _heard(self, argument: Any) -> Any:
+        """Return a body as one that the server hears of; anything else as it is."""
+        if not isinstance(argument, Body):
+            return argument
+        return heard(argument, self._line.ask)
+
+    def _run(self, operation: Operation[Any]) -> Any:
+        try:
+            command = next(operation)
+            while True:
+                try:
+                    answer = command.call() if isinstance(command, Compute) else self._obeyed(command)
+                except CtrlmgrError as error:
+                    command = operation.throw(error)
+                else:
+                    command = operation.send(answer)
+        except StopIteration as stop:
+            return stop.value
+
+    def _obeyed(self, command: Any) -> Any:
+        try:
+            return self._line.ask("command", command)
+        finally:
+            self._state.forget()
+
+
+def _out_of_memory() -> Done:
+    error = RequestEntityTooLarge(
+        "Request entity is too large: it takes more memory than the server gives to one request",
+        details=StatusDetails(),
+    )
+    return Done(error=error, out_of_memory=True)
+
+
+def main() -> None:
+    """Do jobs until the server is gone."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)  # the server ends it
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    most = MOST_MEMORY if hard == resource.RLIM_INFINITY else min(MOST_MEMORY, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.nice(_NICE)
+    known: list[Kinds] = []
+    line = Line(socket.socket(fileno=sys.stdin.fileno()), lambda gvk: known[0].by_gvk(gvk) if known else None)
+    with suppress(EOFError, OSError):
+        serve(line, known)
+
+
+def serve(line: Line, known: list[Kinds]) -> None:
+    """Do jobs; raises `EOFError` or `OSError` when the server is gone."""
+    blueprint: Blueprint = line.receive()
+    known.append(blueprint.kinds())
+    worker = Worker(line, known[0], blueprint)
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # while there is a large body it would walk all that this is made of, and find nothing
+    line.send(Done())
+    while True:
+        job: Job = line.receive()
+        signal.alarm(LONGEST)
+        done = worker.do(job)
+        del job
+        line.send(done)
+        signal.alarm(0)
+        if done.out_of_memory:
+            return
+        del done
+        gc.collect()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""A worker process: what ends a job, and what is left of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from random import Random
+from typing import Any
+
+import pytest
+
+from ctrlmgr.authorization.authorizer import AlwaysAllow
+from ctrlmgr.authorization.rbac.index import RbacIndex
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.errors import RequestEntityTooLarge, RequestTimeout
+from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.informer import WatchCache
+from ctrlmgr.largebodies.blueprint import DEFAULT, Rights
+from ctrlmgr.largebodies.worker import MOST_MEMORY
+from ctrlmgr.server.large.desk import LargeBodies
+from tests.largebodies import hostile
+
+
+async def obey(command: Any) -> Any:
+    raise AssertionError(command)
+
+
+def run(main: Callable[[Callable[..., Any]], Coroutine[Any, Any, None]], deadline: float = 10.0) -> None:
+    """Run `main`, which is given what runs jobs."""
+
+    async def started() -> None:
+        clock = SystemClock()
+        log = MemoryEventLog(clock=clock, random=Random(1))
+        cacher = Cacher(log, WatchCache(log, clock=clock))
+        rights = Rights(AlwaysAllow(), RbacIndex())
+        large = LargeBodies(DEFAULT, rights, DEFAULT.kinds(), cacher, clock=clock, random=Random(2), deadline=deadline)
+        large.start()
+        try:
+            await main(lambda *job: large.run("user", *job, obey=obey))
+        finally:
+            await large.stop()
+
+    asyncio.run(started())
+
+
+def test_one_that_takes_too_much_memory_is_refused_and_the_next_has_another_process() -> None:
+    async def main(do: Callable[..., Any]) -> None:
+        first = await do(hostile.pid)
+        assert await do(hostile.greedy, MOST_MEMORY // 4) == MOST_MEMORY // 4
+        with pytest.raises(RequestEntityTooLarge, match="more memory"):
+            await do(hostile.greedy, MOST_MEMORY)
+        assert await do(hostile.pid) != first
+
+    run(main)
+
+
+def test_one_that_does_not_end_is_ended_with_its_process() -> None:
+    async def main(do: Callable[..., Any]) -> None:
+        first = await do(hostile.pid)
+        with pytest.raises(RequestTimeout):
+            await do(hostile.endless)
+        assert await do(hostile.pid) != first
+
+    run(main, deadline=1.0)
+
+
+def test_a_mistake_of_ours_leaves_the_process_as_it_is() -> None:
+    async def main(do: Callable[..., Any]) -> None:
+        first = await do(hostile.pid)
+        with pytest.raises(RuntimeError):
+            await do(hostile.mistaken)
+        assert await do(hostile.pid) == first
+
+    run(main)

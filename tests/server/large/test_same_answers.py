@@ -1,0 +1,203 @@
+"""A request has the same answer in a worker process as in the server: code, text, causes, warnings, stored bytes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from ctrlmgr.eventlog.event import Event
+from ctrlmgr.largebodies import jobs
+from ctrlmgr.testing.clock import FakeClock
+from tests.robustness.attack.siege import SPECIMENS
+from tests.server.site import Site, make, running
+
+IN = "namespaces/default"
+JSON_PATCH, MERGE, STRATEGIC, APPLY = (
+    f"application/{each}"
+    for each in ("json-patch+json", "merge-patch+json", "strategic-merge-patch+json", "apply-patch+yaml")
+)
+MADE_UP = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+    r"|(?<=made-)[a-z0-9]{5}|10\.96\.\d+\.\d+|\b3[0-2]\d{3}\b"
+)
+"""Uids, generated names, addresses and node ports, which are drawn."""
+
+
+class Step(NamedTuple):
+    """A request."""
+
+    method: str
+    path: str
+    body: Any = None
+    media_type: str = "application/json"
+
+
+class Outcome(NamedTuple):
+    """What a client and the log have of it."""
+
+    code: int
+    warnings: str | None
+    body: str
+
+
+def objects() -> Iterator[Step]:
+    """Create an object of many kinds, badly, and change it in every way."""
+    for place, fields in SPECIMENS.items():
+        path = place.replace("namespaces/attack", IN)
+        yield Step("POST", path, fields)
+        yield Step("POST", path, fields)
+        yield Step("POST", f"{path}?fieldValidation=Strict", {**fields, "unknown": 1})
+        yield Step("POST", f"{path}?dryRun=All", {**fields, "unknown": {"a": [1]}, "metadata": {"name": "dry"}})
+        yield Step("POST", path, {**fields, "metadata": {"name": "Not!", "labels": {"a b": "c d"}}})
+        yield Step("POST", path, {**fields, "spec": [], "metadata": {"name": "odd"}})
+        yield Step("POST", path, {**fields, "metadata": {"generateName": "made-"}})
+        if "reviews" in path or "definitions" in path:
+            continue
+        one = f"{path}/{fields['metadata']['name']}"
+        yield Step("PATCH", one, {"metadata": {"labels": {"b": "c", "a": None}}}, MERGE)
+        yield Step("PATCH", one, {"metadata": {"annotations": {"b": "c"}}}, STRATEGIC)
+        yield Step("PATCH", one, [{"op": "add", "path": "/metadata/labels/x", "value": "y"}], JSON_PATCH)
+        yield Step("PATCH", one, [{"op": "test", "path": "/metadata/name", "value": "other"}], JSON_PATCH)
+        yield Step("PATCH", f"{one}?fieldManager=m", {**fields, "metadata": {"labels": {"z": "z"}}}, APPLY)
+        yield Step("PATCH", f"{one}?fieldManager=m", b"metadata: {labels: [", APPLY)
+        yield Step("PUT", one, fields)
+        yield Step("PUT", one, {**fields, "metadata": {**fields["metadata"], "resourceVersion": "1"}})
+        yield Step("PUT", f"{one}/status", fields)
+        yield Step("DELETE", one, {"preconditions": {"uid": "other"}})
+        yield Step("DELETE", one, {"propagationPolicy": "Foreground"})
+        yield Step("DELETE", path, {"gracePeriodSeconds": 0, "dryRun": ["All"]})
+
+
+LIMITS = {"limits": [{"type": "Container", "default": {"cpu": "1"}, "max": {"cpu": "2"}}]}
+CPU = {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "1500m"}}}]}
+POLICY = {
+    "metadata": {"name": "no-x"},
+    "spec": {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}
+            ]
+        },
+        "validations": [{"expression": "!has(object.data) || !('x' in object.data)", "message": "no x"}],
+    },
+}
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "required": ["size"],
+            "properties": {"size": {"type": "integer", "minimum": 1}, "mode": {"type": "string", "default": "fast"}},
+            "x-kubernetes-validations": [{"rule": "self.size < 10", "message": "too big"}],
+        }
+    },
+}
+DEFINITION = {
+    "metadata": {"name": "things.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": SCHEMA}}],
+    },
+    "status": {},
+}
+ESTABLISHED = {
+    "status": {
+        "acceptedNames": DEFINITION["spec"]["names"],  # type: ignore[index]  # a dict
+        "conditions": [{"type": each, "status": "True"} for each in ("NamesAccepted", "Established")],
+        "storedVersions": ["v1"],
+    }
+}
+
+
+def decided() -> Iterator[Step]:
+    """Write what admission, quotas and definitions decide on."""
+    pods, maps = f"/api/v1/{IN}/pods", f"/api/v1/{IN}/configmaps"
+    yield Step("POST", f"/api/v1/{IN}/limitranges", {"metadata": {"name": "l"}, "spec": LIMITS})
+    yield Step(
+        "POST", f"/api/v1/{IN}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": {"requests.cpu": "2"}}}
+    )
+    quotas = f"/api/v1/{IN}/resourcequotas"
+    used: Any = {"status": {"hard": {"requests.cpu": "2"}, "used": {"requests.cpu": "0"}}}
+    yield Step("PATCH", f"{quotas}/q/status", used, MERGE)
+    for name in ("one", "two"):
+        yield Step("POST", pods, {"metadata": {"name": name}, "spec": CPU})
+    yield Step("POST", pods, {"metadata": {"name": "no-cpu"}, "spec": {"containers": [{"name": "c", "image": "x"}]}})
+    admission = "/apis/admissionregistration.k8s.io/v1"
+    yield Step("POST", f"{admission}/validatingadmissionpolicies", POLICY)
+    bound = {"metadata": {"name": "b"}, "spec": {"policyName": "no-x", "validationActions": ["Deny", "Audit"]}}
+    yield Step("POST", f"{admission}/validatingadmissionpolicybindings", bound)
+    yield Step("POST", maps, {"metadata": {"name": "good"}, "data": {"a": "b"}})
+    yield Step("POST", maps, {"metadata": {"name": "bad"}, "data": {"x": "b"}})
+    definitions, things = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", f"/apis/example.com/v1/{IN}/things"
+    yield Step("POST", definitions, DEFINITION)
+    yield Step("PATCH", f"{definitions}/things.example.com/status", ESTABLISHED, MERGE)
+    head = {"apiVersion": "example.com/v1", "kind": "Thing"}
+    for name, spec in (("good", {"size": 3}), ("big", {"size": 30}), ("none", {}), ("odd", {"size": "x", "more": 1})):
+        yield Step("POST", things, {**head, "metadata": {"name": name}, "spec": spec})
+    yield Step("PATCH", f"{things}/good", {"spec": {"size": 4}}, MERGE)
+    yield Step("PATCH", f"{things}/good?fieldManager=m", {**head, "spec": {"size": 5}}, APPLY)
+    services = f"/api/v1/{IN}/services"
+    for kind in ("ClusterIP", "NodePort", "Other"):
+        wanted = {"type": kind, "selector": {"a": "b"}, "ports": [{"port": 80}]}
+        yield Step("POST", services, {"metadata": {"name": kind.lower()}, "spec": wanted})
+    yield Step("PATCH", f"{services}/nodeport", {"spec": {"type": "ClusterIP"}}, MERGE)
+    yield Step("DELETE", f"{services}/clusterip", {"gracePeriodSeconds": 0})
+    scaled = f"/apis/apps/v1/{IN}/deployments"
+    yield Step("POST", scaled, {**SPECIMENS["/apis/apps/v1/namespaces/attack/deployments"], "metadata": {"name": "d"}})
+    yield Step("PATCH", f"{scaled}/d/scale", {"spec": {"replicas": 4}}, MERGE)
+    yield Step("PUT", f"{scaled}/d/scale", {"metadata": {"name": "d"}, "spec": {"replicas": -4}})
+    yield Step("POST", f"{pods}/one/binding", {"metadata": {"name": "one"}, "target": {"kind": "Node", "name": "n"}})
+    yield Step("POST", f"{pods}/one/eviction", {"metadata": {"name": "one"}})
+    yield Step("POST", f"/api/v1/{IN}/nothing", {"metadata": {"name": "one"}})
+    yield Step("POST", "/api/v1/namespaces/none/configmaps", {"metadata": {"name": "one"}})
+
+
+def large() -> Iterator[Step]:
+    """Write what is large."""
+    maps = f"/api/v1/{IN}/configmaps"
+    data = {f"k{number}": "x" * 90 for number in range(8000)}
+    yield Step("POST", maps, {"metadata": {"name": "large"}, "data": data})
+    yield Step("PATCH", f"{maps}/large", {"data": {"k1": None, "k2": "é\u2028<"}}, MERGE)
+    yield Step("POST", maps, {"metadata": {"name": "bad"}, "data": {f"{number}!": "x" for number in range(3000)}})
+    yield Step("POST", maps, b'{"a":' * 30_000)
+    yield Step("POST", maps, b'{"a":[' + b"{}," * 250_000 + b"{}]}")
+    yield Step("POST", maps, b"data: {a: &a [x, x], b: *a}\n" * 3, "application/yaml")
+
+
+def asked(
+    monkeypatch: pytest.MonkeyPatch, steps: Iterator[Step], *, elsewhere: bool
+) -> tuple[list[Outcome], list[Any]]:
+    """Return what each step came to, and what the log has of them."""
+    monkeypatch.setattr(jobs, "is_large", lambda body, cost: elsewhere)
+    monkeypatch.setattr(jobs, "is_large_object", lambda obj, cost: elsewhere)
+    with running(make(clock=FakeClock())) as site:
+        outcomes = [outcome(site, each) for each in steps]
+        events = [stored(each) for each in site.log.events_after(0, limit=10_000)]
+    return outcomes, events
+
+
+def stored(event: Event) -> tuple[Any, ...]:
+    obj = event.object
+    return event.type, str(obj.resource), MADE_UP.sub("?", str(obj.key)), MADE_UP.sub("?", obj.body.decode())
+
+
+def outcome(site: Site, step: Step) -> Outcome:
+    answer = site.ask(step.path, step.method, step.body, {"content-type": step.media_type})
+    return Outcome(answer.status, answer.headers.get("warning"), MADE_UP.sub("?", answer.body))
+
+
+@pytest.mark.parametrize("steps", [objects, decided, large])
+def test_answers_and_stored_bytes_are_the_same(steps: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, stored_here = asked(monkeypatch, steps(), elsewhere=False)
+    there, stored_there = asked(monkeypatch, steps(), elsewhere=True)
+    for step, one, other in zip(steps(), here, there, strict=True):
+        assert one == other, (step.method, step.path, json.dumps(step.body, default=str)[:200])
+    assert stored_here == stored_there
+    assert len({each.code for each in here}) >= 4
