@@ -15,7 +15,6 @@ import signal
 import socket
 import sys
 import traceback
-from contextlib import suppress
 from random import Random
 from typing import Any, Final
 
@@ -28,7 +27,7 @@ from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import CtrlmgrError, RequestEntityTooLarge, StatusDetails
 from ctrlmgr.largebodies.blueprint import Blueprint, Rights
 from ctrlmgr.largebodies.jobs import heard
-from ctrlmgr.largebodies.messages import Done, Job, Line, loaded
+from ctrlmgr.largebodies.messages import OUT_OF_MEMORY, Done, Job, Line, loaded
 from ctrlmgr.largebodies.remote import RemoteAuthorizer, RemoteIndex, RemoteState
 
 MOST_MEMORY: Final = 1 << 30
@@ -122,8 +121,12 @@ def main() -> None:
     os.nice(_NICE)
     known: list[Kinds] = []
     line = Line(socket.socket(fileno=sys.stdin.fileno()), lambda gvk: known[0].by_gvk(gvk) if known else None)
-    with suppress(EOFError, OSError):
+    try:
         serve(line, known)
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)  # at once: there is no room for what an exit does
+    except (EOFError, OSError):
+        return
 
 
 def serve(line: Line, known: list[Kinds]) -> None:
