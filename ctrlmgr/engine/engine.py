@@ -78,7 +78,7 @@ class Engine(WriteEngine):
         requester: Requester,
     ) -> Operation[Listing]:
         """Delete everything that a list shows, and return that list; not atomic, the first error ends it."""
-        options = yield from self.options_of(body, options)
+        options = self.options_of(body, options)
         return (yield from self._delete_collection(kind, namespace, list_options, options, requester))
 
     def _delete_collection(

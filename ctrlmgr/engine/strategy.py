@@ -156,9 +156,8 @@ class Strategy:
     fields: tuple[str, ...] = ()
     """The field selectors besides metadata.name and metadata.namespace that `selectable` answers."""
 
-    @property
-    def validation_cost(self) -> int:
-        """The relative validation cost of a byte; 1 is the usual one."""
+    def validation_cost(self, body: bytes) -> int:
+        """Return the relative validation cost of a byte of this object, as sent or as stored; 1 is the usual one."""
         return 1
 
     def default(self, obj: Unstructured) -> None:

@@ -39,7 +39,7 @@ from ctrlmgr.engine.verbs.update import update
 from ctrlmgr.engine.writes.attempts import RETRIES, Decision, settle
 from ctrlmgr.engine.writes.patching import Patch
 from ctrlmgr.engine.writes.plan import Plan
-from ctrlmgr.engine.writes.request import Request, worked
+from ctrlmgr.engine.writes.request import Request
 from ctrlmgr.engine.writes.sizes import refuse_large
 from ctrlmgr.errors import ApiError, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog.event import EventType, Proposal
@@ -203,14 +203,13 @@ class WriteEngine:
             return handler.patch(self, target, body, options, requester)
         request = self.request(target, options, requester)
         patch = Patch(body, options)
-        request.size = patch.size
         return apply(request, patch) if patch.is_apply else patched(request, patch)
 
     def delete(
         self, target: Target, body: Body | None, options: DeleteOptions, requester: Requester
     ) -> Operation[Answer]:
         """Delete what is there, now or later; a body's options override `options`, which are the query's."""
-        options = yield from self.options_of(body, options)
+        options = self.options_of(body, options)
         request = self.request(target, WriteOptions(dry_run=bool(options.dry_run)), requester)
         return (yield from delete(request, options))
 
@@ -258,12 +257,11 @@ class WriteEngine:
             marks = self._marks[manager] = FieldMarks(self.kinds, manager)
         return marks
 
-    def options_of(self, body: Body | None, options: DeleteOptions) -> Operation[DeleteOptions]:
+    def options_of(self, body: Body | None, options: DeleteOptions) -> DeleteOptions:
         """Return what a deletion is to heed: what its body says, or `options` without one; raises what is wrong."""
         if body is not None and body.data:
             codec = self.kinds.codec_for(DELETE_OPTIONS)
-            data, media_type = body.data, body.media_type
-            fields = (yield from worked(lambda: codec.decode(data, media_type), len(data))).fields
+            fields = codec.decode(body.data, body.media_type).fields
             if body.heard is not None:
                 internal = {**fields, "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal"}
                 body.heard(fields, lambda: codec.encode(internal))

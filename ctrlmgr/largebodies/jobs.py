@@ -17,12 +17,13 @@ from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import APPLY_PATCH, JSON_PATCH, Body, DeleteOptions, Requester, WriteOptions
 from ctrlmgr.engine.writes.metadata import check_namespace
-from ctrlmgr.engine.writes.plan import LARGE
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.schema import yaml_document
 from ctrlmgr.schema.codec import YAML
 from ctrlmgr.schema.protobuf.kinds import MEDIA_TYPE as PROTOBUF
 
+LARGE: Final = 64 * 1024
+"""Bytes beyond which a body is large."""
 MANY: Final = 2_000
 """Values in a body that is large, however few bytes it has."""
 _FEW_BYTES: Final = 2 * MANY
@@ -112,6 +113,7 @@ def delete(
 
 def options_of(engine: WriteEngine, body: Body, options: DeleteOptions) -> Operation[DeleteOptions]:
     """Return the options of a deletion."""
+    yield from ()
     return engine.options_of(body, options)
 
 

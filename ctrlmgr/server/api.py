@@ -35,7 +35,6 @@ from ctrlmgr.engine.options import (
     parse_update,
 )
 from ctrlmgr.engine.watch import Start
-from ctrlmgr.engine.writes.plan import LARGE
 from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, RequestEntityTooLarge, RequestTimeout
 from ctrlmgr.largebodies import jobs
 from ctrlmgr.server.authn.reviews import Question, Reviews
@@ -239,7 +238,7 @@ class Api:
             raise unknown_resource()
         codec = self._engine.kinds.codec_for(TOKEN_REQUEST)
         if jobs.is_large(body, 1):
-            raise RequestEntityTooLarge(f"Request entity is too large: limit of a TokenRequest is {LARGE}")
+            raise RequestEntityTooLarge(f"Request entity is too large: limit of a TokenRequest is {jobs.LARGE}")
         fields, problems = codec.decode(body.data, body.media_type)
         if problems and options.field_validation == "Strict":
             raise codec.refuse_strictly(problems)
@@ -361,10 +360,10 @@ class Api:
     def _is_large(self, target: Target, body: Body | None) -> bool:
         """Say whether a body, or what it is to change, is large."""
         cost = target.kind.strategy.validation_cost
-        if body is not None and jobs.is_large(body, cost):
+        if body is not None and jobs.is_large(body, cost(body.data)):
             return True
         current = self._engine.state.get(target.kind.storage, Key(target.namespace, target.name))
-        return current is not None and jobs.is_large_object(current, cost)
+        return current is not None and jobs.is_large_object(current, cost(current.body))
 
     async def _run(self, call: Call, job: Callable[..., Operation[T]], *arguments: Any, is_large: bool) -> T:
         """Have a job done, in a process of its own if it is large, and return its result or raise what it raises."""

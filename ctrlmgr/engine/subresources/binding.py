@@ -28,7 +28,7 @@ class BindingHandler(Handler):
         """Assign a pod to a node: the pod of the URL or, for `bindings`, the one the body names."""
         pods = engine.kinds.stored(PODS) or target.kind
         request = engine.request(Target(pods, target.namespace, target.name, "binding"), options, requester)
-        binding = given = yield from decode(engine, _BINDING, body, request)
+        binding = given = decode(engine, _BINDING, body, request)
         if not target.name:
             request.target = request.target._replace(name=metadata_of(given).get("name") or "")
 

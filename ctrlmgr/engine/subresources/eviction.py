@@ -42,7 +42,7 @@ class EvictionHandler(Handler):
     ) -> Operation[Answer]:
         """Evict a pod."""
         request = engine.request(target, options, requester)
-        eviction = yield from decode(engine, _EVICTION, body, request)
+        eviction = decode(engine, _EVICTION, body, request)
         asked = (eviction.get("deleteOptions") or {}).get("dryRun") or []
         if options.dry_run and asked and asked != ["All"]:
             raise UnknownError(f"Non-matching dry-run options in request and content: [All] and [{' '.join(asked)}]")

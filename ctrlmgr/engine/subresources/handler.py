@@ -40,11 +40,10 @@ class Handler:
         raise _not_allowed()
 
 
-def decode(engine: Requests, gvk: GroupVersionKind, body: Body, request: Request) -> Operation[Unstructured]:
+def decode(engine: Requests, gvk: GroupVersionKind, body: Body, request: Request) -> Unstructured:
     """Decode a body of another kind than the object's; what it has too much is told of as asked."""
     codec = engine.kinds.codec_for(gvk)
-    request.size = len(body.data)
-    fields, problems = yield from request.worked(lambda: codec.decode(body.data, body.media_type))
+    fields, problems = codec.decode(body.data, body.media_type)
     if problems and request.options.field_validation == "Strict":
         raise codec.refuse_strictly(problems)
     if request.options.field_validation == "Warn":

@@ -62,7 +62,7 @@ class ScaleHandler(Handler):
     ) -> Operation[Answer]:
         """Replace a Scale."""
         request = engine.request(target, options, requester)
-        wanted = yield from _decoded(engine, body, request)
+        wanted = _decoded(engine, body, request)
         check_place(request, wanted)
         manager = _manager(engine)
 
@@ -77,7 +77,6 @@ class ScaleHandler(Handler):
         """Patch a Scale."""
         request = engine.request(target, options, requester)
         patch = Patch(body, options)
-        request.size = patch.size
         codec, manager = engine.kinds.codec_for(_SCALE), _manager(engine)
 
         def patched(live: Unstructured) -> Unstructured:
@@ -94,10 +93,10 @@ class ScaleHandler(Handler):
         return _write(engine, request, applied if patch.is_apply else patched)
 
 
-def _decoded(engine: Requests, body: Body, request: Request) -> Operation[Unstructured]:
+def _decoded(engine: Requests, body: Body, request: Request) -> Unstructured:
     """Decode a Scale; Kubernetes finds no words for what is wrong with that of a custom kind."""
     try:
-        return (yield from decode(engine, _SCALE, body, request))
+        return decode(engine, _SCALE, body, request)
     except BadRequest as error:
         if request.plan.kind.is_custom:
             raise BadRequest(_UNKNOWN_SCALE) from error

@@ -78,7 +78,7 @@ def decide_change(
     if current is None:
         assert new is not None  # or it would have been a 404
         request.upserts = True
-        return (yield from decide_create(request, (yield from request.worked(new)), managed=managed))
+        return (yield from decide_create(request, new(), managed=managed))
     yield from _seen(request, current)
     strategy, old = request.plan.strategy, request.plan.read(current)
     ctx = request.context(old)
@@ -88,7 +88,7 @@ def decide_change(
         attributes = _attributes(request, ctx, fields, _versioned(old, current), facet)
         fields = yield from _admit(request, ctx, attributes, fields, facet)
     _prepare(request, ctx, fields, old, current)
-    yield from request.worked(lambda: _validate(ctx, fields, old, request.sent), current.size)
+    _validate(ctx, fields, old, request.sent)
     strategy.canonicalize(fields)
     if attributes is not None:
         yield from _judge(request, attributes, fields, _versioned(old, current), facet)
@@ -112,7 +112,7 @@ def _found(request: Request, uid: str, *, may_create: bool) -> Object | None:
 
 def _make(request: Request, ctx: Context, current: Object, update: Update) -> Operation[Unstructured]:
     """Return the new state, decoded and with its defaults, as admission is to see it."""
-    fields = yield from request.converting(lambda: update(ctx, current), current.size)
+    fields = yield from request.converting(lambda: update(ctx, current))
     metadata = metadata_of(fields)
     check_namespace(request, metadata)
     deduplicate_owners(metadata, ctx.warnings)

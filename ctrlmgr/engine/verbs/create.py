@@ -39,10 +39,10 @@ _SYSTEM = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriod
 def create(request: Request, body: Body) -> Operation[Answer]:
     """Create what the body says; raises `AlreadyExists`."""
     bodies = Bodies(request, body)
-    yield from bodies.read()
+    bodies.read()
 
     def attempt() -> Operation[Decision]:
-        return (yield from decide_create(request, (yield from request.worked(bodies.take))))
+        return decide_create(request, bodies.take())
 
     return (yield from settle(request, attempt, limit=NAME_ATTEMPTS))
 
@@ -53,11 +53,11 @@ def decide_create(request: Request, fields: Unstructured, *, managed: bool = Fal
     `managed` says that its managed fields are in it already, as after an apply.
     """
     ctx = request.context()
-    fields = yield from _default(request, ctx, fields, managed=managed)
+    fields = _default(request, ctx, fields, managed=managed)
     attributes = request.attributes(ctx, Verb.CREATE, fields)
     yield from request.admission.admit(attributes)
     fields = _prepare(request, ctx, attributes)
-    yield from request.worked(lambda: _validate(ctx, fields, request.sent))
+    _validate(ctx, fields, request.sent)
     request.plan.strategy.canonicalize(fields)
     attributes.name = fields["metadata"].get("name") or ""
     yield from request.admission.validate(attributes)
@@ -65,17 +65,13 @@ def decide_create(request: Request, fields: Unstructured, *, managed: bool = Fal
     return (yield from _store(request, ctx, attributes))
 
 
-def _default(request: Request, ctx: Context, fields: Unstructured, *, managed: bool) -> Operation[Unstructured]:
+def _default(request: Request, ctx: Context, fields: Unstructured, *, managed: bool) -> Unstructured:
     """Return the object with its defaults and managed fields, without what is the system's to set."""
     metadata = metadata_of(fields)
     for name in _SYSTEM:
         metadata.pop(name, None)
     check_namespace(request, metadata)
     deduplicate_owners(metadata, ctx.warnings)
-    return (yield from request.worked(lambda: _complete(request, fields, managed=managed)))
-
-
-def _complete(request: Request, fields: Unstructured, *, managed: bool) -> Unstructured:
     plan = request.plan
     return plan.stored(fields) if managed else plan.owned(None, fields, request.manager, request.now, "")
 

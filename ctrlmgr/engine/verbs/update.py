@@ -17,7 +17,7 @@ from ctrlmgr.engine.writes.request import Request
 def update(request: Request, body: Body) -> Operation[Answer]:
     """Replace the object by what the body says, or create it if its kind allows that."""
     target, bodies = request.target, Bodies(request, body)
-    yield from bodies.read()
+    bodies.read()
     check_place(request, bodies.first)
 
     def replaced(ctx: Context, current: Object) -> Unstructured:

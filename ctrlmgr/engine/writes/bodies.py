@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.options import Body
 from ctrlmgr.engine.writes.request import Request
 
@@ -13,17 +12,17 @@ class Bodies:
 
     def __init__(self, request: Request, body: Body) -> None:
         """Take the body as it came."""
-        request.size, request.sent = len(body.data), body
+        request.sent = body
         self._request = request
         self._body = body
         self._taken = False
         self.first: Unstructured = {}
         """The object, once it has been read."""
 
-    def read(self) -> Operation[None]:
+    def read(self) -> None:
         """Decode it for the first time; raises what decoding raises."""
         request, body = self._request, self._body
-        self.first = yield from request.worked(lambda: request.plan.decode(body, request.options, request.warnings))
+        self.first = request.plan.decode(body, request.options, request.warnings)
 
     def take(self) -> Unstructured:
         """Return the object, to be used up."""

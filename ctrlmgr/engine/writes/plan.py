@@ -8,7 +8,7 @@ kinds (`Kind.converts_last`) stay in the served version until they are encoded f
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -22,9 +22,6 @@ from ctrlmgr.engine.options import Body, WriteOptions
 from ctrlmgr.engine.writes.patching import told
 from ctrlmgr.errors import Invalid
 from ctrlmgr.schema.codec import OtherVersion
-
-LARGE: Final = 64 * 1024
-"""Bytes beyond which decoding, patching and validating are not done where others wait for it."""
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _encode = msgspec.json.Encoder().encode
@@ -40,7 +37,6 @@ class Plan:
         "_to_stored",
         "codec",
         "kind",
-        "limit",
         "manager",
         "resource",
         "storage",
@@ -55,8 +51,6 @@ class Plan:
         self.resource = kind.resource
         self.storage = kind.storage
         self.strategy = kind.strategy
-        self.limit = LARGE // kind.strategy.validation_cost
-        """Bytes beyond which an object of it is not worked on where others wait for it."""
         self.codec = kind.codec
         versions = {each.gvk.api_version for each in kinds if each.storage == kind.storage}
         versions |= kind.versions

@@ -14,20 +14,12 @@ from ctrlmgr.engine.calls.call import Calling, Surroundings
 from ctrlmgr.engine.conversion import converting, shown
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.kinds import Kinds
-from ctrlmgr.engine.operations import Compute, Operation, Target
+from ctrlmgr.engine.operations import Operation, Target
 from ctrlmgr.engine.options import Body, Requester, WriteOptions
 from ctrlmgr.engine.strategy import Context, State
-from ctrlmgr.engine.writes.plan import LARGE, Plan
+from ctrlmgr.engine.writes.plan import Plan
 
 T = TypeVar("T")
-
-
-def worked(call: Callable[[], T], size: int) -> Operation[T]:
-    """Return what `call` returns, which is pure and takes time in proportion to `size` bytes."""
-    if size <= LARGE:
-        return call()
-    result: T = yield Compute(call)
-    return result
 
 
 class Requests(Protocol):
@@ -62,7 +54,6 @@ class Request:
         "random",
         "requester",
         "sent",
-        "size",
         "state",
         "target",
         "upserts",
@@ -99,19 +90,9 @@ class Request:
         """What the audit log is told of this write."""
         self.asked: set[str] = set()
         """Which other processes were asked about this write."""
-        self.size = 0
-        """How many bytes were sent for it: what is done for a large one others need not wait for."""
         self.sent: Body | None = None
         """The body, where it is an object."""
         self._attempt: Context | None = None
-
-    def worked(self, call: Callable[[], T], size: int = 0) -> Operation[T]:
-        """Return what `call` returns, which is pure and takes time in proportion to what was sent, or to `size`."""
-        limit = self.plan.limit
-        if self.size <= limit and size <= limit:
-            return call()
-        result: T = yield Compute(call)
-        return result
 
     def current(self) -> Object | None:
         """Return what is there now, as stored."""
@@ -122,10 +103,10 @@ class Request:
         """What it takes to have an object converted."""
         return Surroundings(self.state, self.random)
 
-    def converting(self, call: Callable[[], T], size: int = 0) -> Operation[T]:
-        """Return what `call` returns, as `worked` does; it may need conversions, and may be called several times."""
+    def converting(self, call: Callable[[], T]) -> Operation[T]:
+        """Return the result of `call`, which may need conversions by a webhook and may be called several times."""
         if not self.plan.kind.calls_out:
-            return (yield from self.worked(call, size))
+            return call()
         return (yield from converting(call, self.around))
 
     def shown(self, obj: Object, *, anew: bool = False) -> Calling[Object]:

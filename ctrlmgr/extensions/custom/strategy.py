@@ -45,9 +45,8 @@ class CustomStrategy(Strategy):
         self.has_status = version.has_status
         self.fields = tuple(field.name for field in version.selectable)
 
-    @property
-    def validation_cost(self) -> int:
-        """The cost by the schema: alternatives, rules and defaults multiply the work."""
+    def validation_cost(self, body: bytes) -> int:
+        """Return the cost by the schema: alternatives, rules and defaults multiply the work."""
         return relative_cost(self._version.raw_schema or {})
 
     def begin_create(self, ctx: Context, obj: Unstructured) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.engine.writes.plan import LARGE
 from ctrlmgr.largebodies import jobs
+from ctrlmgr.largebodies.jobs import LARGE
 from ctrlmgr.largebodies.messages import Job
 from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.server.large.process import Process
@@ -118,7 +118,7 @@ def test_no_large_body_is_read_where_others_wait(monkeypatch: pytest.MonkeyPatch
 def test_a_short_patch_that_copies_much_is_not_applied_where_others_wait(
     op: str, monkeypatch: pytest.MonkeyPatch, sent: list[tuple[int, Job]]
 ) -> None:
-    monkeypatch.setattr("ctrlmgr.engine.verbs.patching.json_patch", None)
+    monkeypatch.setattr("ctrlmgr.engine.writes.patching.json_patch", None)
     steps = ",".join(f'{{"op":"{op}","from":"/data","path":"/data/a{number}"}}' for number in range(30))
     with running(make()) as site:
         site.create("c", a="b" * 1000)
