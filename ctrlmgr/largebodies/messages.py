@@ -22,8 +22,6 @@ from ctrlmgr.errors import CtrlmgrError
 
 HEADER: Final = Struct(">Q")
 """How long the frame is that follows."""
-OUT_OF_MEMORY: Final = 12
-"""The exit code of a process that could not even tell how its job ended, for want of memory (`ENOMEM`)."""
 _READ: Final = 1 << 20
 
 KindOf = Callable[[GroupVersionKind], Kind | None]

@@ -27,7 +27,7 @@ from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import CtrlmgrError, RequestEntityTooLarge, StatusDetails
 from ctrlmgr.largebodies.blueprint import Blueprint, Rights
 from ctrlmgr.largebodies.jobs import heard
-from ctrlmgr.largebodies.messages import OUT_OF_MEMORY, Done, Job, Line, loaded
+from ctrlmgr.largebodies.messages import Done, Job, Line, loaded
 from ctrlmgr.largebodies.remote import RemoteAuthorizer, RemoteIndex, RemoteState
 
 MOST_MEMORY: Final = 1 << 30
@@ -124,7 +124,7 @@ def main() -> None:
     try:
         serve(line, known)
     except MemoryError:
-        os._exit(OUT_OF_MEMORY)  # at once: there is no room for what an exit does
+        signal.raise_signal(signal.SIGKILL)  # there is no memory to say so, nor for an orderly end
     except (EOFError, OSError):
         return
 

@@ -21,7 +21,7 @@ import structlog
 
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import CtrlmgrError, RequestEntityTooLarge, RequestTimeout, StatusDetails, TooManyRequests
-from ctrlmgr.largebodies.messages import OUT_OF_MEMORY, Answer, Ask, Done, Job
+from ctrlmgr.largebodies.messages import Answer, Ask, Done, Job
 from ctrlmgr.server.large.process import Ended, Process
 
 log = structlog.get_logger(__name__)
@@ -233,7 +233,7 @@ class _Doing:
             words = "Timeout: request did not complete within the allotted timeout"
             return RequestTimeout(words, details=StatusDetails())
         log.warning("a process for large bodies has ended", code=code)
-        if code in (-SIGKILL, OUT_OF_MEMORY):  # the system kills what takes too much of it, too
+        if code == -SIGKILL:  # for want of memory: the process does that to itself, or the system does it
             return RequestEntityTooLarge("Request entity is too large", details=StatusDetails())
         return RuntimeError(f"a process for large bodies ended with {code}")
 

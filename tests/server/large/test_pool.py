@@ -10,7 +10,7 @@ import pytest
 
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import NotFound, RequestEntityTooLarge, RequestTimeout, TooManyRequests
-from ctrlmgr.largebodies.messages import OUT_OF_MEMORY, Answer, Ask, Done, Job
+from ctrlmgr.largebodies.messages import Answer, Ask, Done, Job
 from ctrlmgr.server.large.pool import PROCESSES, WAITING, Pool
 from ctrlmgr.server.large.process import Ended
 
@@ -213,9 +213,7 @@ def test_a_job_that_takes_too_much_memory_is_refused_and_its_process_replaced() 
     run(main)
 
 
-@pytest.mark.parametrize(
-    ("code", "error"), [(-9, RequestEntityTooLarge), (OUT_OF_MEMORY, RequestEntityTooLarge), (1, RuntimeError)]
-)
+@pytest.mark.parametrize(("code", "error"), [(-9, RequestEntityTooLarge), (1, RuntimeError)])
 def test_why_a_process_has_ended_by_itself_is_told(code: int, error: type[Exception]) -> None:
     async def main(stage: Stage) -> None:
         stage.code = code
