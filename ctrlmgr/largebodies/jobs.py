@@ -21,12 +21,13 @@ from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.schema import yaml_document
 from ctrlmgr.schema.codec import YAML
 from ctrlmgr.schema.protobuf.kinds import MEDIA_TYPE as PROTOBUF
+from ctrlmgr.schema.strict_json import has_escaped_letters
 
 LARGE: Final = 64 * 1024
 """Bytes beyond which a body is large."""
 MANY: Final = 2_000
 """Values in a body that is large, however few bytes it has."""
-_FEW_BYTES: Final = 2 * MANY
+_FEW_BYTES: Final = MANY
 """Bytes that cannot hold as many values."""
 _LARGE_PROTOBUF: Final = 16 * 1024
 """An empty element of a list takes two bytes."""
@@ -48,7 +49,7 @@ def is_large(body: Body, cost: int) -> bool:
         return len(data) * cost > _LARGE_PROTOBUF
     if media_type in (YAML, APPLY_PATCH) and _is_large_yaml(data, cost):
         return True
-    if media_type == JSON_PATCH and (b"copy" in data or b"\\u" in data):
+    if media_type == JSON_PATCH and (b"copy" in data or has_escaped_letters(data)):
         return True
     return has_many_values(data, cost)
 

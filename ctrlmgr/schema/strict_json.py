@@ -36,6 +36,7 @@ defaults. A custom object has at most 1.5 MiB there (etcd), which is less than t
 _NESTING = bytes.maketrans(b"{}", b"[]")
 _NOISE = bytes(set(range(256)) - set(b'[]{}"'))
 _NO_VALUES = bytes(set(range(256)) - set(b'[{,"'))
+_ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")
 _POSITION = re.compile(r"\(byte (\d+)\)")
 _PLAIN = msgspec.json.Decoder()
 _ENCODE = msgspec.json.Encoder().encode
@@ -111,6 +112,11 @@ def unwritten(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: unwritten(each) for key, each in value.items()}
     return [unwritten(each) for each in value] if isinstance(value, list) else value
+
+
+def has_escaped_letters(data: bytes) -> bool:
+    r"""Return whether JSON spells letters as `\u0063`, which hides words; Go escapes only `<`, `>`, `&` so."""
+    return _ESCAPED_LETTER.search(data) is not None
 
 
 def refuse_nul(data: bytes) -> None:

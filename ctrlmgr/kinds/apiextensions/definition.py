@@ -8,7 +8,6 @@ Source: apiextensions-apiserver `pkg/registry/customresourcedefinition/strategy.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -21,6 +20,7 @@ from ctrlmgr.errors import BadRequest
 from ctrlmgr.extensions.canonical import canonicalize
 from ctrlmgr.extensions.defaults import prepare_changed, prepare_new, set_defaults
 from ctrlmgr.extensions.validation import validate_definition, validate_status, warnings
+from ctrlmgr.schema.strict_json import has_escaped_letters
 
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 """The finalizer that keeps a definition until its instances are gone."""
@@ -38,8 +38,6 @@ _COST: Final = 4
 """The relative validation cost of a byte of a schema."""
 _COST_OF_RULES: Final = 16
 """The same where there are many rules."""
-_has_escaped_letters: Final = re.compile(rb"\\u00[67]").search
-"""JSON may spell `rule` with these; Go escapes no letters."""
 
 
 def _reserved(definition: Unstructured) -> list[FieldError]:
@@ -61,7 +59,7 @@ class DefinitionStrategy(Strategy):
 
     def validation_cost(self, body: bytes) -> int:
         """Return the cost by the rules: compiling one and estimating what it costs takes half a millisecond."""
-        has_many_rules = body.count(b"rule") > _FEW_RULES or _has_escaped_letters(body) is not None
+        has_many_rules = body.count(b"rule") > _FEW_RULES or has_escaped_letters(body)
         return _COST_OF_RULES if has_many_rules else _COST
 
     def default(self, obj: Unstructured) -> None:

@@ -55,8 +55,8 @@ from tests.robustness.verdicts import say
 
 PER_MEGABYTE = 1.0
 AT_LEAST = 0.25
-SLOWEST = {GET: 0.25, WRITE: 1.0}
-"""Seconds. A write of 100 KB waits for the large body before it, too."""
+SLOWEST = {GET: 0.25, WRITE: 0.25}
+"""Seconds."""
 
 PER_REQUEST = 0.0005
 """Seconds of the processor for each of many requests of a connection: what a request costs is not its bytes."""
