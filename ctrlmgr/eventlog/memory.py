@@ -187,8 +187,7 @@ class MemoryEventLog:
         with self._open():
             self._failures.pop(identity := (failure.controller, failure.key, failure.since), None)
             self._failures[identity] = failure
-            if len(self._failures) > FAILURES_KEPT:
-                del self._failures[next(iter(self._failures))]
+            self._failures = dict([*self._failures.items()][-FAILURES_KEPT:])
 
     def failures(self) -> Sequence[Failure]:
         """Return the recorded failures, the one that failed last first."""

@@ -49,8 +49,9 @@ def test_a_command_has_a_server_with_nodes_and_its_exit_code_is_passed_on(enviro
 
 
 def test_what_failed_is_kept_and_the_printed_command_looks_at_it(environment: dict[str, str]) -> None:
-    finished = run(environment, "--keep", "--", "false")
-    assert finished.returncode == 1
+    waits = f"until {sys.executable} -m ctrlmgr get service kubernetes; do :; done; exit 5"
+    finished = run(environment, "--keep", "--", "sh", "-c", waits)
+    assert finished.returncode == 5
     [folder] = left(environment)
     printed = re.findall(r"ctrlmgr ((?:events|get) .*)", finished.stderr)
     assert len(printed) == 2

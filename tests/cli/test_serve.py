@@ -151,7 +151,7 @@ def test_it_answers_and_stops_on_sigterm(tmp_path: Path) -> None:
             + "".join(f"[+]controller/{name} ok\n" for name in running)
             + "[+]shutdown ok\nreadyz check passed\n",
         )
-        assert 'workqueue_depth{name="endpoints-controller"} 0' in served.get("/metrics")[1]
+        assert 'workqueue_depth{name="endpoints-controller",priority="0"} 0' in served.get("/metrics")[1]
         code, err = served.end(signal.SIGTERM)
     assert code == 0, err
     assert "stopped" in err

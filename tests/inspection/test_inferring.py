@@ -44,7 +44,7 @@ def test_what_is_inferred_is_right(table: Table) -> None:
 @pytest.mark.parametrize("kind", ["endpoints", "endpointslices.discovery.k8s.io"])
 def test_of_endpoints_nearly_everything_is_told(table: Table, kind: str) -> None:
     row = total(row for (resource, controller), row in table.items() if resource == kind and "endpoint" in controller)
-    assert row.writes > 90
+    assert row.writes > 60
     assert row.inferred >= NEEDED * row.writes
     assert row.causes >= row.writes * 0.9
     assert row.direct >= NEEDED * row.causes

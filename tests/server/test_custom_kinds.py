@@ -105,7 +105,7 @@ def test_a_definition_is_validated_off_the_loop(site: Site, monkeypatch: pytest.
     threads = Threads()
     monkeypatch.setattr(DefinitionStrategy, "validate", threads.noting(DefinitionStrategy.validate))
     fields = definition(plural="gadgets", kind="Gadget")
-    fields["metadata"]["annotations"] = {"what": "it is for " * 500}
+    fields["metadata"]["annotations"] = {"what": "it is for " * 5000}
     answer = site.ask("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "POST", json.dumps(fields).encode())
     assert answer.status == 201
     assert threads.names == [], "it is in a process of its own"
