@@ -4,16 +4,12 @@ Guarantees:
 - An argument longer than a function's bound is not kept. Thousands of texts of the three megabytes that a request may
   have would fit into a bound in entries alone.
 - The result of the first call with an argument is not kept.
-- While a very large body is worked on, results are kept in a memo that ends with it (`request_scoped_memo`). An object
-  that stays, made between all objects of such a body, keeps their memory from being returned to the system.
 """
 
 from __future__ import annotations
 
-import threading
 from array import array
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from functools import wraps
 from typing import Any, Protocol, TypeVar
 
@@ -31,26 +27,6 @@ K = TypeVar("K", bound=_Keyed)
 _ABSENT: Any = object()
 
 
-class _Thread(threading.local):
-    """What this thread works on."""
-
-    memo: dict[object, dict[Any, Any]] | None = None
-    """Results by function and argument while a large body is worked on; None while there is none."""
-
-
-_thread = _Thread()
-
-
-@contextmanager
-def request_scoped_memo() -> Iterator[None]:
-    """Memoize only until this block exits, on this thread."""
-    before, _thread.memo = _thread.memo, {}
-    try:
-        yield
-    finally:
-        _thread.memo = before
-
-
 class SecondHitFilter:
     """Says whether a key was seen before, so that a cache can ignore keys that are used once.
 
@@ -64,9 +40,7 @@ class SecondHitFilter:
         self._seen = array("q", bytes(8 * size))
 
     def __call__(self, key: Hashable) -> bool:
-        """Say whether a key was seen before and note that it was; False within a `request_scoped_memo`."""
-        if _thread.memo is not None:
-            return False
+        """Say whether a key was seen before and note that it was."""
         mark = hash(key)
         place = mark % self._size
         if self._seen[place] == mark:
@@ -97,20 +71,10 @@ def memoized(*, entries: int, longest: int) -> Callable[[Callable[[K], T]], Call
             counts.misses += 1
             if len(given) > longest:
                 return function(given)
-            if _thread.memo is not None:
-                return _within(_thread.memo.setdefault(call, {}), given)
             result = function(given)
             if is_seen(given):
                 cache.put(given, result)
             return result
-
-        def _within(memo: dict[K, T], given: K) -> T:
-            found = memo.get(given, _ABSENT)
-            if found is _ABSENT:
-                found = function(given)
-                if len(memo) < entries:
-                    memo[given] = found
-            return found  # type: ignore[no-any-return]  # of the type that was kept
 
         return call
 

@@ -1,6 +1,6 @@
 import pytest
 
-from ctrlmgr.caches.memoized import SecondHitFilter, memoized, request_scoped_memo
+from ctrlmgr.caches.memoized import SecondHitFilter, memoized
 from ctrlmgr.metrics import REGISTRY
 
 Numbers = tuple[int, ...]
@@ -40,20 +40,6 @@ def test_the_oldest_result_is_evicted() -> None:
     assert calls == [one]
 
 
-def test_a_memo_of_a_request_is_bounded() -> None:
-    calls: list[Numbers] = []
-
-    @memoized(entries=2, longest=3)
-    def same(numbers: Numbers) -> Numbers:
-        calls.append(numbers)
-        return numbers
-
-    with request_scoped_memo():
-        for number in (1, 2, 3, 1, 2, 3):
-            same((number,))
-    assert calls == [(1,), (2,), (3,), (3,)]
-
-
 def test_calls_are_counted_under_the_name_of_the_function() -> None:
     @memoized(entries=2, longest=3)
     def counted(numbers: Numbers) -> None:
@@ -65,26 +51,6 @@ def test_calls_are_counted_under_the_name_of_the_function() -> None:
     assert REGISTRY.get_sample_value("ctrlmgr_cache_hits_total", name) == 3
     assert REGISTRY.get_sample_value("ctrlmgr_cache_misses_total", name) == 2
     assert REGISTRY.get_sample_value("ctrlmgr_cache_entries", name) == 1
-
-
-def test_within_a_request_scoped_memo_results_are_kept_until_its_end() -> None:
-    calls: list[Numbers] = []
-
-    @memoized(entries=2, longest=3)
-    def same(numbers: Numbers) -> Numbers:
-        calls.append(numbers)
-        return numbers
-
-    with request_scoped_memo():
-        for _ in range(3):
-            same((1,))
-    assert calls == [(1,)]
-    same((1,))
-    same((1,))
-    assert calls == [(1,), (1,), (1,)]
-    with request_scoped_memo():
-        same((1,))
-    assert len(calls) == 3
 
 
 def test_errors_are_not_kept() -> None:
@@ -104,5 +70,3 @@ def test_errors_are_not_kept() -> None:
 def test_a_second_hit_filter_tells_keys_that_were_seen() -> None:
     returns = SecondHitFilter(2)
     assert [returns(number) for number in (4, 4, 6, 4, 5, 5, 4)] == [False, True, False, False, False, True, True]
-    with request_scoped_memo():
-        assert not returns(4)

@@ -24,9 +24,8 @@ from ctrlmgr.engine.validation.metadata import validate_metadata
 from ctrlmgr.engine.validation.names import any_name, path_segment_name
 from ctrlmgr.engine.writes.as_sent import as_sent
 from ctrlmgr.engine.writes.attempts import Decision, settle
-from ctrlmgr.engine.writes.bodies import Bodies
 from ctrlmgr.engine.writes.metadata import check_namespace, deduplicate_owners
-from ctrlmgr.engine.writes.request import Request
+from ctrlmgr.engine.writes.request import Bodies, Request
 from ctrlmgr.errors import UnknownError
 from ctrlmgr.eventlog.event import EventType, Proposal
 

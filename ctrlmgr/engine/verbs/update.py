@@ -9,9 +9,8 @@ from ctrlmgr.engine.options import Body
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.verbs.change import decide_change, parse_version
 from ctrlmgr.engine.writes.attempts import RETRIES, Decision, settle
-from ctrlmgr.engine.writes.bodies import Bodies
 from ctrlmgr.engine.writes.metadata import check_place
-from ctrlmgr.engine.writes.request import Request
+from ctrlmgr.engine.writes.request import Bodies, Request
 
 
 def update(request: Request, body: Body) -> Operation[Answer]:

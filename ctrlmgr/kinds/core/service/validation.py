@@ -8,13 +8,9 @@ Guarantees: errors are those of `validateService` and `ValidateServiceUpdate` in
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable
-from typing import Any
-
-import msgspec
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.caches.memoized import memoized
 from ctrlmgr.engine.validation.addresses import validate_endpoint_ip, validate_legacy_cidr, validate_legacy_ip
 from ctrlmgr.engine.validation.labels import validate_labels
 from ctrlmgr.engine.validation.names import (
@@ -46,11 +42,6 @@ TOPOLOGY_HINTS = "service.kubernetes.io/topology-aware-hints"
 SOURCE_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
 LONGEST_AFFINITY = 86400
 
-_REMEMBERED = 256
-"""Lists of ports that are remembered to be right."""
-_LONGEST = 1024
-"""Bytes of those."""
-
 _ANNOTATIONS = Path("metadata.annotations")
 _SPEC = Path("spec")
 _PORTS = Path("spec.ports")
@@ -76,8 +67,6 @@ _BEYOND = frozenset(
 """What a Service for the inside of the cluster has nothing of."""
 _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
-_encode, _decode = msgspec.json.Encoder().encode, msgspec.json.Decoder(list[Any]).decode
-
 _BALANCERS_ONLY = "may only be used when `type` is 'LoadBalancer'"
 
 
@@ -87,26 +76,18 @@ def validate_service(service: Unstructured, old: Unstructured | None) -> list[Fi
     annotations = service["metadata"].get("annotations") or {}
     old_annotations = ((old or {}).get("metadata") or {}).get("annotations") or {}
     is_plain = spec.get("type") == CLUSTER_IP and _BEYOND.isdisjoint(spec) and SOURCE_RANGES not in annotations
-    is_known = _are_right(_encode(items(spec, "ports")))
     return [
         *(_topology(annotations) if annotations else ()),
         *_type_rules(spec),
-        *(() if is_known else _ports(spec)),
+        *_ports(spec),
         *(validate_labels(spec["selector"], _SELECTOR) if spec.get("selector") else ()),
         *_affinity(spec),
         *validate_addresses(spec, was or None),
-        *(_distinct_ports(spec) if is_plain and not is_known else ()),
+        *(_distinct_ports(spec) if is_plain else ()),
         *(() if is_plain else _reachable(spec, was, annotations, old_annotations)),
         *_internal_traffic(spec),
         *_distribution(spec.get("trafficDistribution")),
     ]
-
-
-@memoized(entries=_REMEMBERED, longest=_LONGEST)
-def _are_right(ports: bytes) -> bool:
-    """Whether nothing is wrong with ports, if they are for the inside of the cluster: most Services have usual ones."""
-    spec = {"type": CLUSTER_IP, "ports": _decode(ports)}
-    return not (_ports(spec) or _distinct_ports(spec))
 
 
 def _reachable(
