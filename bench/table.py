@@ -22,8 +22,8 @@ _CLAIM = re.compile(
 _INTRODUCTION = """\
 # Benchmarks
 
-What `scripts/bench` printed last, on {cores} cores with {python}: each claim against a limit that was measured in the
-same run. Trust the ratios; [performance.md](performance.md) says what is behind them.
+The last output of `scripts/bench`, on {cores} cores with {python}: each claim and a limit that was measured in the
+same run. Ratios are more reliable than values; [performance.md](performance.md) describes the method.
 """
 _SECTION = re.compile(r"^## python -m bench\.(\w+)\n\n(.*?)\n*(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _HEAD = "| | value | limit | ratio | goal | |\n|---|---|---|---|---|---|"

@@ -1,16 +1,14 @@
-"""How the interpreter is set up: measured choices about threads and the cycle collector, all in one place.
+"""Settings of the interpreter: threads, the cycle collector and the allocator, for a process that serves.
 
-For a process that serves, once, at the start (`tune`):
-- Threads hand the interpreter over every half millisecond: beside one busy thread this brings the event loop's
-  lateness, at the 99th percentile, from 18 ms to 2 ms.
-- The cycle collector looks at young objects every 5,000 allocations rather than every 700. Hardly anything here is
-  part of a cycle, and the default costs 3 µs of the 40 that an append takes. All threads wait while it looks: at 20,000
-  and 20 young generations to a middle one it stopped them for up to 115 ms, now for some 10.
-- What has survived a full collection is out of its sight (`gc.freeze`), so that the next one looks at what has come
-  since; every 16th looks at everything, or what is dropped late would never go.
-- What is larger than 128 KiB is mapped by itself, always. Each TLS connection has a buffer of 256 KiB of which it
-  touches a page or two; glibc would soon have put these on the heap, where an idle watcher comes to 61 KB, not 38.
-- Up to 4 MiB of free memory are kept at hand: giving them back and fetching them again takes a quarter of a LIST.
+`tune` applies them once, at the start:
+- A thread gives up the interpreter's lock after half a millisecond, so a busy thread delays the event loop by no more.
+- The cycle collector runs every 5,000 allocations. All threads wait for it, and few objects here are part of a cycle.
+- Objects that survive a full collection are frozen (`gc.freeze`): the next collections skip them. Every 16th full
+  collection examines all objects, so that garbage among the frozen ones is freed.
+- The allocator maps blocks of more than 128 KiB by themselves, always, so that the untouched part of the buffer of a
+  TLS connection costs no memory. It keeps up to 4 MiB of free memory, which the next large answer uses again.
+
+Measurements and alternatives: docs/decisions/interpreter.md; `python -m bench.decisions.interpreter`.
 """
 
 from __future__ import annotations
@@ -24,45 +22,45 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 _MALLOC = {-3: 128 * 1024, -1: 4 * 1024 * 1024}
-"""M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, by mallopt's names for them (malloc.h); saying what they are keeps glibc from
-moving them."""
+"""M_MMAP_THRESHOLD and M_TRIM_THRESHOLD in bytes, by mallopt's numbers (malloc.h). A value that is set stays: glibc
+adapts these only while they have their defaults."""
 
 _SWITCH_INTERVAL = 0.0005
 _THRESHOLDS = (5_000, 4, 40)
 _MANY = 4 * _THRESHOLDS[0]
-"""Young objects that would take a collection long."""
+"""Young objects from which on a collection takes long."""
 _OLDEST = 2
 """The generation of a full collection."""
 _EVERYTHING = 16
-"""Of so many full collections one looks at everything."""
+"""Every so many full collections, one examines the frozen objects as well."""
 
 
 def tune() -> None:
-    """Apply all of it, for the whole process."""
+    """Apply the settings to the whole process."""
     sys.setswitchinterval(_SWITCH_INTERVAL)
     gc.set_threshold(*_THRESHOLDS)
     if not any(isinstance(getattr(each, "__self__", None), _Full) for each in gc.callbacks):
         gc.callbacks.append(_full.hear)
     collector.freezes = True
-    with suppress(OSError, AttributeError):  # another C library: its own habits will do
+    with suppress(OSError, AttributeError):  # another C library has no mallopt: keep its defaults
         for parameter, value in _MALLOC.items():
             ctypes.CDLL(None).mallopt(parameter, value)
 
 
 class Collector:
-    """The cycle collector of this process, which several threads may want to be off at a time."""
+    """The cycle collector of this process. Several threads may pause it at the same time."""
 
     def __init__(self) -> None:
-        """Leave it as it is."""
+        """Change nothing yet."""
         self._lock = threading.Lock()
         self._pauses = 0
         self.was_on = True
         """Whether it was on before it was paused."""
         self.freezes = False
-        """Whether what has been frozen is looked at again now and then, so that more may be."""
+        """Whether `resume` may freeze objects: only if a full collection examines the frozen ones at times."""
 
     def pause(self) -> None:
-        """Switch it off, until `resume` was called as often as this was."""
+        """Switch it off until `resume` has been called as often as this method."""
         with self._lock:
             if self._pauses == 0:
                 self.was_on = gc.isenabled()
@@ -70,10 +68,10 @@ class Collector:
             self._pauses += 1
 
     def resume(self) -> None:
-        """Switch it on again, if it was on and no other caller wants it off.
+        """Switch it on again, if it was on before and no other caller has paused it.
 
-        Where the work has left many objects (compiled schemas, say) they are here to stay: the next collection, which
-        all threads wait for, would walk every one.
+        If the work has left many young objects, such as compiled schemas, they are frozen: they stay, and the next
+        collection would examine each of them while all threads wait.
         """
         with self._lock:
             self._pauses -= 1
@@ -87,13 +85,13 @@ collector = Collector()
 
 
 class _Full:
-    """Keeps full collections short; hears of every collection from the interpreter."""
+    """Keeps full collections short: a callback of the interpreter for each collection."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def hear(self, phase: str, info: Mapping[str, int]) -> None:
-        """Note that a collection starts or stops."""
+        """Freeze after a full collection, and unfreeze before every 16th."""
         if info["generation"] != _OLDEST:
             return
         if phase == "stop":
@@ -109,12 +107,11 @@ _full = _Full()
 
 @contextmanager
 def collector_paused(*, freeze: bool = False) -> Iterator[None]:
-    """Keep the cycle collector off while very many objects are made that stay.
+    """Keep the cycle collector off while the block makes many objects that stay.
 
-    It counts allocations: loading 50,000 objects sets it off over and over, to walk everything loaded so far and
-    find nothing, since objects hold bytes and no cycles (1.6 s against 0.48 s with it off). Reference counting goes
-    on. With `freeze`, what there is at the end is out of the collector's sight for good, or the next full collection
-    would walk all of it: a stall of 0.3 to 0.6 s.
+    The collector counts allocations. While 50,000 objects are loaded it would run over and over and examine all of
+    them. Reference counting is not affected. With `freeze`, the objects that exist at the end are frozen, because the
+    next full collection would examine all of them while all threads wait.
     """
     collector.pause()
     try:
@@ -126,11 +123,11 @@ def collector_paused(*, freeze: bool = False) -> Iterator[None]:
 
 
 def frames() -> dict[int, FrameType]:
-    """Return what each thread runs at the moment: its innermost frame, by the thread's identifier.
+    """Return the innermost frame of each thread, by the thread's identifier.
 
-    The collector is off meanwhile. CPython 3.11 holds the lock of its list of threads while it makes this dict; a
-    collection that began there would run Python code, so another thread could run, start a thread, and wait for that
-    lock with the interpreter's lock in hand: both wait for ever (https://github.com/python/cpython/issues/106883).
+    The collector is off meanwhile. CPython 3.11 holds the lock of its list of threads while it makes this dict. A
+    collection at that moment runs Python code, so another thread can run, start a thread, and wait for that lock
+    while it holds the interpreter's lock: a deadlock (https://github.com/python/cpython/issues/106883).
     """
     with collector_paused():
         return sys._current_frames()

@@ -10,8 +10,16 @@ import pytest
 from ctrlmgr import interpreter
 from ctrlmgr.eventlog import chain
 from ctrlmgr.eventlog.appending import committer
+from ctrlmgr.eventlog.sqlite import log as sqlite_log
+from ctrlmgr.eventlog.sqlite import writer
+from ctrlmgr.server.http.bounds import DEFAULT as BOUNDS
+from ctrlmgr.server.http.request import BODY_PATIENCE
+from ctrlmgr.server.http.stream import ONE_WRITE
+from ctrlmgr.server.watch import watching
 
-DECISIONS = Path(__file__).parents[2] / "docs" / "decisions"
+ROOT = Path(__file__).parents[2]
+DECISIONS = ROOT / "docs" / "decisions"
+YOUNG, MIDDLE, OLD = interpreter._THRESHOLDS
 
 
 def milliseconds(seconds: float) -> str:
@@ -26,6 +34,30 @@ QUOTED = [
     ("group-commit", f"after {milliseconds(committer._LINGER)} by themselves"),
     ("hash-chain", f"only {chain._LINK.size} bytes an event are hashed"),
     ("threads-and-loop", f"a switch interval of {milliseconds(interpreter._SWITCH_INTERVAL)}"),
+    ("interpreter", f"switch interval of threads | {milliseconds(interpreter._SWITCH_INTERVAL)} |"),
+    ("interpreter", f"thresholds of the cycle collector | {YOUNG:,}, {MIDDLE} and {OLD} |"),
+    ("interpreter", f"every {interpreter._EVERYTHING}th full collection examines all objects"),
+    ("interpreter", f"are mapped by themselves | {interpreter._MALLOC[-3] >> 10} KiB, fixed |"),
+    ("interpreter", f"free memory that the process keeps | {interpreter._MALLOC[-1] >> 20} MiB |"),
+    ("tuning", f"Pages of {sqlite_log.PAGE >> 10} KiB |"),
+    ("tuning", f"The WAL keeps its file, up to {writer.CHECKPOINT >> 20} MB |"),
+    ("tuning", f"Outcomes of reconciles wait up to {milliseconds(committer._LINGER)} for another append |"),
+    ("http-front", f"whose client has not read for {watching.READ_PATIENCE:g} s"),
+    ("http-front", f"with one piece of {ONE_WRITE >> 10} KiB in memory"),
+    ("http-front", f"{BOUNDS.streams} streams, and {BOUNDS.noise:,} frames without a request"),
+    ("http-front", f"within {BOUNDS.head_timeout:g} s"),
+    ("http-front", f"{BOUNDS.resets} reset requests"),
+    ("http-front", f"| head of a request, TLS handshake | {BOUNDS.head_timeout:g} |"),
+    ("http-front", f"| idle connection | {BOUNDS.keep_alive:g} |"),
+    ("http-front", f"| no read while an answer waits | {BOUNDS.write_timeout:g} |"),
+    ("http-front", f"| no read of a watch | {watching.READ_PATIENCE:g} |"),
+    (
+        "http-front",
+        f"| body of more than {BOUNDS.short_body >> 10} KiB without {BOUNDS.body_progress >> 10} KiB of",
+    ),
+    ("http-front", f"of progress | {BOUNDS.body_pause:g} |"),
+    ("http-front", f"| body as a whole | {BODY_PATIENCE:g} |"),
+    ("http-front", f"| last answer of a connection that closes | {BOUNDS.linger:g} |"),
 ]
 
 
@@ -33,3 +65,22 @@ QUOTED = [
 def test_a_decision_quotes_the_number_of_the_code(page: str, sentence: str) -> None:
     text = re.sub(r"\s+", " ", (DECISIONS / f"{page}.md").read_text(encoding="utf-8"))
     assert sentence in text
+
+
+def lines(folder: str) -> int:
+    return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in (ROOT / folder).rglob("*.py"))
+
+
+def test_the_page_of_the_http_front_knows_its_size() -> None:
+    text = (DECISIONS / "http-front.md").read_text(encoding="utf-8")
+    found = re.search(r"About ([\d,]+) lines with their documentation, ([\d,]+) of them for HTTP/2", text)
+    assert found
+    for quoted, folder in zip(found.groups(), ("ctrlmgr/server/http", "ctrlmgr/server/http/http2"), strict=True):
+        assert int(quoted.replace(",", "")) == pytest.approx(lines(folder), rel=0.05), folder
+
+
+def test_the_page_of_tuning_names_files_of_the_code() -> None:
+    text = (DECISIONS / "tuning.md").read_text(encoding="utf-8")
+    places = re.findall(r"^\|[^|]+\| `([\w/.]+)` \|", text, re.MULTILINE)
+    assert len(places) > 20
+    assert not [place for place in places if not (ROOT / "ctrlmgr" / place).exists()]
