@@ -1,15 +1,18 @@
 """The rules of plain English that a program can check: `python -m tests.project.prose [FILE…]` prints each violation.
 
-A text is split into sentences; code in backticks counts as one word, and so does a list of code. A rule
-that fails names what to write instead.
+Of a Python file, docstrings and comments are checked; a page is checked whole. A text is split into sentences; code in
+backticks counts as one word, and so does a list of code. A rule that fails names what to write instead.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from inspect import cleandoc
 from pathlib import Path
 
 LONGEST = 30
@@ -118,7 +121,43 @@ def blocks(text: str) -> Iterator[tuple[int, str]]:
             gathered.append(re.sub(r"^\s*(?:[-*>]|#+|\d+\.) +", "", line))
 
 
+def check_file(file: Path) -> list[Violation]:
+    """Return the violations in a page, or in the docstrings and comments of a Python file."""
+    if file.suffix != ".py":
+        return check(file.read_text(encoding="utf-8"))
+    texts = sorted([*docstrings(file), *comments(file)])
+    return [replace(each, line=line + each.line - 1) for line, text in texts for each in check(text)]
+
+
+def docstrings(file: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line, text) of each docstring of a Python file, those that follow an attribute included."""
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str() as text)):
+                yield node.lineno, cleandoc(text)
+
+
+def comments(file: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line, text) of each comment of a Python file; comments on consecutive lines are one text."""
+    start, gathered, column = 0, [""], -1
+    for token in _comment_tokens(file):
+        line, at = token.start
+        if (line, at) == (start + len(gathered), column):
+            gathered.append(token.string[1:].strip())
+        else:
+            yield start, "\n".join(gathered)
+            start, gathered, column = line, [token.string[1:].strip()], at
+    yield start, "\n".join(gathered)
+
+
+def _comment_tokens(file: Path) -> Iterator[tokenize.TokenInfo]:
+    with file.open("rb") as opened:
+        for token in tokenize.tokenize(opened.readline):
+            if token.type == tokenize.COMMENT and not re.match(r"#(?:!| type:| noqa| pragma)", token.string):
+                yield token
+
+
 if __name__ == "__main__":
     for name in sys.argv[1:]:
-        for each in check(Path(name).read_text(encoding="utf-8")):
+        for each in check_file(Path(name)):
             sys.stdout.write(f"{name}:{each}\n")

@@ -1,7 +1,7 @@
-"""Pages and the help of commands keep the rules of `tests/project/prose.py`; codespell knows every word of them.
+"""Pages, the help of commands, docstrings and comments keep the rules of `prose.py`; codespell reads the pages.
 
-`prose_left.toml` counts the sentences of each page that are still to be rewritten. A page may have fewer, never more,
-and the count is lowered with it.
+`prose_left.toml` counts the sentences of each page and package that are still to be rewritten. There may be fewer,
+never more, and the count is lowered with them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from tests.project import prose
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PACKAGES = sorted(
+    each for each in (ROOT / "ctrlmgr").iterdir() if each.suffix == ".py" or (each / "__init__.py").exists()
+)
 LEFT: dict[str, int] = tomllib.loads((Path(__file__).parent / "prose_left.toml").read_text(encoding="utf-8"))
 
 
@@ -37,6 +40,28 @@ def assert_left(name: str, found: list[str]) -> None:
 def test_a_page_is_in_plain_english(page: Path) -> None:
     found = prose.check(page.read_text(encoding="utf-8"))
     assert_left(name_of(page), [f"{name_of(page)}:{each}" for each in found])
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=name_of)
+def test_docstrings_and_comments_are_in_plain_english(package: Path) -> None:
+    files = [package] if package.is_file() else sorted(package.rglob("*.py"))
+    assert_left(name_of(package), [f"{name_of(file)}:{each}" for file in files for each in prose.check_file(file)])
+
+
+def test_docstrings_and_comments_of_a_file_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "one.py"
+    lines = [
+        '"""Whoever reads.',
+        "",
+        'Nobody asks."""',
+        "",
+        "LIMIT = 3",
+        '"""Whom it holds."""',
+        "# It is nobody's,",
+        "# or",
+    ]
+    file.write_text("\n".join([*lines, "# everybody's.", "who = 'who'  # for whom", ""]), encoding="utf-8")
+    assert [each.line for each in prose.check_file(file)] == [1, 3, 6, 7, 10]
 
 
 def helps(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
@@ -58,7 +83,7 @@ def test_the_help_of_commands_is_in_plain_english() -> None:
 
 
 def test_no_page_that_is_gone_has_sentences_left() -> None:
-    assert set(LEFT) <= {*map(name_of, PAGES), "help"}
+    assert set(LEFT) <= {*map(name_of, [*PAGES, *PACKAGES]), "help"}
 
 
 def test_words_are_spelled_right() -> None:
