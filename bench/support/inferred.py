@@ -21,7 +21,7 @@ from ctrlmgr.eventlog.opening import open_log
 from ctrlmgr.inspection.database import open_database
 from ctrlmgr.inspection.inferring.inference import Inference
 from ctrlmgr.inspection.inferring.questions import Inferring
-from ctrlmgr.inspection.wishes import SEEN_TO
+from ctrlmgr.inspection.user_edits import WORKLOADS
 from ctrlmgr.recording.capture.export import history, is_api_object
 from ctrlmgr.recording.format import Made, RecordingReader, RecordingWriter
 from ctrlmgr.recording.importing import Importer
@@ -169,7 +169,7 @@ class _Truth:
         """Return what the reconcile that wrote an event answered, and what the author of a workload wanted."""
         controller, key = self._place(event.reconcile)
         answered = [each for each in self._answered[event.reconcile] if each < event.revision]
-        kind = SEEN_TO.get(controller)
+        kind = WORKLOADS.get(controller)
         namespace, _, name = key.rpartition("/")
         edits = self._edits.get((kind, Key(namespace, name)), []) if kind is not None else []
         return answered + [each for each in edits if each < event.revision][-1:]

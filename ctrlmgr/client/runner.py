@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 from ctrlmgr.api.resource import Revision
-from ctrlmgr.engine.brought import Brought
+from ctrlmgr.engine.admission_cause_dedup import AdmissionCauseDedup
 from ctrlmgr.engine.calls.call import Call, CallOut, Reply
 from ctrlmgr.engine.deferred_proposals import decided
 from ctrlmgr.engine.operations import Append, Appends, Await, Command, Compute, Consult, Operation, Read, Refresh
@@ -49,7 +49,7 @@ class ControllerRunner:
         self._consult = consult
         self._call = call or _unreachable
         self._log = event_log
-        self._brought = Brought(event_log)
+        self._admission_causes = AdmissionCauseDedup(event_log)
         self._state = state
         self._reach = reach
 
@@ -89,12 +89,12 @@ class ControllerRunner:
                 return None
 
     def _append(self, command: Append, cause: Cause | None, fence: Fence | None) -> Sequence[Event]:
-        own, brought = command.proposals, command.cause if cause is None else None
+        own, admission_cause = command.proposals, command.cause if cause is None else None
         late = decided(command.late, self._state) if command.late else ()
         try:
-            events = self._log.append([*own, *late], author=command.author, fence=fence, cause=cause or brought)
-            if brought is not None:
-                self._brought.end(brought)
+            events = self._log.append([*own, *late], author=command.author, fence=fence, cause=cause or admission_cause)
+            if admission_cause is not None:
+                self._admission_causes.end(admission_cause)
             return events[: len(own)] if late else events
         except CtrlmgrError as error:
             if error.lost_race:
@@ -113,7 +113,7 @@ class ControllerRunner:
                 found.append(error)
             else:
                 if cause is None and each.cause is not None:
-                    self._brought.end(each.cause)
+                    self._admission_causes.end(each.cause)
         if any(isinstance(each, CtrlmgrError) and each.lost_race for each in found):
             self._refresh()
         return found

@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
-from ctrlmgr.engine.shelf import Past, Shelf, Span
+from ctrlmgr.engine.resource_store import Past, ResourceStore, Span
 from ctrlmgr.errors import Expired
 from ctrlmgr.eventlog.event import Event, EventType, Snapshot
 from ctrlmgr.eventlog.log import EventLog
@@ -28,26 +28,26 @@ from ctrlmgr.informer.watchcache import Feed
 from ctrlmgr.interpreter import collector_paused
 
 _BATCH = 500
-_EMPTY = Shelf()
+_EMPTY = ResourceStore()
 
 
 class State(NamedTuple):
     """What a log holds at a revision, by resource."""
 
     revision: Revision
-    shelves: Mapping[Resource, Shelf]
+    stores: Mapping[Resource, ResourceStore]
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> State:
-        """Sort a snapshot by resource; the caller owns the result's shelves."""
+        """Sort a snapshot by resource; the caller owns the result's stores."""
         with collector_paused():
             by_resource: dict[Resource, list[Object]] = {}
             for obj in snapshot.objects:
                 by_resource.setdefault(obj.resource, []).append(obj)
-            shelves = {resource: Shelf(objects, snapshot.revision) for resource, objects in by_resource.items()}
+            stores = {resource: ResourceStore(objects, snapshot.revision) for resource, objects in by_resource.items()}
             for obj in snapshot.objects:
                 obj.forget_decoded()  # most are never asked for more than their bytes
-        return cls(snapshot.revision, shelves)
+        return cls(snapshot.revision, stores)
 
 
 class Index(Protocol):
@@ -83,7 +83,7 @@ class Cacher:
         self._feed = feed
         self._window = window
         self._trim_at = window + window // 4 + 1
-        self._shelves: dict[Resource, Shelf] = {}
+        self._stores: dict[Resource, ResourceStore] = {}
         self._followed: dict[Resource, _Following] = {}
         self._indices: dict[Resource, Index] = {}
         self.revision: Revision = 0
@@ -123,7 +123,7 @@ class Cacher:
         if not isinstance(missing, State):
             self._apply(missing)
         elif missing.revision >= self.revision:
-            self._shelves = dict(missing.shelves)
+            self._stores = dict(missing.stores)
             self.revision = self.oldest = missing.revision
             for resource, index in self._indices.items():
                 index.reset(resource, self.list(resource))
@@ -142,7 +142,7 @@ class Cacher:
         self._tell(resource, following)
 
     def _tell(self, resource: Resource, following: _Following) -> None:
-        following.seen = self._shelves.get(resource, _EMPTY).newest
+        following.seen = self._stores.get(resource, _EMPTY).newest
         following.listener()
 
     def _apply(self, events: Sequence[Event]) -> None:
@@ -150,56 +150,56 @@ class Cacher:
             if event.revision > self.revision:
                 obj = event.object
                 resource = obj.resource
-                self._shelf(resource).apply(event)
+                self._store_of(resource).apply(event)
                 if (index := self._indices.get(resource)) is not None:
                     index.apply(resource, obj.key, None if event.type is EventType.DELETED else obj)
                 self.revision = event.revision
         for resource, following in self._followed.items():
-            if self._shelves.get(resource, _EMPTY).newest != following.seen:
+            if self._stores.get(resource, _EMPTY).newest != following.seen:
                 self._tell(resource, following)
         if self.revision - self.oldest >= self._trim_at:
             self._trim()
 
-    def _shelf(self, resource: Resource) -> Shelf:
-        shelf = self._shelves.get(resource)
-        if shelf is None:
-            shelf = self._shelves[resource] = Shelf()
-        return shelf
+    def _store_of(self, resource: Resource) -> ResourceStore:
+        store = self._stores.get(resource)
+        if store is None:
+            store = self._stores[resource] = ResourceStore()
+        return store
 
     def _trim(self) -> None:
         self.oldest = self.revision - self._window
-        for shelf in self._shelves.values():
-            shelf.forget(self.oldest)
+        for store in self._stores.values():
+            store.forget(self.oldest)
 
     def get(self, resource: Resource, key: Key) -> Object | None:
         """Return one object, None if there is none."""
-        shelf = self._shelves.get(resource)
-        return shelf.get(key) if shelf is not None else None
+        store = self._stores.get(resource)
+        return store.get(key) if store is not None else None
 
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
         """Return the objects of one namespace (None: of all), in etcd's order."""
-        shelf = self._shelves.get(resource)  # admission asks for many kinds of which there is nothing
-        return shelf.list(Span.of(namespace)) if shelf else []
+        store = self._stores.get(resource)  # admission asks for many kinds of which there is nothing
+        return store.list(Span.of(namespace)) if store else []
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision:
         """Return the revision of the last change of any of these resources, 0 if there was none."""
-        shelves = self._shelves
-        if shelves.keys().isdisjoint(resources):  # as it is with what hardly anyone registers
+        stores = self._stores
+        if stores.keys().isdisjoint(resources):  # as it is with what hardly anyone registers
             return 0
-        return max(shelf.newest for each in resources if (shelf := shelves.get(each)) is not None)
+        return max(store.newest for each in resources if (store := stores.get(each)) is not None)
 
     def span(self, resource: Resource, span: Span) -> Sequence[Object]:
         """Return the objects whose paths are in a span, in order."""
-        return self._shelves.get(resource, _EMPTY).list(span)
+        return self._stores.get(resource, _EMPTY).list(span)
 
     def at(self, revision: Revision, resource: Resource, span: Span) -> Past | None:
         """Return what was in a span at a revision not above ours; None if only the log knows."""
         if revision < self.oldest:
             return None
-        return self._shelves.get(resource, _EMPTY).at(revision, span)
+        return self._stores.get(resource, _EMPTY).at(revision, span)
 
     def changes_after(self, revision: Revision, resource: Resource, limit: int = _BATCH) -> Sequence[Change] | None:
         """Return up to `limit` changes of one resource after a revision; None if some of them only the log has."""
         if revision < self.oldest:
             return None
-        return self._shelves.get(resource, _EMPTY).changes_after(revision, limit)
+        return self._stores.get(resource, _EMPTY).changes_after(revision, limit)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from ctrlmgr.engine.brought import Brought
+from ctrlmgr.engine.admission_cause_dedup import AdmissionCauseDedup
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.calls.call import Call, CallOut, Reply
 from ctrlmgr.engine.deferred_proposals import decided
@@ -51,7 +51,7 @@ class Driver:
         self._patience = patience
         self._fence = fence
         self._cause = cause
-        self._brought = Brought(log)
+        self._admission_causes = AdmissionCauseDedup(log)
 
     def run(self, operation: Operation[T]) -> T:
         """Return the result of an operation, or raise what it raises."""
@@ -98,7 +98,7 @@ class Driver:
             self._refresh()
             raise
         if self._cause is None and command.cause is not None:
-            self._brought.end(command.cause)
+            self._admission_causes.end(command.cause)
         self._step()
         return events[: len(own)]
 

@@ -7,7 +7,7 @@ from random import Random
 
 from ctrlmgr.api.resource import DEFINITIONS, Revision
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.announced import API_SERVICES
+from ctrlmgr.engine.aggregated_groups import API_SERVICES
 from ctrlmgr.engine.attributes import NO_ADMISSION, Admission
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.history import History
@@ -25,7 +25,7 @@ from ctrlmgr.engine.subresources import SUBRESOURCES, Handler
 from ctrlmgr.engine.verbs import reading
 from ctrlmgr.engine.verbs.delete import decide_delete
 from ctrlmgr.engine.watch import Selection, Start
-from ctrlmgr.engine.writes.attempts import RETRIES, Decision, settle
+from ctrlmgr.engine.writes.attempts import RETRIES, Decision, decide_and_append
 from ctrlmgr.engine.writes.request import Request
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import AlreadyExists, Conflict, NotFound
@@ -119,6 +119,6 @@ def _delete_all(requests: list[Request], options: DeleteOptions) -> Operation[No
 
 def _delete_one(request: Request, options: DeleteOptions) -> Operation[None]:
     try:
-        yield from settle(request, lambda: decide_delete(request, options), limit=RETRIES)
+        yield from decide_and_append(request, lambda: decide_delete(request, options), limit=RETRIES)
     except NotFound:
         return

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.versions import newest_first
-from ctrlmgr.engine.announced import Announced, announced, in_order, versions_in_order
+from ctrlmgr.engine.aggregated_groups import AggregatedGroup, aggregated_groups, in_order, versions_in_order
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.tables.printer import CREATED_AT, Printer
 from ctrlmgr.schema.codec import Codec
@@ -66,7 +66,7 @@ class Kinds:
         self._groups = {group.name: group for group in groups}
         self.refresh: Callable[[Iterable[Object]], None] = _no_custom_kinds
         """Brings the custom kinds to what these definitions say, which are all there are."""
-        self._announced: Mapping[str, Announced] = {}
+        self._aggregated: Mapping[str, AggregatedGroup] = {}
         self._custom: dict[str, Sequence[Kind]] = {}
         self._table = self._tabled()
 
@@ -114,21 +114,21 @@ class Kinds:
     @property
     def groups(self) -> Sequence[Group]:
         """The groups in discovery's order: the core group first, those that are not built in last."""
-        groups, known = self._table.groups, self._announced
+        groups, known = self._table.groups, self._aggregated
         others = in_order((groups.keys() | known.keys()) - self._groups.keys(), known)
         return [*(groups[name] for name in self._groups), *(self._group(name) for name in others)]
 
     def _group(self, name: str) -> Group:
-        found, known = self._table.groups.get(name), self._announced.get(name)
+        found, known = self._table.groups.get(name), self._aggregated.get(name)
         if known is None and found is not None:
             return found
         return Group(name, versions_in_order(frozenset(found.versions if found is not None else ()), known))
 
     def announce(self, services: Iterable[Object]) -> None:
         """Tell of the groups that these APIServices announce, which are all there are."""
-        found = announced(services)
-        if found != self._announced:
-            self._announced = found
+        found = aggregated_groups(services)
+        if found != self._aggregated:
+            self._aggregated = found
             self.epoch += 1
 
     @property

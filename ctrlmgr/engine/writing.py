@@ -36,7 +36,7 @@ from ctrlmgr.engine.verbs.delete import delete
 from ctrlmgr.engine.verbs.patch import patch as patched
 from ctrlmgr.engine.verbs.recreate import recreate
 from ctrlmgr.engine.verbs.update import update
-from ctrlmgr.engine.writes.attempts import RETRIES, Decision, settle
+from ctrlmgr.engine.writes.attempts import RETRIES, Decision, decide_and_append
 from ctrlmgr.engine.writes.patching import Patch
 from ctrlmgr.engine.writes.plan import Plan
 from ctrlmgr.engine.writes.request import Request
@@ -226,7 +226,7 @@ class WriteEngine:
         def decide() -> Operation[Decision]:
             return recreate(deletion, creation, gone, lambda: creation.plan.decode(body, options, creation.warnings))
 
-        return settle(deletion, decide, limit=RETRIES)
+        return decide_and_append(deletion, decide, limit=RETRIES)
 
     def create_canonical(
         self, target: Target, obj: Object, options: WriteOptions, requester: Requester
@@ -234,7 +234,7 @@ class WriteEngine:
         """Create an object that is in its final form and has its name; see `verbs.canonical`."""
         request = self.request(target, options, requester)
         marks = self._marks_of(request.manager)
-        return settle(request, lambda: create_canonical(request, obj, marks), limit=RETRIES)
+        return decide_and_append(request, lambda: create_canonical(request, obj, marks), limit=RETRIES)
 
     def update_canonical(
         self, target: Target, obj: Object, options: WriteOptions, requester: Requester
@@ -242,7 +242,7 @@ class WriteEngine:
         """Replace what was read at `obj.revision` by an object that is in its final form; see `verbs.canonical`."""
         request = self.request(target, options, requester)
         marks = self._marks_of(request.manager)
-        return settle(request, lambda: update_canonical(request, obj, marks), limit=RETRIES)
+        return decide_and_append(request, lambda: update_canonical(request, obj, marks), limit=RETRIES)
 
     def expire(self, objects: Sequence[Object], requester: Requester) -> Operation[None]:
         """Delete all of these in one append, whatever finalizers they have: their time is over.

@@ -65,7 +65,7 @@ def place_batch(
             raise BadRequest(f"revision {obj.revision} cannot be imported behind revision {after}")
         at = (resource_name(obj.resource), obj.namespace, obj.name)
         slot = touched.get(at) or slot_of(at)
-        type_ = _settled(each.type, slot)
+        type_ = _effective_type(each.type, slot)
         if type_ is None:
             continue
         stamp = Stamp(each.recorded_at, each.author.actor, each.author.user_agent, 0, 0, append_id)
@@ -76,8 +76,8 @@ def place_batch(
     return placed
 
 
-def _settled(type_: EventType, slot: Slot) -> EventType | None:
-    """Return what an event means to the log, None if nothing."""
+def _effective_type(type_: EventType, slot: Slot) -> EventType | None:
+    """Return the type that an imported event has in the log; None if it changes nothing."""
     if type_ is EventType.DELETED:
         return type_ if slot.exists else None
     return EventType.MODIFIED if slot.exists else EventType.ADDED

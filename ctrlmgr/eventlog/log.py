@@ -56,7 +56,7 @@ class EventLog(Protocol):
     def import_events(self, events: Sequence[Imported]) -> Sequence[Event]:
         """Add recorded events, atomically and durably, at the revisions they were recorded at; return what they became.
 
-        Revisions must ascend and be beyond the head. What an event means to the log is settled: see `imports`. The
+        Revisions must ascend and be beyond the head. `imports` decides on the type that an event has in the log. The
         caller's thread does it, between two groups of appends. Raises `BadRequest` for a revision that is not beyond
         the one before, `LogUnavailable`, `OutcomeUnknown`, `LogClosed`.
         """

@@ -44,7 +44,7 @@ def check(source: str, root: Node, variables: Mapping[str, Type], functions: Fun
         checker.problems.append(Problem(0, "expression recursion limit exceeded: 250"))
     if checker.problems:
         raise CompileError(source, checker.problems)
-    return checker.settle(root)
+    return checker.substitute_types(root)
 
 
 class _Checker:
@@ -56,7 +56,7 @@ class _Checker:
         self._fresh = 0
         self.problems: list[Problem] = []
 
-    def settle(self, root: Node) -> Type:
+    def substitute_types(self, root: Node) -> Type:
         """Replace type parameters in all nodes by what they came to stand for; returns the root's type."""
         waiting = [root]
         while waiting:

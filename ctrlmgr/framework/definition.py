@@ -1,7 +1,7 @@
 """The CustomResourceDefinition that follows from a class, and whether one that is stored contradicts it.
 
-Guarantees: pure; the manifest is what `kubectl apply` takes; a contradiction is what applying the manifest could not
-settle, or what would make stored objects unreadable: the scope, the names, the version, or a field's type.
+Guarantees: pure; the manifest is what `kubectl apply` takes; a contradiction is a difference that applying the manifest
+cannot remove, or that makes stored objects unreadable: the scope, the names, the version, or a field's type.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def _change(stored: dict[str, Any], wanted: dict[str, Any], kind: Declaration) -
         raise SettingsError(f"{kind.where} contradicts the stored definition {name}: {difference}")
     (version,) = wanted["spec"]["versions"]
     there = next(each for each in stored["spec"]["versions"] if each["name"] == version["name"])
-    # Which version is stored is settled where the definition is; ours is only one of them.
+    # The definition decides which version is stored; ours is only one of them.
     version = {**version, "storage": there["storage"]}
     names = {**wanted["spec"]["names"]}
     wanted = {**wanted, "spec": {**wanted["spec"], "names": names, "versions": [version]}}

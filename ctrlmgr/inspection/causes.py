@@ -24,7 +24,7 @@ from ctrlmgr.inspection.inferring.inference import Inference
 from ctrlmgr.inspection.inferring.questions import Inferring
 from ctrlmgr.inspection.past import Change, author_of
 from ctrlmgr.inspection.requests import AuditDatabase, Request, request_of
-from ctrlmgr.inspection.wishes import wish
+from ctrlmgr.inspection.user_edits import latest_user_edit
 
 ADMISSION = "admission"
 """The controller of a cause that is none: what changed a write on its way, see `engine.writes.attempts`."""
@@ -128,7 +128,7 @@ def _triggers(database: Database, revision: Revision, run: Run | None) -> Sequen
         return ()
     statement = "SELECT revision FROM reconcile_trigger WHERE reconcile_id = :id ORDER BY revision"
     answered = [row[0] for row in database.query(statement, {"id": run.id}).rows if row[0] < revision]
-    wanted = wish(database, run.controller, run.key, before=revision)
+    wanted = latest_user_edit(database, run.controller, run.key, before=revision)
     return sorted({*answered, *([wanted] if wanted is not None else [])})
 
 

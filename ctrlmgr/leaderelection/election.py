@@ -143,9 +143,9 @@ class Election:
         """Return None once this process leads and acts, or has seen that another one leads."""
         if stranger := self._elector.stranger():
             return f"the lease is held by {stranger}, which is no process of this control plane"
-        if self._acting or (self._elector.has_settled() and not self._elector.term):
+        if self._acting or (self._elector.has_seen_leader() and not self._elector.term):
             return None
-        return "it has not been settled who leads"
+        return "this process has not seen a leader yet"
 
     def _on_lease(self, change: Change) -> None:
         """Learn what has become of a lease; on the informers' thread."""

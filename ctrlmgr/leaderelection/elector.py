@@ -72,7 +72,7 @@ class Elector:
         # Guards changes of `_seen`, which is replaced as a whole, so that any thread may read it.
         self._learning = threading.Lock()
         self._seen = _Seen()
-        self._settled = False
+        self._seen_leader = False
 
     @property
     def key(self) -> Key:
@@ -95,9 +95,9 @@ class Elector:
         term = self._term
         return 0 if term is None else term.number
 
-    def has_settled(self) -> bool:
-        """Whether a leader has been seen, be it this process."""
-        return self._settled
+    def has_seen_leader(self) -> bool:
+        """Whether this process has seen a leader, itself included."""
+        return self._seen_leader
 
     def fence(self) -> Fence:
         """Return what a write of this leader carries; raises `Fenced` when it does not lead, or not surely."""
@@ -185,7 +185,7 @@ class Elector:
 
     def _wait(self, until: float, lease: Held | None, now: float) -> float:
         """Return until when to wait: as was decided, or less to look at a session in between."""
-        self._settled = True
+        self._seen_leader = True
         if self._term is None:
             has_session = lease is not None and lease.session
             return min(until, now + self._sessions.look_again) if has_session else until
@@ -211,7 +211,7 @@ class Elector:
         self._newest_term = number
         self._at_work = True
         self._term = Term(number, now, self._clock.now())
-        self._settled = True
+        self._seen_leader = True
         self._took(lease)
         log.info("became leader", identity=self.identity, term=number)
         return now + self._timing.retry_period

@@ -50,7 +50,7 @@ _FOLLOW_AFTER = 500
 """Inputs, at most, before the caches follow."""
 
 _MAX_ADVANCE = 600.0
-"""Virtual seconds that a settling may take; a service's whole chain of retries is over after 164."""
+"""The most virtual seconds that one `settle` may take; a service's whole chain of retries is over after 164."""
 
 _PATIENCE = 1_000
 """Reconciles, beside ten for each object that waits, after which a controller is taken to go round in circles."""

@@ -75,7 +75,7 @@ class _Work:
         if self.left < 0:
             raise TooMuchWork
 
-    def settle(self) -> None:
+    def charge(self) -> None:
         """Draw what was paid from the budget of the work that the call is part of."""
         spend(MOST_STEPS - self.left)
 
@@ -98,7 +98,7 @@ class Regexp:
         try:
             return self._search(program, text, work)
         finally:
-            work.settle()
+            work.charge()
 
     def _search(self, program: Program, text: str, work: _Work) -> bool:
         state = self._state(frozenset((program.start,)), "")
@@ -122,7 +122,7 @@ class Regexp:
         try:
             return self._spans(program, text, most, work)
         finally:
-            work.settle()
+            work.charge()
 
     def _spans(self, program: Program, text: str, most: int, work: _Work) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = []

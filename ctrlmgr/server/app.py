@@ -107,7 +107,8 @@ class App:
     async def running(self) -> AsyncIterator[None]:
         """Be at work on the running event loop; requests are answered only while it is."""
         async with self._backend.running():
-            looking = asyncio.create_task(self._chain.standing.run(), name="credentials and rights of watches")
+            revalidation = self._chain.watch_revalidation.run()
+            looking = asyncio.create_task(revalidation, name="credentials and rights of watches")
             try:
                 yield
             finally:

@@ -43,7 +43,7 @@ from ctrlmgr.server.api import Call
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.authn.parts import RequestParts
-from ctrlmgr.server.authn.standing import Standing
+from ctrlmgr.server.authn.watch_revalidation import WatchRevalidation
 from ctrlmgr.server.authz.lasting_rights import LastingRights
 from ctrlmgr.server.driver import Round
 from ctrlmgr.server.endpoints import Place
@@ -114,7 +114,7 @@ class Chain:
         self._authorizer = authorizer
         self._limits = limits
         self._impersonation = Impersonation(authorizer)
-        self.standing = Standing(authenticator, LastingRights(authorizer) if ends_watches else None)
+        self.watch_revalidation = WatchRevalidation(authenticator, LastingRights(authorizer) if ends_watches else None)
         """Ends watches whose credentials or rights have ended."""
 
     async def answer(self, request: Request, place: Place) -> None:
@@ -153,7 +153,7 @@ class Chain:
                     return
                 raise refusal(request.user, attributes, verdict.reason)
             if attributes.verb == "watch":
-                with self.standing.holding(request, parts, sender, attributes):
+                with self.watch_revalidation.holding(request, parts, sender, attributes):
                     await self._perform(request, place, attributes)
             else:
                 await self._perform(request, place, attributes)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.engine.brought import Brought
+from ctrlmgr.engine.admission_cause_dedup import AdmissionCauseDedup
 from ctrlmgr.engine.calls.call import CallOut
 from ctrlmgr.engine.operations import Append, Appends, Await, Command, Compute, Consult, Operation, Read, Refresh
 from ctrlmgr.engine.strategy import View
@@ -25,8 +25,8 @@ from ctrlmgr.errors import CtrlmgrError, Expired, LogError, RequestTimeout, Stat
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Author, Cause, Event, Fence, Proposal
 from ctrlmgr.eventlog.log import Appending
+from ctrlmgr.server.append_serializer import AppendSerializer
 from ctrlmgr.server.calling import Caller
-from ctrlmgr.server.turns import Turns
 from ctrlmgr.server.watch.follower import Follower
 from ctrlmgr.server.workers import Workers
 
@@ -78,11 +78,11 @@ class Driver:
         self._computing = computing
         self._rewinds = rewinds
         self._caller = caller or Caller(SystemClock())
-        self._brought = Brought(event_log)
-        self._turns = Turns(view, self._submitted, self._current)
+        self._admission_causes = AdmissionCauseDedup(event_log)
+        self._serializer = AppendSerializer(view, self._submitted, self._current)
         # Appends that have ended, and who waits for them; filled by the committing thread.
         self._ended: deque[tuple[asyncio.Future[Sequence[Event]], Appending]] = deque()
-        self._settling = False  # whether `_settle` is on its way; set by that thread, cleared by the loop
+        self._resolving = False  # whether `_resolve_ended` is on its way; set by that thread, cleared by the loop
         self.round: Round | None = None
         """Hears of operations whose appends ended together."""
 
@@ -149,13 +149,13 @@ class Driver:
             reading.cancel()
 
     async def _append(self, command: Append, cause: Cause | None, fence: Fence | None) -> Sequence[Event]:
-        brought = command.cause if cause is None else None
+        admission_cause = command.cause if cause is None else None
         if command.late:
-            events = await self._turns.append(command, cause or brought, fence)
+            events = await self._serializer.append(command, cause or admission_cause, fence)
         else:
-            events = await self._submitted(command.proposals, command.author, cause or brought, fence)
-        if brought is not None:
-            self._brought.end(brought)
+            events = await self._submitted(command.proposals, command.author, cause or admission_cause, fence)
+        if admission_cause is not None:
+            self._admission_causes.end(admission_cause)
         return events
 
     async def _outcome(
@@ -185,10 +185,10 @@ class Driver:
         def ended(pending: Appending) -> None:
             """Pass the outcome on; runs on the committing thread, many times in a row after a group."""
             self._ended.append((outcome, pending))
-            if not self._settling:
-                self._settling = True
+            if not self._resolving:
+                self._resolving = True
                 with suppress(RuntimeError):  # the loop is closed: no caller waits any more
-                    loop.call_soon_threadsafe(self._settle)
+                    loop.call_soon_threadsafe(self._resolve_ended)
 
         pending.add_done_callback(ended)
         timer = loop.call_later(WRITE_PATIENCE, _give_up, outcome)
@@ -197,9 +197,9 @@ class Driver:
         finally:
             timer.cancel()
 
-    def _settle(self) -> None:
-        """Tell who waits for appends that have ended."""
-        self._settling = False  # before looking: what comes from here on is settled next time
+    def _resolve_ended(self) -> None:
+        """Resolve the futures of appends that have ended."""
+        self._resolving = False  # before reading: what ends from here on is resolved next time
         loop, around = asyncio.get_running_loop(), self.round
         if around is not None:
             loop.call_soon(around.begin_round)  # the loop calls those who wait in the order in which they are told

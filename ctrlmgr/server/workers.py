@@ -64,9 +64,9 @@ class Workers:
             del work  # and all that it holds, a large body perhaps, which would stay until the next one comes
 
 
-def _tell(loop: asyncio.AbstractEventLoop, settle: Callable[..., None], *arguments: Any) -> None:
+def _tell(loop: asyncio.AbstractEventLoop, resolve: Callable[..., None], *arguments: Any) -> None:
     with suppress(RuntimeError):  # the loop is closed: no caller waits any more
-        loop.call_soon_threadsafe(settle, *arguments)
+        loop.call_soon_threadsafe(resolve, *arguments)
 
 
 def _succeed(future: asyncio.Future[T], result: T) -> None:

@@ -85,7 +85,7 @@ class FakeClock:
             self._elapsed = deadline
             woken = self._wake(deadline)
             if deadline < target:
-                self._settle(woken)
+                self._wait_until_blocked(woken)
         self._elapsed = target
 
     def set(self, now_us: int) -> None:
@@ -131,7 +131,7 @@ class FakeClock:
                 condition.notify_all()
         return woken
 
-    def _settle(self, woken: Collection[threading.Thread]) -> None:
+    def _wait_until_blocked(self, woken: Collection[threading.Thread]) -> None:
         """Wait until the woken threads block again or have ended, at most `patience` real seconds."""
         pause = 0.01
         with self._changed:

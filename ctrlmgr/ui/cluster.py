@@ -31,9 +31,9 @@ class Cluster:
 
         def answer(database: Database) -> dict[str, Any]:
             head, at = self._reader.head(database), self._reader.moment(database, parameters)
-            sight = parameters.sight.past(database)
-            nodes = [each for each in past.objects(database, NODES, at=at) if sight.sees(NODES, each.key, at)]
-            found = [each for each in past.objects(database, PODS, at=at) if sight.sees(PODS, each.key, at)]
+            visibility = parameters.visibility.past(database)
+            nodes = [each for each in past.objects(database, NODES, at=at) if visibility.sees(NODES, each.key, at)]
+            found = [each for each in past.objects(database, PODS, at=at) if visibility.sees(PODS, each.key, at)]
             pods = [PodInfo.of(each) for each in found]
             waiting = [_waiting(pod) for pod in pods if not pod.node_name and not pod.has_ended]
             ready = {each.name: _ready(each.to_dict()) for each in nodes}

@@ -22,13 +22,13 @@ from ctrlmgr.inspection.inferring.questions import Inferring
 from ctrlmgr.inspection.past import Change
 from ctrlmgr.inspection.secrecy import masked_sides
 from ctrlmgr.inspection.summary import summary
-from ctrlmgr.inspection.wishes import wish
+from ctrlmgr.inspection.user_edits import latest_user_edit
 from ctrlmgr.ui.grouping import grouped
 from ctrlmgr.ui.listing import TYPES
 from ctrlmgr.ui.objects import change_at, told
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
-from ctrlmgr.ui.sight import PastSight
+from ctrlmgr.ui.visibility import PastVisibility
 
 _MOST = 100
 _LEVELS = 12
@@ -70,14 +70,14 @@ class Graphs:
 
         def answer(database: Database) -> dict[str, Any]:
             head = self._reader.head(database)
-            sight = parameters.sight.past(database)
+            visibility = parameters.visibility.past(database)
             change = change_at(database, revision) if revision <= head else None
             # A change that may not be seen is answered as one that does not exist: a refusal would name its object.
-            if change is None or not sight.sees(change.object.resource, change.object.key, revision):
+            if change is None or not visibility.sees(change.object.resource, change.object.key, revision):
                 raise NotFound(f"there is no event at revision {revision}; it may have been compacted")
             place = change.object
             where = {"resource": str(place.resource), "namespace": place.namespace, "name": place.name}
-            return {**where, **told(change), "graph": _Growth(database, head, sight).around(change)}
+            return {**where, **told(change), "graph": _Growth(database, head, visibility).around(change)}
 
         return self._reader.ask(answer)
 
@@ -85,10 +85,10 @@ class Graphs:
 class _Growth:
     """A graph while it grows, level by level, away from the change in its middle."""
 
-    def __init__(self, database: Database, head: Revision, sight: PastSight) -> None:
+    def __init__(self, database: Database, head: Revision, visibility: PastVisibility) -> None:
         self._database = database
         self._head = head
-        self._sight = sight
+        self._visibility = visibility
         self._events: dict[Revision, int] = {}  # with the reconcile that wrote each, 0 if none did
         self._runs: set[int] = set()
         self._edges: set[tuple[str, str]] = set()
@@ -121,7 +121,7 @@ class _Growth:
             if trigger < min(writers[run]) and self._take(trigger, found, f"r{run}"):
                 self._edges.add((f"e{trigger}", f"r{run}"))
         for controller, key, run in self._whose(writers):
-            wanted = wish(self._database, controller, key, before=min(writers[run]))
+            wanted = latest_user_edit(self._database, controller, key, before=min(writers[run]))
             if wanted is not None and self._take(wanted, found, f"r{run}"):
                 self._edges.add((f"e{wanted}", f"r{run}"))
         for revision in revisions:
@@ -195,7 +195,7 @@ class _Growth:
         if fields is None:
             return {"revision": revision, "compacted": True}
         key = Key(fields["namespace"], fields["name"])
-        if not self._sight.sees(Resource.parse(fields["resource"]), key, revision):
+        if not self._visibility.sees(Resource.parse(fields["resource"]), key, revision):
             return {"revision": revision, "forbidden": True}
         return {**fields, "type": TYPES[fields["type"]], "said": self._said.get(revision, [])}
 

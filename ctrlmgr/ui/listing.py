@@ -16,7 +16,7 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
-from ctrlmgr.ui.sight import DELETED_NAMESPACES, PastSight
+from ctrlmgr.ui.visibility import DELETED_NAMESPACES, PastVisibility
 
 TYPES: Final = {1: "ADDED", 2: "MODIFIED", 3: "DELETED"}
 QUIET: Final = (
@@ -81,9 +81,9 @@ class Listing:
         def answer(database: Database) -> dict[str, Any]:
             at = self._reader.moment(database, parameters)
             low = max(1, at - _SCANNED + 1)
-            sight = parameters.sight.past(database)
-            found, looked = _listed(database, wanted, range(low, at + 1), limit, sight)
-            hidden = _hidden(database, wanted, looked, at, sight) if wanted.hides else 0
+            visibility = parameters.visibility.past(database)
+            found, looked = _listed(database, wanted, range(low, at + 1), limit, visibility)
+            hidden = _hidden(database, wanted, looked, at, visibility) if wanted.hides else 0
             return {"at": at, "events": found, "looked": looked, "hidden": hidden}
 
         return self._reader.ask(answer)
@@ -113,7 +113,7 @@ def _wanted(parameters: Parameters) -> _Wanted:
 
 
 def _listed(
-    database: Database, wanted: _Wanted, span: range, limit: int, sight: PastSight
+    database: Database, wanted: _Wanted, span: range, limit: int, visibility: PastVisibility
 ) -> tuple[list[dict[str, Any]], Revision]:
     """Return the newest events that may be seen, and the revision down to which there are no others."""
     found: list[dict[str, Any]] = []
@@ -121,7 +121,7 @@ def _listed(
     for _ in range(_LOOKS):
         rows = database.query(query, {**wanted.values, "at": at, "low": low, "limit": _PAGE}).rows
         for row in rows:
-            if sight.sees(Resource.parse(row[3]), Key(row[4], row[5]), row[0]):
+            if visibility.sees(Resource.parse(row[3]), Key(row[4], row[5]), row[0]):
                 found.append(event(row))
                 if len(found) == limit:
                     return found, row[0]
@@ -131,7 +131,7 @@ def _listed(
     return found, at + 1
 
 
-def _hidden(database: Database, wanted: _Wanted, low: Revision, at: Revision, sight: PastSight) -> int:
+def _hidden(database: Database, wanted: _Wanted, low: Revision, at: Revision, visibility: PastVisibility) -> int:
     """Return how many events of quiet kinds were left out, of those that may be seen."""
     rows = database.query(wanted.query(_COUNTED, quiet=True), {**wanted.values, "at": at, "low": low}).rows
-    return sum(events for resource, *where, events in rows if sight.lists(Resource.parse(resource), *where))
+    return sum(events for resource, *where, events in rows if visibility.lists(Resource.parse(resource), *where))

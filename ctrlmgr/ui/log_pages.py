@@ -10,7 +10,7 @@ Guarantees:
   counts the others, unless one resource was asked for: the count would tell of that resource. A reconcile beside one of
   those says neither what it looked at nor its message.
 - What a Secret holds is in it only for who may `get` the Secrets of its namespace.
-- Of a namespace that another of its name was before, it has only what is its own (`sight.PastSight`).
+- Of a namespace that another of its name was before, it has only what is its own (`visibility.PastVisibility`).
 - Hashes, by which what is hidden could be guessed, are in it only for who may see everything.
 - `rights` is another text whenever who asks may see more or less of what there is, or is another user.
 """
@@ -29,7 +29,7 @@ from ctrlmgr.inspection.database import Database
 from ctrlmgr.inspection.secrecy import masked
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
-from ctrlmgr.ui.sight import Sight
+from ctrlmgr.ui.visibility import Visibility
 
 _MOST: Final = 2000
 _ROOM: Final = 4 << 20
@@ -109,7 +109,7 @@ class LogPages:
 
         def answer(database: Database) -> bytes:
             head = self._reader.head(database)
-            view = _View(database, parameters.sight, head)
+            view = _View(database, parameters.visibility, head)
             lines = view.lines(_Asked(after, min(until, head), resource), again)
             return b"".join(_encode(line) + b"\n" for line in lines)
 
@@ -119,12 +119,12 @@ class LogPages:
 class _View:
     """What one user is told of a log that ends at a revision; made for one page."""
 
-    def __init__(self, database: Database, sight: Sight, head: Revision) -> None:
+    def __init__(self, database: Database, visibility: Visibility, head: Revision) -> None:
         self._database = database
-        self._sight = sight
-        self._past = sight.past(database)
+        self._visibility = visibility
+        self._past = visibility.past(database)
         self._head = head
-        self._whole = not sight.limit and sight.gets(SECRETS, "")
+        self._whole = not visibility.limit and visibility.gets(SECRETS, "")
 
     def lines(self, asked: _Asked, again: Sequence[int]) -> Iterator[Mapping[str, Any]]:
         """Return the lines of a page; what compaction may take is read before what says how far it went."""
@@ -174,14 +174,14 @@ class _View:
 
     def _rights(self) -> str:
         """Return what differs when the rights of who asks do, as far as there is something that they are about."""
-        told = hashlib.sha256(_encode(self._sight.user.name))
+        told = hashlib.sha256(_encode(self._visibility.user.name))
         if self._whole:
             return told.hexdigest()
         for name, place in self._database.query(_PLACES).rows:
             resource = Resource.parse(name)
-            everywhere = self._sight.lists(resource, "")
-            if everywhere or self._sight.lists(resource, place):
-                values = resource == SECRETS and self._sight.gets(SECRETS, place)
+            everywhere = self._visibility.lists(resource, "")
+            if everywhere or self._visibility.lists(resource, place):
+                values = resource == SECRETS and self._visibility.gets(SECRETS, place)
                 since = self._past.hidden_until(resource, place), values and self._past.unread_until(SECRETS, place)
                 told.update(_encode((name, "*" if everywhere and not values else place, values, since)))
         return told.hexdigest()
@@ -206,7 +206,7 @@ class _View:
     def _sees_lease(self, lease: str) -> bool:
         resource, _, place = lease.partition("/")
         namespace, _, name = place.partition("/")
-        if resource != str(LEASES) or not self._sight.lists(LEASES, namespace):
+        if resource != str(LEASES) or not self._visibility.lists(LEASES, namespace):
             return False
         last = self._database.query(_LAST_OF_LEASE, {"namespace": namespace, "name": name}).rows[0][0]
         return self._past.lists(LEASES, namespace, last) or not self._past.hidden_until(LEASES, namespace)

@@ -51,9 +51,9 @@ class Objects:
 
         def answer(database: Database) -> dict[str, Any]:
             resource, key = place_of(parameters)
-            parameters.sight.check(resource, key)
+            parameters.visibility.check(resource, key)
             head, at = self._reader.head(database), self._reader.moment(database, parameters)
-            after = parameters.sight.past(database).object_hidden_until(resource, key)
+            after = parameters.visibility.past(database).object_hidden_until(resource, key)
             newest_event(database, resource, key, after=after, until=at)
             history = newest(database, resource, key, after=after, until=at, limit=_BLAMED)[::-1]
             moments.refuse_expired(database, at, resource)
@@ -68,10 +68,10 @@ class Objects:
 
         def answer(database: Database) -> dict[str, Any]:
             resource, key = place_of(parameters)
-            parameters.sight.check(resource, key)
+            parameters.visibility.check(resource, key)
             head = self._reader.head(database)
             before = min(parameters.number("before", head + 1, low=1), head + 1)
-            after = parameters.sight.past(database).object_hidden_until(resource, key)
+            after = parameters.visibility.past(database).object_hidden_until(resource, key)
             found = newest(database, resource, key, after=after, until=before - 1, limit=limit + 1)
             return {"head": head, "changes": [told(each) for each in found[:limit]], "more": len(found) > limit}
 

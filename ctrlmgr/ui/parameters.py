@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.ui.sight import Sight, unbounded
+from ctrlmgr.ui.visibility import Visibility, unbounded
 
 _LONGEST = 1024
 
@@ -13,10 +13,10 @@ _LONGEST = 1024
 class Parameters:
     """What a request asks for, and for whom; what is not in the query has a default."""
 
-    def __init__(self, query: Mapping[str, Sequence[str]], sight: Sight | None = None) -> None:
-        """Read `query`, of whose values of one name the first counts, for who has `sight` (None: of everything)."""
+    def __init__(self, query: Mapping[str, Sequence[str]], visibility: Visibility | None = None) -> None:
+        """Read the first value of each name in `query`, for a user with `visibility` (None: of everything)."""
         self._query = query
-        self.sight = sight or unbounded()
+        self.visibility = visibility or unbounded()
         """What may be told."""
 
     def text(self, name: str, default: str | None = None) -> str:

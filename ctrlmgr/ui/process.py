@@ -66,7 +66,7 @@ class Process:
             return head, moments.recorded_at(database, head)
 
         head, head_at = self._reader.ask(answer)
-        return {**fields, "head": head, "headAt": head_at, "unseen": parameters.sight.limit}
+        return {**fields, "head": head, "headAt": head_at, "unseen": parameters.visibility.limit}
 
     def queues(self, parameters: Parameters) -> dict[str, Any]:
         """Return the numbers of every workqueue of this process; two answers tell rates."""
@@ -77,7 +77,7 @@ class Process:
         """Return the newest terms of leaders, newest first."""
 
         def answer(database: Database) -> dict[str, Any]:
-            parameters.sight.check_list(LEASES, "kube-system")
+            parameters.visibility.check_list(LEASES, "kube-system")
             wanted = {"until": self._reader.head(database), "limit": _TERMS}
             return {"now": self._clock.now(), "terms": [_term(*row) for row in database.query(_LEADERS, wanted).rows]}
 

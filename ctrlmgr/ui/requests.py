@@ -14,7 +14,7 @@ from ctrlmgr.clock import parse_time
 from ctrlmgr.inspection.questions import audit_questions
 from ctrlmgr.inspection.requests import requests_if_kept
 from ctrlmgr.ui.parameters import Parameters
-from ctrlmgr.ui.sight import Sight
+from ctrlmgr.ui.visibility import Visibility
 
 _MOST: Final = 200
 _LOOKED_AT: Final = 2000
@@ -45,16 +45,16 @@ class Requests:
                 return {"kept": False, "requests": []}
             values = question.bind({**given, "limit": str(_LOOKED_AT)}, int)
             rows = database.query(question.statement, values).rows
-        told = [each for row in rows if _is_seen(each := _told(row), parameters.sight)]
+        told = [each for row in rows if _is_seen(each := _told(row), parameters.visibility)]
         return {"kept": True, "requests": told[:_MOST]}
 
 
-def _is_seen(request: dict[str, Any], sight: Sight) -> bool:
+def _is_seen(request: dict[str, Any], visibility: Visibility) -> bool:
     """Whether what a request was about may be seen."""
     what: str = request["what"]
     if what.startswith("/"):
-        return sight.reads(what.partition("?")[0])
-    return sight.sees(Resource.parse(what.partition("/")[0]), Key(request["namespace"], request["name"]))
+        return visibility.reads(what.partition("?")[0])
+    return visibility.sees(Resource.parse(what.partition("/")[0]), Key(request["namespace"], request["name"]))
 
 
 def _told(row: tuple[Any, ...]) -> dict[str, Any]:

@@ -31,13 +31,13 @@ class Rollouts:
 
         def answer(database: Database) -> dict[str, Any]:
             resource, key = place_of(parameters)
-            parameters.sight.check(resource, key)
+            parameters.visibility.check(resource, key)
             try:
                 for told_of in (PODS, rollouts.REPLICA_SETS):
-                    parameters.sight.check_list(told_of, key.namespace)
+                    parameters.visibility.check_list(told_of, key.namespace)
                 at = self._reader.moment(database, parameters)
                 found = rollouts.rollout(database, resource, key, until=at)
-                past = parameters.sight.past(database)
+                past = parameters.visibility.past(database)
                 told = (resource, PODS, rollouts.REPLICA_SETS)
                 if found.began.revision <= max(past.hidden_until(each, key.namespace) for each in told):
                     raise NotFound(f'{resource} "{key}" has never had a template')

@@ -12,7 +12,7 @@
 | `/ui/api/rollout` | how a workload was rolled out |
 | `/ui/api/log` | the log, page by page, as lines of JSON |
 
-Who asks is told of objects that they may `get` or `list`, and of no others (`sight`).
+Who asks is told of objects that they may `get` or `list`, and of no others (`visibility`).
 
 Paths within the page are relative, so that it works behind `kubectl proxy`, too.
 """
@@ -44,9 +44,9 @@ from ctrlmgr.ui.process import Process
 from ctrlmgr.ui.reader import Reader
 from ctrlmgr.ui.requests import Requests
 from ctrlmgr.ui.rollouts import Rollouts
-from ctrlmgr.ui.sight import Sight
 from ctrlmgr.ui.tables import Tables
 from ctrlmgr.ui.timeline import Timeline
+from ctrlmgr.ui.visibility import Visibility
 
 _WORTH_PACKING = 1400
 _PACKING_LEVEL = 4
@@ -115,8 +115,8 @@ class Site:
             raise NotFound(f'the page has no data called "{name}"', details=StatusDetails())
         if request.method not in ("GET", "HEAD"):
             raise MethodNotAllowed(details=StatusDetails())
-        sight = Sight(request.user, waiting(self._authorizer))
-        parameters, packs = Parameters(request.query, sight), request.accepts_gzip
+        visibility = Visibility(request.user, waiting(self._authorizer))
+        parameters, packs = Parameters(request.query, visibility), request.accepts_gzip
         return await self._reader.work(lambda: _answer(question, parameters, packs=packs))
 
 

@@ -51,10 +51,10 @@ class Tables:
 
         def answer(database: Database) -> dict[str, Any]:
             at = self._reader.moment(database, parameters)
-            sight = parameters.sight.past(database)
+            visibility = parameters.visibility.past(database)
             counted: dict[str, dict[str, int]] = {}
             for resource, namespace, number in database.query(_KINDS, {"at": at}).rows:
-                if sight.lists(Resource.parse(resource), namespace, at):
+                if visibility.lists(Resource.parse(resource), namespace, at):
                     counted.setdefault(resource, {})[namespace] = number
             lost = moments.floors_above(database, at)
             kinds = [{"resource": resource, "namespaces": counts} for resource, counts in counted.items()]
@@ -73,14 +73,14 @@ class Tables:
         def answer(database: Database) -> dict[str, Any]:
             head, at = self._reader.head(database), self._reader.moment(database, parameters)
             resource = Resource.parse(parameters.text("resource"))
-            sight = parameters.sight.past(database)
+            visibility = parameters.visibility.past(database)
             where, wanted = _where(database, resource, parameters, at)
             found = _page(database, at, where, wanted, parameters.text("after", ""), limit + 1)
             counted = f"SELECT count(*) FROM objects_at(:at) AS o WHERE {where}"
             total = database.query(counted, {**wanted, "at": at}).rows[0][0]
             gone = {**wanted, "at": at, "after": at - near, "most": _GONE}
             rows = database.query(_DELETED.format(where=where), gone).rows if near else []
-            deleted = [row for row in rows if sight.lists(resource, row[0], row[2])]
+            deleted = [row for row in rows if visibility.lists(resource, row[0], row[2])]
             moments.refuse_expired(database, at, resource)
             objects = [Object(resource, body.encode(), revision) for revision, body in found]
             now = self._clock.now() if at == head else moments.recorded_at(database, at)
@@ -95,8 +95,8 @@ def _where(database: Database, resource: Resource, parameters: Parameters, at: R
     where, wanted = "o.resource = :resource", {"resource": str(resource)}
     namespaces = _namespaces(database, resource, parameters)
     if namespaces is not None:
-        sight = parameters.sight.past(database)
-        seen = [name for name in namespaces if at > sight.hidden_until(resource, name)]
+        visibility = parameters.visibility.past(database)
+        seen = [name for name in namespaces if at > visibility.hidden_until(resource, name)]
         names = {f"namespace{number}": name for number, name in enumerate(seen)}
         where += f" AND o.namespace IN ({', '.join(f':{name}' for name in names) or 'NULL'})"
         wanted |= names
@@ -109,12 +109,12 @@ def _where(database: Database, resource: Resource, parameters: Parameters, at: R
 
 def _namespaces(database: Database, resource: Resource, parameters: Parameters) -> Sequence[str] | None:
     """Return the namespace that is asked for, or those that may be seen of all; None where all may be."""
-    sight, namespace = parameters.sight, parameters.text("namespace", "")
-    if not namespace and not sight.lists(resource, ""):
+    visibility, namespace = parameters.visibility, parameters.text("namespace", "")
+    if not namespace and not visibility.lists(resource, ""):
         rows = database.query(_NAMESPACES, {"resource": str(resource)}).rows
-        if found := [name for (name,) in rows if name and sight.lists(resource, name)]:
+        if found := [name for (name,) in rows if name and visibility.lists(resource, name)]:
             return found
-    sight.check_list(resource, namespace)
+    visibility.check_list(resource, namespace)
     return [namespace] if namespace else None
 
 

@@ -18,7 +18,7 @@ from ctrlmgr.inspection.database import Database
 from ctrlmgr.ui.density import Block, Counted, Density, Group, count
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
-from ctrlmgr.ui.sight import PastSight
+from ctrlmgr.ui.visibility import PastVisibility
 
 BY = ("actor", "resource")
 AXES = ("revision", "time")
@@ -89,13 +89,13 @@ class Timeline:
 
     def _picture(self, database: Database, parameters: Parameters, bars: int, by: str, axis: str) -> dict[str, Any]:
         head = self._reader.head(database)
-        sight = parameters.sight.past(database)
-        counted = _seen(self._density.counted(database, head), sight)
+        visibility = parameters.visibility.past(database)
+        counted = _seen(self._density.counted(database, head), visibility)
         first = parameters.number("from", 1)
         last = max(first, min(parameters.number("to", head), head))
         index = Group._fields.index(by)
         names = _frequent(counted, index)
-        blocks = _visible(_within(database, counted, first, last), sight)
+        blocks = _visible(_within(database, counted, first, last), visibility)
         span = _span(blocks, axis, first, last, bars)
         drawn = _Bars(span, {name: place for place, name in enumerate(names)}, index)
         for block in blocks:
@@ -123,9 +123,9 @@ class Timeline:
         return self._reader.ask(answer)
 
 
-def _seen(counted: Counted, sight: PastSight) -> Counted:
+def _seen(counted: Counted, visibility: PastVisibility) -> Counted:
     """Return what was counted without the events that may not be seen."""
-    blocks = _visible(counted.blocks, sight)
+    blocks = _visible(counted.blocks, visibility)
     if blocks is counted.blocks:
         return counted
     totals: Counter[Group] = Counter()
@@ -134,15 +134,17 @@ def _seen(counted: Counted, sight: PastSight) -> Counted:
     return counted._replace(blocks=blocks, totals=totals)
 
 
-def _since(group: Group, sight: PastSight) -> float:
+def _since(group: Group, visibility: PastVisibility) -> float:
     """Return the revision after which events of a group may be seen, infinity if none may."""
     resource = Resource.parse(group.resource)
-    return sight.hidden_until(resource, group.namespace) if sight.now.lists(resource, group.namespace) else inf
+    if not visibility.now.lists(resource, group.namespace):
+        return inf
+    return visibility.hidden_until(resource, group.namespace)
 
 
-def _visible(blocks: list[Block], sight: PastSight) -> list[Block]:
+def _visible(blocks: list[Block], visibility: PastVisibility) -> list[Block]:
     """Return blocks without the events that may not be seen, the very list if all may."""
-    since = {group: _since(group, sight) for group in {group for block in blocks for group in block.counts}}
+    since = {group: _since(group, visibility) for group in {group for block in blocks for group in block.counts}}
     if not any(since.values()):
         return blocks
     left = [

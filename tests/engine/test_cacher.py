@@ -11,7 +11,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, SERVICES, Key, Resource
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.history import read_history
-from ctrlmgr.engine.shelf import EVERYWHERE, Span, path_of
+from ctrlmgr.engine.resource_store import EVERYWHERE, Span, path_of
 from ctrlmgr.errors import Expired
 from ctrlmgr.eventlog.event import Event, EventType, Proposal
 from ctrlmgr.eventlog.memory import MemoryEventLog

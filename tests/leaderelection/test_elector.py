@@ -67,7 +67,7 @@ def test_a_candidate_waits_for_the_exact_expiry_and_takes_over_with_the_next_ter
     leader.step()
     shared.clock.step(1)
     assert candidate.step() == 16.0
-    assert candidate.elector.has_settled()
+    assert candidate.elector.has_seen_leader()
     shared.clock.step(14.999)
     candidate.step()
     assert candidate.elector.term == 0

@@ -21,7 +21,7 @@ from ctrlmgr.ui import log_pages
 from ctrlmgr.ui.log_pages import LogPages
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import HistoryUnavailable, Reader
-from ctrlmgr.ui.sight import Sight
+from ctrlmgr.ui.visibility import Visibility
 
 VALUE = "aHVzaC1odXNo"
 Right = Callable[[Attributes], bool]
@@ -56,8 +56,8 @@ def asked(pages: LogPages, right: Right, **query: object) -> bytes:
     def decide(user: User, attributes: Attributes) -> Verdict:
         return ALLOWED if right(attributes) else NO_OPINION
 
-    sight = Sight(User("ann"), decide)
-    return pages.page(Parameters({name: [str(value)] for name, value in query.items()}, sight))
+    visibility = Visibility(User("ann"), decide)
+    return pages.page(Parameters({name: [str(value)] for name, value in query.items()}, visibility))
 
 
 def rows(page: bytes, what: str) -> list[dict[str, Any]]:

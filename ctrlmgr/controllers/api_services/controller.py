@@ -18,7 +18,7 @@ from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.api_services.decide import Step, next_step
 from ctrlmgr.controllers.api_services.wanted import Wanted, builtin, custom, name_of
-from ctrlmgr.engine.announced import API_SERVICES
+from ctrlmgr.engine.aggregated_groups import API_SERVICES
 from ctrlmgr.engine.kinds import Group
 from ctrlmgr.errors import AlreadyExists, Conflict, NotFound
 from ctrlmgr.eventlog import EventLog

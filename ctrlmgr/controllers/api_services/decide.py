@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import Any
 
 from ctrlmgr.controllers.api_services.wanted import Mode, Wanted
-from ctrlmgr.engine.announced import AUTOMANAGED
+from ctrlmgr.engine.aggregated_groups import AUTOMANAGED
 
 _MANAGED = frozenset(mode.value for mode in Mode)
 

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.announced import AUTOMANAGED, CUSTOM_PRIORITIES
+from ctrlmgr.engine.aggregated_groups import AUTOMANAGED, CUSTOM_PRIORITIES
 from ctrlmgr.engine.kinds import Group
 
 API_VERSION: Final = "apiregistration.k8s.io/v1"

@@ -173,16 +173,16 @@ def _without_spare(old: Sequence[Object], sizes: Mapping[str, int], spare: int) 
 
 
 def to_clean_up(view: Deployment, old: Iterable[Object]) -> list[Object]:
-    """Return the old ReplicaSets beyond the limit that may be deleted: lowest revisions first, empty and settled."""
+    """Return the old ReplicaSets beyond the limit that may be deleted: lowest revisions first, without pods."""
     if view.history_limit is None:
         return []
     alive = [each for each in by_age(old) if not each.is_terminating]
     alive.sort(key=lambda each: revision_of(each) or 0)
     surplus = max(len(alive) - view.history_limit, 0)
-    return [each for each in alive[:surplus] if _is_settled(each)]
+    return [each for each in alive[:surplus] if _is_scaled_down(each)]
 
 
-def _is_settled(replica_set: Object) -> bool:
+def _is_scaled_down(replica_set: Object) -> bool:
     status = replica_set.view(ReplicaSet).status
     is_observed = (replica_set.metadata.generation or 0) <= status.observed_generation
     return not status.replicas and not size(replica_set) and is_observed

@@ -45,7 +45,7 @@ Decision: TypeAlias = Delete | Detach | Orphan | Release | None
 """None: nothing, or nothing yet."""
 
 
-class _Standing(Enum):
+class _OwnerState(Enum):
     """How an owner is seen from its dependent."""
 
     SOLID = auto()
@@ -61,13 +61,13 @@ def decide(obj: Object, graph: Graph) -> Decision:
     owners = references(obj)
     if not owners:
         return None
-    standings = [_standing(owner, obj, graph) for owner in owners]
-    if _Standing.UNKNOWN in standings:
+    states = [_owner_state(owner, obj, graph) for owner in owners]
+    if _OwnerState.UNKNOWN in states:
         return None
-    solid = [owner for owner, standing in zip(owners, standings, strict=True) if standing is _Standing.SOLID]
+    solid = [owner for owner, state in zip(owners, states, strict=True) if state is _OwnerState.SOLID]
     if solid:
         return Detach(solid) if len(solid) < len(owners) else None
-    if _Standing.WAITING in standings and (dependents := graph.dependents(obj.uid)):
+    if _OwnerState.WAITING in states and (dependents := graph.dependents(obj.uid)):
         return Delete("Foreground", unblock=any(_waits(graph, item) for item in dependents))
     return Delete(_propagation(obj))
 
@@ -87,7 +87,7 @@ def _decide_terminating(obj: Object, graph: Graph) -> Decision:
     return None
 
 
-def _standing(owner: OwnerReference, obj: Object, graph: Graph) -> _Standing:
+def _owner_state(owner: OwnerReference, obj: Object, graph: Graph) -> _OwnerState:
     """Judge an owner by its place and uid.
 
     A namespaced owner is sought in the dependent's own namespace, so one in another counts as absent. That of a
@@ -95,11 +95,11 @@ def _standing(owner: OwnerReference, obj: Object, graph: Graph) -> _Standing:
     """
     place = graph.place_of(owner, obj.namespace)
     if place is None:
-        return _Standing.UNKNOWN
+        return _OwnerState.UNKNOWN
     found = graph.get(place)
     if found is None or found.uid != owner.uid:
-        return _Standing.ABSENT
-    return _Standing.WAITING if is_waiting(found) else _Standing.SOLID
+        return _OwnerState.ABSENT
+    return _OwnerState.WAITING if is_waiting(found) else _OwnerState.SOLID
 
 
 def _waits(graph: Graph, item: Item) -> bool:

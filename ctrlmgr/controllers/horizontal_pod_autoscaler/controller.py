@@ -22,8 +22,13 @@ from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.horizontal_pod_autoscaler import API_SERVICES, DESCRIPTOR, Options
 from ctrlmgr.controllers.horizontal_pod_autoscaler.aggregated import Aggregated, MetricsServers
+from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaling_pass import (
+    AutoscalingPass,
+    Problem,
+    Selectors,
+    Surroundings,
+)
 from ctrlmgr.controllers.horizontal_pod_autoscaler.limits import Memory
-from ctrlmgr.controllers.horizontal_pod_autoscaler.look import Look, Problem, Selectors, Surroundings
 from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsClient
 from ctrlmgr.controllers.horizontal_pod_autoscaler.views import AUTOSCALERS
 from ctrlmgr.controllers.workloads.metrics import DecisionMetrics
@@ -64,12 +69,12 @@ class AutoscalerReconciler:
             return None
         memory = self._memories.setdefault(key, Memory())
         counts = DecisionMetrics(self._clock)
-        look = Look(obj, self._around, memory, client, self._metrics(client), self._clock.now(), counts)
+        one_pass = AutoscalingPass(obj, self._around, memory, client, self._metrics(client), self._clock.now(), counts)
         try:
-            look.autoscale()
+            one_pass.autoscale()
         except Problem as problem:
             log.info("autoscaling failed", key=str(key), problem=str(problem))
-        look.write_status()
+        one_pass.write_status()
         return Result(requeue_after=self._around.options.horizontal_pod_autoscaler_sync_period)
 
 

@@ -56,7 +56,7 @@ class Unmeasured(MetricsError):
         """Whether what is asked for cannot be."""
 
 
-class Sight(NamedTuple):
+class MetricsContext(NamedTuple):
     """Where the pods are of which metrics speak, and who has the metrics."""
 
     client: MetricsClient
@@ -88,14 +88,16 @@ Observe = Callable[[Metric, Measured | Unmeasured], None]
 """Hears of each metric, what became of it."""
 
 
-def evaluate(metrics: Iterable[Metric], sight: Sight, observe: Observe = lambda metric, found: None) -> Evaluation:
+def evaluate(
+    metrics: Iterable[Metric], context: MetricsContext, observe: Observe = lambda metric, found: None
+) -> Evaluation:
     """Return what some metrics ask for together."""
     best = Measured(0, "", {})
     statuses: list[Mapping[str, Any]] = []
     failures: list[Unmeasured] = []
     for metric in metrics:
         try:
-            measured = measure(metric, sight)
+            measured = measure(metric, context)
         except Unmeasured as failure:
             failures.append(failure)
             statuses.append(UNKNOWN)
@@ -105,23 +107,23 @@ def evaluate(metrics: Iterable[Metric], sight: Sight, observe: Observe = lambda 
         statuses.append(measured.status)
         if not best.replicas or measured.replicas > best.replicas:
             best = measured
-    undecided = len(failures) >= len(statuses) or (failures and best.replicas < sight.situation.current)
+    undecided = len(failures) >= len(statuses) or (failures and best.replicas < context.situation.current)
     return Evaluation(None if undecided else best.replicas, best.name, statuses, failures)
 
 
-def measure(metric: Metric, sight: Sight) -> Measured:
+def measure(metric: Metric, context: MetricsContext) -> Measured:
     """Return what one metric asks for; raises `Unmeasured`."""
     source, how = _SOURCES.get(metric.type, (None, None))
     found: Source | None = getattr(metric, source) if source else None
     if found is None or how is None:
         told = f'unknown metric source type "{metric.type}"'
         raise Unmeasured(_NO_SUCH_SOURCE, told, told)
-    return how(found, sight)
+    return how(found, context)
 
 
-def _resource(source: Source, sight: Sight) -> Measured:
+def _resource(source: Source, context: MetricsContext) -> Measured:
     try:
-        proposal, current = _of_resource(source, sight, "")
+        proposal, current = _of_resource(source, context, "")
     except MetricsError as error:
         outer = f"failed to get {source.name} resource metric value: {error}"
         raise Unmeasured("FailedGetResourceMetric", str(error), outer) from error
@@ -129,9 +131,9 @@ def _resource(source: Source, sight: Sight) -> Measured:
     return Measured(proposal.replicas, name, _status("Resource", "resource", {"name": source.name, "current": current}))
 
 
-def _container_resource(source: Source, sight: Sight) -> Measured:
+def _container_resource(source: Source, context: MetricsContext) -> Measured:
     try:
-        proposal, current = _of_resource(source, sight, source.container)
+        proposal, current = _of_resource(source, context, source.container)
     except MetricsError as error:
         outer = f"failed to get {source.container} container metric value: {error}"
         raise Unmeasured("FailedGetContainerResourceMetric", str(error), outer) from error
@@ -144,7 +146,7 @@ def _resource_name(source: Source, utilization: str) -> str:
     return f"{source.name} {'resource' if source.target.average_value is not None else utilization}"
 
 
-def _of_resource(source: Source, sight: Sight, container: str) -> tuple[Proposal, dict[str, Any]]:
+def _of_resource(source: Source, context: MetricsContext, container: str) -> tuple[Proposal, dict[str, Any]]:
     """Return what usage of a resource asks for, and its current value."""
     target, resource = source.target, source.name
     if target.average_value is None and target.average_utilization is None:
@@ -152,26 +154,26 @@ def _of_resource(source: Source, sight: Sight, container: str) -> tuple[Proposal
         raise MetricsError(f"invalid resource metric source: {either}")
     kind = "usage" if target.average_value is not None else "utilization"
     try:
-        metrics = _fetched(resource, sight, container)
+        metrics = _fetched(resource, context, container)
         if target.average_value is not None:
-            proposal = by_average(sight.situation, milli(target.average_value), metrics, resource)
+            proposal = by_average(context.situation, milli(target.average_value), metrics, resource)
             return proposal, {"averageValue": written(proposal.usage)}
-        proposal = by_utilization(sight.situation, target.average_utilization or 0, metrics, resource, container)
+        proposal = by_utilization(context.situation, target.average_utilization or 0, metrics, resource, container)
     except MetricsError as error:
         raise MetricsError(f"failed to get {resource} {kind}: {error}") from error
     return proposal, {"averageValue": written(proposal.usage), "averageUtilization": proposal.utilization}
 
 
-def _fetched(resource: str, sight: Sight, container: str) -> Any:
+def _fetched(resource: str, context: MetricsContext, container: str) -> Any:
     try:
-        return sight.client.resource(resource, sight.namespace, sight.selector, container)
+        return context.client.resource(resource, context.namespace, context.selector, container)
     except MetricsError as error:
         raise MetricsError(f"unable to get metrics for resource {resource}: {error}") from error
 
 
-def _pods(source: Source, sight: Sight) -> Measured:
+def _pods(source: Source, context: MetricsContext) -> Measured:
     try:
-        proposal = _of_pods(source, sight)
+        proposal = _of_pods(source, context)
     except MetricsError as error:
         outer = f"failed to get pods metric value: {error}"
         raise Unmeasured("FailedGetPodsMetric", str(error), outer) from error
@@ -179,16 +181,16 @@ def _pods(source: Source, sight: Sight) -> Measured:
     return Measured(proposal.replicas, f"pods metric {source.metric.name}", _status("Pods", "pods", fields))
 
 
-def _of_pods(source: Source, sight: Sight) -> Proposal:
+def _of_pods(source: Source, context: MetricsContext) -> Proposal:
     name, selector = source.metric.name, _selector(source.metric)
     try:
-        metrics = sight.client.pods(name, sight.namespace, sight.selector, selector)
+        metrics = context.client.pods(name, context.namespace, context.selector, selector)
     except MetricsError as error:
         raise MetricsError(f"unable to get metric {name}: {error}") from error
-    return by_average(sight.situation, milli(source.target.average_value or "0"), metrics)
+    return by_average(context.situation, milli(source.target.average_value or "0"), metrics)
 
 
-def _object(source: Source, sight: Sight) -> Measured:
+def _object(source: Source, context: MetricsContext) -> Measured:
     reason, name, described = "FailedGetObjectMetric", source.metric.name, source.described_object
     target = source.target
     is_value = target.type == "Value" and target.value is not None
@@ -196,7 +198,7 @@ def _object(source: Source, sight: Sight) -> Measured:
         told = "invalid object metric source: neither a value target nor an average value target was set"
         raise Unmeasured(reason, told, f"failed to get object metric value: {told}")
     try:
-        proposal = _of_object(source, sight)
+        proposal = _of_object(source, context)
     except MetricsError as error:
         part = str(error) if is_value else f"failed to get {name} object metric: {error}"
         raise Unmeasured(reason, str(error), f"failed to get object metric value: {part}") from error
@@ -212,25 +214,25 @@ def _object(source: Source, sight: Sight) -> Measured:
     return Measured(proposal.replicas, said, _status("Object", "object", fields))
 
 
-def _of_object(source: Source, sight: Sight) -> Proposal:
+def _of_object(source: Source, context: MetricsContext) -> Proposal:
     name, described, target = source.metric.name, source.described_object, source.target
     selector = _selector(source.metric)
     try:
-        usage = sight.client.object(name, sight.namespace, _reference(described), selector)
+        usage = context.client.object(name, context.namespace, _reference(described), selector)
     except MetricsError as error:
-        where = f"{described.kind} on {sight.namespace} {described.name}/{error}"  # the order is Kubernetes'
+        where = f"{described.kind} on {context.namespace} {described.name}/{error}"  # the order is Kubernetes'
         raise MetricsError(f"unable to get metric {name}: {where}") from error
-    return _of_total(target, usage, sight, per_pod=target.type == "AverageValue")
+    return _of_total(target, usage, context, per_pod=target.type == "AverageValue")
 
 
-def _external(source: Source, sight: Sight) -> Measured:
+def _external(source: Source, context: MetricsContext) -> Measured:
     reason, name, target = "FailedGetExternalMetric", source.metric.name, source.target
     outer = f"failed to get {name} external metric value"
     if target.value is None and target.average_value is None:
         told = "invalid external metric source: neither a value target nor an average value target was set"
         raise Unmeasured(reason, told, f"{outer}: {told}")
     try:
-        proposal = _of_external(source, sight)
+        proposal = _of_external(source, context)
     except MetricsError as error:
         part = f"{name} external metric" if target.average_value is not None else f"external metric {name}"
         raise Unmeasured(reason, str(error), f"{outer}: failed to get {part}: {error}") from error
@@ -240,24 +242,24 @@ def _external(source: Source, sight: Sight) -> Measured:
     return Measured(proposal.replicas, said, _status("External", "external", fields))
 
 
-def _of_external(source: Source, sight: Sight) -> Proposal:
+def _of_external(source: Source, context: MetricsContext) -> Proposal:
     name, selector = source.metric.name, _selector(source.metric)
     try:
-        values = sight.client.external(name, sight.namespace, selector)
+        values = context.client.external(name, context.namespace, selector)
     except MetricsError as error:
-        where = f"{sight.namespace}/{name}/{selector_shown(source.metric.selector)}"
+        where = f"{context.namespace}/{name}/{selector_shown(source.metric.selector)}"
         raise MetricsError(f"unable to get external metric {where}: {error}") from error
-    return _of_total(source.target, total_of(values), sight, per_pod=source.target.average_value is not None)
+    return _of_total(source.target, total_of(values), context, per_pod=source.target.average_value is not None)
 
 
-def _of_total(target: Target, usage: int, sight: Sight, *, per_pod: bool) -> Proposal:
+def _of_total(target: Target, usage: int, context: MetricsContext, *, per_pod: bool) -> Proposal:
     if per_pod:
         wanted = milli(target.average_value or "0")
-        return by_total_per_pod(sight.replicas, usage, wanted, sight.situation.tolerances)
-    return by_total(sight.situation, usage, milli(target.value or "0"))
+        return by_total_per_pod(context.replicas, usage, wanted, context.situation.tolerances)
+    return by_total(context.situation, usage, milli(target.value or "0"))
 
 
-_SOURCES: Final[Mapping[str, tuple[str, Callable[[Source, Sight], Measured]]]] = {
+_SOURCES: Final[Mapping[str, tuple[str, Callable[[Source, MetricsContext], Measured]]]] = {
     "Resource": ("resource", _resource),
     "ContainerResource": ("container_resource", _container_resource),
     "Pods": ("pods", _pods),

@@ -192,7 +192,7 @@ def _plain(situation: Situation, ratio: float, ready: int) -> int:
 
 
 def _corrected(situation: Situation, ratio: float, again: float, pods: int) -> int:
-    """Return what the second look asks for, unless that is little, or the other way."""
+    """Return what the second pass asks for, unless that is little, or the other way."""
     current = situation.current
     if situation.tolerances.covers(again) or (ratio < 1.0 < again) or (again < 1.0 < ratio):
         return current

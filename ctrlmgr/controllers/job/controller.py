@@ -23,9 +23,9 @@ from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
 from ctrlmgr.controllers.job import DESCRIPTOR, Options
 from ctrlmgr.controllers.job.backoff import Backoff, recalled
+from ctrlmgr.controllers.job.job_snapshot import JobSnapshot
 from ctrlmgr.controllers.job.measuring import note_job, note_pod, note_sync
 from ctrlmgr.controllers.job.run import BATCH_PERIOD, Run, released
-from ctrlmgr.controllers.job.sight import Sight
 from ctrlmgr.controllers.job.views import TRACKING, Job, JobPod
 from ctrlmgr.controllers.workloads.claims import Claimer, Owner
 from ctrlmgr.controllers.workloads.owners import DependentChanges
@@ -102,16 +102,16 @@ class JobReconciler:
         waited = self._backoffs.get(obj.key)
         if waited is None:
             waited = recalled(pods) if self._recalls else Backoff()
-        sight = Sight(job=obj.view(Job), pods=pods, now=self._clock.now(), waited=waited)
-        run = Run(sight, owner, client, self._recorder)
+        snapshot = JobSnapshot(job=obj.view(Job), pods=pods, now=self._clock.now(), waited=waited)
+        run = Run(snapshot, owner, client, self._recorder)
         began, done = self._clock.monotonic(), False
         try:
             again = run.reconcile()
             done = run.failure is None
         finally:
-            note_sync(sight, run.action, self._clock.monotonic() - began, failed=not done)
+            note_sync(snapshot, run.action, self._clock.monotonic() - began, failed=not done)
             if run.flushed:
-                self._backoffs[obj.key] = sight.backoff
+                self._backoffs[obj.key] = snapshot.backoff
         if run.failure is not None:
             raise run.failure
         return None if again is None else Result(requeue_after=again)

@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 from ctrlmgr.clock import format_time_seconds, parse_time
 from ctrlmgr.controllers.job.backoff import ready_indexes
 from ctrlmgr.controllers.job.indexes import superfluous
+from ctrlmgr.controllers.job.job_snapshot import JobSnapshot
 from ctrlmgr.controllers.job.policies import judge, met_rule
-from ctrlmgr.controllers.job.sight import Sight
 from ctrlmgr.controllers.job.views import JobCondition, JobPod, by_rank
 
 AT_ONCE: Final = 500
@@ -44,120 +44,121 @@ class Plan(NamedTuple):
     wait: int = 0
 
 
-def ending(sight: Sight) -> JobCondition | None:
+def ending(snapshot: JobSnapshot) -> JobCondition | None:
     """Return the condition that says how the Job is going to end, None while it goes on."""
-    return _decided(sight) or _over_the_limits(sight) or _indexes_decide(sight)
+    return _decided(snapshot) or _over_the_limits(snapshot) or _indexes_decide(snapshot)
 
 
-def _decided(sight: Sight) -> JobCondition | None:
+def _decided(snapshot: JobSnapshot) -> JobCondition | None:
     """Return what has been decided already, or what a pod's failure decides by the policy."""
-    if met := sight.status.true(SUCCESS_CRITERIA_MET):
+    if met := snapshot.status.true(SUCCESS_CRITERIA_MET):
         return met
-    if target := sight.status.true(FAILURE_TARGET):
-        return condition(FAILED, sight.now, target.reason, target.message)
-    policy = sight.spec.pod_failure_policy
-    for pod in sight.pods if policy is not None else ():
-        if sight.has_failed(pod) and (message := judge(policy, pod).message) is not None:
-            return condition(FAILURE_TARGET, sight.now, "PodFailurePolicy", message)
+    if target := snapshot.status.true(FAILURE_TARGET):
+        return condition(FAILED, snapshot.now, target.reason, target.message)
+    policy = snapshot.spec.pod_failure_policy
+    for pod in snapshot.pods if policy is not None else ():
+        if snapshot.has_failed(pod) and (message := judge(policy, pod).message) is not None:
+            return condition(FAILURE_TARGET, snapshot.now, "PodFailurePolicy", message)
     return None
 
 
-def _over_the_limits(sight: Sight) -> JobCondition | None:
-    if sight.failed > sight.spec.backoff_limit or _restarted_too_often(sight):
+def _over_the_limits(snapshot: JobSnapshot) -> JobCondition | None:
+    if snapshot.failed > snapshot.spec.backoff_limit or _restarted_too_often(snapshot):
         message = "Job has reached the specified backoff limit"
-        return condition(FAILURE_TARGET, sight.now, "BackoffLimitExceeded", message)
-    left = until_deadline(sight)
+        return condition(FAILURE_TARGET, snapshot.now, "BackoffLimitExceeded", message)
+    left = until_deadline(snapshot)
     if left is not None and left <= 0:
         message = "Job was active longer than specified deadline"
-        return condition(FAILURE_TARGET, sight.now, "DeadlineExceeded", message)
+        return condition(FAILURE_TARGET, snapshot.now, "DeadlineExceeded", message)
     return None
 
 
-def _indexes_decide(sight: Sight) -> JobCondition | None:
-    if not sight.spec.is_indexed:
+def _indexes_decide(snapshot: JobSnapshot) -> JobCondition | None:
+    if not snapshot.spec.is_indexed:
         return None
-    failed = sight.failed_indexes
+    failed = snapshot.failed_indexes
     if failed is not None:
-        most = sight.spec.max_failed_indexes
+        most = snapshot.spec.max_failed_indexes
         if most is not None and failed.total > most:
             message = "Job has exceeded the specified maximal number of failed indexes"
-            return condition(FAILURE_TARGET, sight.now, "MaxFailedIndexesExceeded", message)
-        if failed and failed.total + sight.succeeded_indexes.total >= sight.completions:
-            return condition(FAILURE_TARGET, sight.now, "FailedIndexes", "Job has failed indexes")
-    rule = met_rule(sight.spec.success_policy, sight.completions, sight.succeeded_indexes)
+            return condition(FAILURE_TARGET, snapshot.now, "MaxFailedIndexesExceeded", message)
+        if failed and failed.total + snapshot.succeeded_indexes.total >= snapshot.completions:
+            return condition(FAILURE_TARGET, snapshot.now, "FailedIndexes", "Job has failed indexes")
+    rule = met_rule(snapshot.spec.success_policy, snapshot.completions, snapshot.succeeded_indexes)
     if rule is None:
         return None
-    return condition(SUCCESS_CRITERIA_MET, sight.now, "SuccessPolicy", f"Matched rules at index {rule}")
+    return condition(SUCCESS_CRITERIA_MET, snapshot.now, "SuccessPolicy", f"Matched rules at index {rule}")
 
 
-def _restarted_too_often(sight: Sight) -> bool:
+def _restarted_too_often(snapshot: JobSnapshot) -> bool:
     """Whether the containers of pods that restart them have done so too often (`pastBackoffLimitOnFailure`)."""
-    if sight.spec.template.spec.restart_policy != "OnFailure":
+    if snapshot.spec.template.spec.restart_policy != "OnFailure":
         return False
     restarts: int = sum(
         status.restart_count
-        for pod in sight.pods
+        for pod in snapshot.pods
         if pod.phase in ("Running", "Pending")
         for status in (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))
     )
-    return restarts >= (sight.spec.backoff_limit or 1)
+    return restarts >= (snapshot.spec.backoff_limit or 1)
 
 
-def until_deadline(sight: Sight) -> int | None:
+def until_deadline(snapshot: JobSnapshot) -> int | None:
     """Return how many microseconds it may still be active; None when there is no deadline now."""
-    seconds, started = sight.spec.active_deadline_seconds, sight.status.start_time
-    if seconds is None or sight.spec.is_suspended:
+    seconds, started = snapshot.spec.active_deadline_seconds, snapshot.status.start_time
+    if seconds is None or snapshot.spec.is_suspended:
         return None
-    return seconds * 1_000_000 - (sight.now - (parse_time(started) if started else sight.now))
+    return seconds * 1_000_000 - (snapshot.now - (parse_time(started) if started else snapshot.now))
 
 
-def completed(sight: Sight, active: int) -> JobCondition | None:
+def completed(snapshot: JobSnapshot, active: int) -> JobCondition | None:
     """Return that the Job is going to end well, if enough pods have succeeded and `active` of them run."""
-    completions = sight.spec.completions
-    if sight.succeeded < completions if completions is not None else not sight.succeeded:
+    completions = snapshot.spec.completions
+    if snapshot.succeeded < completions if completions is not None else not snapshot.succeeded:
         return None
     if active:
         return None
-    return condition(SUCCESS_CRITERIA_MET, sight.now, "CompletionsReached", "Reached expected number of succeeded pods")
+    message = "Reached expected number of succeeded pods"
+    return condition(SUCCESS_CRITERIA_MET, snapshot.now, "CompletionsReached", message)
 
 
-def plan(sight: Sight) -> Plan:
+def plan(snapshot: JobSnapshot) -> Plan:
     """Return what a Job that goes on does to its pods."""
-    if sight.spec.is_suspended:
-        return Plan(delete=_to_remove(sight, len(sight.active)), release=True)
-    wanted = _wanted(sight)
-    remove = _to_remove(sight, max(0, len(sight.active) - wanted))[:AT_ONCE]
+    if snapshot.spec.is_suspended:
+        return Plan(delete=_to_remove(snapshot, len(snapshot.active)), release=True)
+    wanted = _wanted(snapshot)
+    remove = _to_remove(snapshot, max(0, len(snapshot.active) - wanted))[:AT_ONCE]
     if remove:
         return Plan(delete=remove, release=True)
-    terminating = sight.terminating if sight.spec.waits_for_the_end else 0
-    missing = min(wanted - terminating - len(sight.active), AT_ONCE)
-    return _additions(sight, missing) if missing > 0 else Plan()
+    terminating = snapshot.terminating if snapshot.spec.waits_for_the_end else 0
+    missing = min(wanted - terminating - len(snapshot.active), AT_ONCE)
+    return _additions(snapshot, missing) if missing > 0 else Plan()
 
 
-def _wanted(sight: Sight) -> int:
+def _wanted(snapshot: JobSnapshot) -> int:
     """Return how many pods shall run now."""
-    if sight.spec.completions is None:
-        return len(sight.active) if sight.succeeded > 0 else sight.spec.parallelism
-    return max(0, min(sight.spec.completions - sight.succeeded, sight.spec.parallelism))
+    if snapshot.spec.completions is None:
+        return len(snapshot.active) if snapshot.succeeded > 0 else snapshot.spec.parallelism
+    return max(0, min(snapshot.spec.completions - snapshot.succeeded, snapshot.spec.parallelism))
 
 
-def _to_remove(sight: Sight, at_least: int) -> Sequence[JobPod]:
+def _to_remove(snapshot: JobSnapshot, at_least: int) -> Sequence[JobPod]:
     """Return the active pods that go: those that are in the way of others, and `at_least` so many."""
     gone: list[JobPod] = []
-    left: Sequence[JobPod] = sight.active
-    if sight.spec.is_indexed:
-        gone, left = superfluous(sight.active, sight.completions)
+    left: Sequence[JobPod] = snapshot.active
+    if snapshot.spec.is_indexed:
+        gone, left = superfluous(snapshot.active, snapshot.completions)
     return gone + sorted(left, key=by_rank)[: max(0, at_least - len(gone))]
 
 
-def _additions(sight: Sight, missing: int) -> Plan:
-    if sight.failed_indexes is None and (wait := sight.backoff.remaining(sight.now)):
+def _additions(snapshot: JobSnapshot, missing: int) -> Plan:
+    if snapshot.failed_indexes is None and (wait := snapshot.backoff.remaining(snapshot.now)):
         return Plan(wait=wait)
-    if not sight.spec.is_indexed:
+    if not snapshot.spec.is_indexed:
         return Plan(create=[None] * missing)
-    indexes = sight.free_indexes(missing)
-    if sight.failed_indexes is not None:
-        indexes, wait = ready_indexes(indexes, sight.delayed, sight.now)
+    indexes = snapshot.free_indexes(missing)
+    if snapshot.failed_indexes is not None:
+        indexes, wait = ready_indexes(indexes, snapshot.delayed, snapshot.now)
         if wait:
             return Plan(wait=wait)
     return Plan(create=indexes)

@@ -12,8 +12,8 @@ from typing import Final
 from ctrlmgr.api.object import Object
 from ctrlmgr.controllers.job.decide import COMPLETE
 from ctrlmgr.controllers.job.indexes import Intervals
+from ctrlmgr.controllers.job.job_snapshot import JobSnapshot
 from ctrlmgr.controllers.job.policies import judge
-from ctrlmgr.controllers.job.sight import Sight
 from ctrlmgr.controllers.job.views import TRACKING, Job, JobCondition, JobPod, JobStatus
 from ctrlmgr.controllers.workloads.metrics import (
     FAILED,
@@ -39,56 +39,56 @@ DELETED: Final = "pods_deleted"
 _ENDED: Final = ("Succeeded", "Failed")
 
 
-def note_sync(sight: Sight, action: str, seconds: float, *, failed: bool) -> None:
+def note_sync(snapshot: JobSnapshot, action: str, seconds: float, *, failed: bool) -> None:
     """Count a sync."""
-    labels = (_mode(sight), "error" if failed else "success", action)
+    labels = (_mode(snapshot), "error" if failed else "success", action)
     job_syncs.labels(*labels).inc()
     job_sync_seconds.labels(*labels).observe(seconds)
 
 
-def note_created(sight: Sight, made: int, missed: int) -> None:
+def note_created(snapshot: JobSnapshot, made: int, missed: int) -> None:
     """Count pods that were made, and some that could not be."""
     reason = "new"
-    if sight.spec.waits_for_the_end and sight.failed:
+    if snapshot.spec.waits_for_the_end and snapshot.failed:
         reason = "recreate_failed"
-    elif sight.failed or sight.terminating:
+    elif snapshot.failed or snapshot.terminating:
         reason = "recreate_terminating_or_failed"
     for status, count in ((SUCCEEDED, made), (FAILED, missed)):
         if count:
             job_pods_creation.labels(reason, status).inc(count)
 
 
-def note_counted(sight: Sight, before: JobStatus, after: JobStatus) -> None:
+def note_counted(snapshot: JobSnapshot, before: JobStatus, after: JobStatus) -> None:
     """Count what ended according to a status that has been written."""
-    mode, succeeded = _mode(sight), after.succeeded - before.succeeded
-    if sight.spec.is_indexed:
-        limit = "global" if sight.spec.backoff_limit_per_index is None else "perIndex"
-        succeeded = _gained(sight, before.completed_indexes, after.completed_indexes)
+    mode, succeeded = _mode(snapshot), after.succeeded - before.succeeded
+    if snapshot.spec.is_indexed:
+        limit = "global" if snapshot.spec.backoff_limit_per_index is None else "perIndex"
+        succeeded = _gained(snapshot, before.completed_indexes, after.completed_indexes)
         job_finished_indexes.labels(SUCCEEDED, limit).inc(succeeded)
-        failed = _gained(sight, before.failed_indexes, after.failed_indexes)
-        if sight.spec.backoff_limit_per_index is not None:
+        failed = _gained(snapshot, before.failed_indexes, after.failed_indexes)
+        if snapshot.spec.backoff_limit_per_index is not None:
             job_finished_indexes.labels(FAILED, limit).inc(failed)
     job_pods_finished.labels(mode, SUCCEEDED).inc(max(0, succeeded))
     job_pods_finished.labels(mode, FAILED).inc(max(0, after.failed - before.failed))
 
 
-def _gained(sight: Sight, before: str | None, after: str | None) -> int:
+def _gained(snapshot: JobSnapshot, before: str | None, after: str | None) -> int:
     """Return how many more indexes a text names; none if the Job has become smaller."""
-    size = sight.completions
+    size = snapshot.completions
     return max(0, Intervals.parse(after or "", size).total - Intervals.parse(before or "", size).total)
 
 
-def note_released(sight: Sight, pods: Iterable[JobPod]) -> None:
+def note_released(snapshot: JobSnapshot, pods: Iterable[JobPod]) -> None:
     """Count which rules were applied to failed pods that need not be held any longer."""
     for pod in pods:
-        action = judge(sight.spec.pod_failure_policy, pod).action if sight.has_failed(pod) else None
+        action = judge(snapshot.spec.pod_failure_policy, pod).action if snapshot.has_failed(pod) else None
         if action is not None:
             pod_failures_handled.labels(action).inc()
 
 
-def note_finished(sight: Sight, final: JobCondition) -> None:
+def note_finished(snapshot: JobSnapshot, final: JobCondition) -> None:
     """Count a Job that has finished."""
-    jobs_finished.labels(_mode(sight), SUCCEEDED if final.type == COMPLETE else FAILED, final.reason).inc()
+    jobs_finished.labels(_mode(snapshot), SUCCEEDED if final.type == COMPLETE else FAILED, final.reason).inc()
 
 
 def note_pod(change: Change) -> None:
@@ -115,5 +115,5 @@ def note_job(change: Change) -> None:
             jobs_by_external_controller.labels(manager).inc()
 
 
-def _mode(sight: Sight) -> str:
-    return "Indexed" if sight.spec.is_indexed else "NonIndexed"
+def _mode(snapshot: JobSnapshot) -> str:
+    return "Indexed" if snapshot.spec.is_indexed else "NonIndexed"

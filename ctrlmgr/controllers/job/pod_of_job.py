@@ -15,8 +15,8 @@ from ctrlmgr.controllers.job.indexes import (
     failure_count,
     ignored_failure_count,
 )
+from ctrlmgr.controllers.job.job_snapshot import JobSnapshot
 from ctrlmgr.controllers.job.policies import judge
-from ctrlmgr.controllers.job.sight import Sight
 from ctrlmgr.controllers.job.views import TRACKING, JobPod
 from ctrlmgr.controllers.workloads.claims import Owner
 from ctrlmgr.controllers.workloads.pod_control import pod_from_template
@@ -26,13 +26,13 @@ _LONGEST_PREFIX: Final = 58
 """So that a generated name has room for its five characters (`names.MaxGeneratedNameLength`)."""
 
 
-def desired_pod(template: Mapping[str, Any], owner: Owner, sight: Sight, index: int | None) -> dict[str, Any]:
+def desired_pod(template: Mapping[str, Any], owner: Owner, snapshot: JobSnapshot, index: int | None) -> dict[str, Any]:
     """Return a pod of a Job's template, which is for one index of it if the Job has such."""
     tracked = _with_metadata(template, finalizers=_tracked((template.get("metadata") or {}).get("finalizers")))
     if index is None:
         return pod_from_template(tracked, owner)
     name = owner.object.name
-    labelled = _with_metadata(tracked, labels={INDEX: str(index)}, annotations=_annotations(sight, index))
+    labelled = _with_metadata(tracked, labels={INDEX: str(index)}, annotations=_annotations(snapshot, index))
     pod = pod_from_template(labelled, owner, generateName=name_prefix(name, index))
     pod["spec"] = {**_with_index_variable(pod["spec"]), "hostname": f"{name}-{index}"}
     return pod
@@ -57,24 +57,24 @@ def _with_metadata(template: Mapping[str, Any], **fields: Any) -> dict[str, Any]
     return {**template, "metadata": metadata}
 
 
-def _annotations(sight: Sight, index: int) -> dict[str, str]:
+def _annotations(snapshot: JobSnapshot, index: int) -> dict[str, str]:
     """Return the index, and how often it has failed where that is limited."""
     annotations = {INDEX: str(index)}
-    if sight.failed_indexes is None:
+    if snapshot.failed_indexes is None:
         return annotations
-    counted, ignored = _failures(sight, sight.delayed.get(index))
+    counted, ignored = _failures(snapshot, snapshot.delayed.get(index))
     annotations[FAILURES] = str(counted)
     if ignored:
         annotations[IGNORED_FAILURES] = str(ignored)
     return annotations
 
 
-def _failures(sight: Sight, replaced: JobPod | None) -> tuple[int, int]:
+def _failures(snapshot: JobSnapshot, replaced: JobPod | None) -> tuple[int, int]:
     """Return how many pods of an index failed up to `replaced`: those that count, and those to be ignored."""
     if replaced is None:
         return 0, 0
     counted, ignored = failure_count(replaced), ignored_failure_count(replaced)
-    if judge(sight.spec.pod_failure_policy, replaced).counts:
+    if judge(snapshot.spec.pod_failure_policy, replaced).counts:
         return counted + 1, ignored
     return counted, ignored + 1
 

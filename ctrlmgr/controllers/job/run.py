@@ -18,6 +18,7 @@ from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.job.decide import COMPLETE, SUSPENDED, Plan, completed, condition, ending, plan, until_deadline
+from ctrlmgr.controllers.job.job_snapshot import JobSnapshot
 from ctrlmgr.controllers.job.measuring import (
     CREATED,
     DELETED,
@@ -29,7 +30,6 @@ from ctrlmgr.controllers.job.measuring import (
     note_released,
 )
 from ctrlmgr.controllers.job.pod_of_job import desired_pod
-from ctrlmgr.controllers.job.sight import Sight
 from ctrlmgr.controllers.job.tracking import Tracked, counted, finished, track, with_condition
 from ctrlmgr.controllers.job.views import TRACKING, JobCondition, JobPod, JobStatus
 from ctrlmgr.controllers.workloads.claims import Owner
@@ -52,15 +52,15 @@ class Pods(NamedTuple):
 class Run:
     """What a reconcile does about one Job."""
 
-    def __init__(self, sight: Sight, owner: Owner, client: EngineClient, recorder: Recorder) -> None:
-        """Act on what `sight` shows, for the Job that `owner` holds."""
-        self._sight = sight
+    def __init__(self, snapshot: JobSnapshot, owner: Owner, client: EngineClient, recorder: Recorder) -> None:
+        """Act on what `snapshot` shows, for the Job that `owner` holds."""
+        self._snapshot = snapshot
         self._owner = owner
         self._object = owner.object
         self._client = client
         self._recorder = recorder
         self._control = PodControl(owner, client, recorder)
-        self._written = sight.status
+        self._written = snapshot.status
         self.flushed = False
         """Whether the status has been written: then what it counts need not be remembered."""
         self.action = RECONCILING
@@ -74,25 +74,25 @@ class Run:
 
         Raises what the status, or a pod that is to be let go, is refused for.
         """
-        sight = self._sight
-        status = _started(sight)
-        end = ending(sight)
+        snapshot = self._snapshot
+        status = _started(snapshot)
+        end = ending(snapshot)
         if end is not None:
             pods = self._end()
             end = end if pods.active == 0 else None
         else:
             self._note_deadline()
             pods, is_managed = self._go_on()
-            end = completed(sight, pods.active)
+            end = completed(snapshot, pods.active)
             if end is None and is_managed:
                 status = self._with_suspension(status)
         status = replace(status, active=pods.active, ready=pods.ready, terminating=pods.terminating)
-        self._count(track(sight, status, end), pods)
+        self._count(track(snapshot, status, end), pods)
         self.failure = pods.failure
         return min(self._again) / 1_000_000 if self._again else None
 
     def _note_deadline(self) -> None:
-        left = until_deadline(self._sight)
+        left = until_deadline(self._snapshot)
         if left is not None:
             self._again.append(left)
 
@@ -100,37 +100,37 @@ class Run:
 
     def _end(self) -> Pods:
         """Delete what still runs; its finalizers stay until it is counted."""
-        return self._delete(self._sight.active, release=False)
+        return self._delete(self._snapshot.active, release=False)
 
     def _go_on(self) -> tuple[Pods, bool]:
         """Make or delete pods, as a Job that is not on its way out does; return whether it is one."""
-        sight = self._sight
-        if sight.is_deleted:
-            return Pods(len(sight.active), sight.ready, sight.terminating), False
-        planned = plan(sight)
+        snapshot = self._snapshot
+        if snapshot.is_deleted:
+            return Pods(len(snapshot.active), snapshot.ready, snapshot.terminating), False
+        planned = plan(snapshot)
         self.action = DELETED if planned.delete else CREATED if planned.create else TRACKED
         if planned.wait:
             self._again.append(max(planned.wait, BATCH_PERIOD))
             # Kubernetes 1.36.2 says that none is active, and is refused when one of them is ready: nothing is counted
             # until the wait is over (kubernetes/kubernetes#139428, mended in later patch releases).
-            return Pods(0, sight.ready, sight.terminating), True
+            return Pods(0, snapshot.ready, snapshot.terminating), True
         if planned.delete or not planned.create:
             return self._delete(planned.delete, release=planned.release), True
         return self._create(planned), True
 
     def _create(self, planned: Plan) -> Pods:
-        sight = self._sight
+        snapshot = self._snapshot
         template: dict[str, Any] = self._object.to_dict()["spec"]["template"]
 
         def create(number: int) -> None:
-            self._control.create(desired_pod(template, self._owner, sight, planned.create[number]))
+            self._control.create(desired_pod(template, self._owner, snapshot, planned.create[number]))
 
         made, failure = in_batches(len(planned.create), create)
-        note_created(sight, made, 0 if failure is None else 1)
-        return Pods(len(sight.active) + made, sight.ready, sight.terminating, failure)
+        note_created(snapshot, made, 0 if failure is None else 1)
+        return Pods(len(snapshot.active) + made, snapshot.ready, snapshot.terminating, failure)
 
     def _delete(self, pods: Sequence[JobPod], *, release: bool) -> Pods:
-        sight = self._sight
+        snapshot = self._snapshot
         deleted, deleted_ready, failure = 0, 0, None
         for pod in pods:
             try:
@@ -142,8 +142,8 @@ class Run:
             else:
                 deleted += 1
                 deleted_ready += pod.is_ready
-        left = len(sight.active) - deleted
-        return Pods(left, sight.ready - deleted_ready, sight.terminating + deleted, failure)
+        left = len(snapshot.active) - deleted
+        return Pods(left, snapshot.ready - deleted_ready, snapshot.terminating + deleted, failure)
 
     def _release(self, pod: JobPod) -> None:
         """Take away the finalizer; a pod that is gone has none."""
@@ -161,8 +161,8 @@ class Run:
 
         What is resumed starts anew: the deadline counts what it has been active for without a break.
         """
-        now = self._sight.now
-        if self._sight.spec.is_suspended:
+        now = self._snapshot.now
+        if self._snapshot.spec.is_suspended:
             wanted = condition(SUSPENDED, now, "JobSuspended", "Job suspended")
             status, is_new = with_condition(status, wanted)
             if is_new:
@@ -177,11 +177,11 @@ class Run:
 
     def _count(self, tracked: Tracked, pods: Pods) -> None:
         """Write what has ended, let it go, and write that it is counted."""
-        held = {pod.uid for pod in self._sight.pods if pod.is_tracked}
-        if tracked.status != self._sight.status:
+        held = {pod.uid for pod in self._snapshot.pods if pod.is_tracked}
+        if tracked.status != self._snapshot.status:
             self._flush(tracked.status)
         failure: CtrlmgrError | None = None
-        note_released(self._sight, tracked.release)
+        note_released(self._snapshot, tracked.release)
         for pod in tracked.release:
             try:
                 self._release(pod)
@@ -201,13 +201,13 @@ class Run:
     def _flush(self, status: JobStatus) -> None:
         fields = {**self._object.to_dict(), "status": msgspec.to_builtins(status)}
         self._object = self._client.update(Object.from_dict(fields), "status")
-        note_counted(self._sight, self._written, status)
+        note_counted(self._snapshot, self._written, status)
         self._written = status
         self.flushed = True
 
     def _tell_of_the_end(self, status: JobStatus, final: JobCondition) -> None:
-        note_finished(self._sight, final)
-        completions = self._sight.spec.completions
+        note_finished(self._snapshot, final)
+        completions = self._snapshot.spec.completions
         if final.type != COMPLETE:
             self._tell(WARNING, final.reason, final.message)
             return
@@ -220,11 +220,11 @@ class Run:
         self._recorder.event(self._owner.object, type_, reason, message)
 
 
-def _started(sight: Sight) -> JobStatus:
+def _started(snapshot: JobSnapshot) -> JobStatus:
     """Return the status of a Job that has started, unless it is suspended."""
-    status = replace(sight.status, uncounted_terminated_pods=sight.uncounted)
-    if status.start_time is None and not sight.spec.is_suspended:
-        return replace(status, start_time=format_time_seconds(sight.now))
+    status = replace(snapshot.status, uncounted_terminated_pods=snapshot.uncounted)
+    if status.start_time is None and not snapshot.spec.is_suspended:
+        return replace(status, start_time=format_time_seconds(snapshot.now))
     return status
 
 

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from ctrlmgr.controllers.job.decide import COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, condition
 from ctrlmgr.controllers.job.indexes import by_completion_index, completion_index
+from ctrlmgr.controllers.job.job_snapshot import JobSnapshot
 from ctrlmgr.controllers.job.policies import judge
-from ctrlmgr.controllers.job.sight import Sight
 from ctrlmgr.controllers.job.views import JobCondition, JobPod, JobStatus, Uncounted
 
 AT_ONCE: Final = 500
@@ -37,46 +37,46 @@ class Tracked(NamedTuple):
     """Whether there was more to count than goes at once."""
 
 
-def track(sight: Sight, status: JobStatus, end: JobCondition | None) -> Tracked:
+def track(snapshot: JobSnapshot, status: JobStatus, end: JobCondition | None) -> Tracked:
     """Return how pods that have ended are counted, from `status`, which has all else that is new.
 
     `end` is the condition of a Job that is going to end, None if it goes on or cannot end yet.
     """
-    held = {pod.uid for pod in sight.pods if pod.is_tracked}
-    uncounted = Uncount(counted(status, held), sight)
+    held = {pod.uid for pod in snapshot.pods if pod.is_tracked}
+    uncounted = Uncount(counted(status, held), snapshot)
     release: list[JobPod] = []
     is_partial = False
-    for pod in by_completion_index(sight.pods) if sight.spec.is_indexed else sight.pods:
-        if not pod.is_tracked or not _may_be_released(sight, pod, end):
+    for pod in by_completion_index(snapshot.pods) if snapshot.spec.is_indexed else snapshot.pods:
+        if not pod.is_tracked or not _may_be_released(snapshot, pod, end):
             continue
         release.append(pod)
         uncounted.add(pod, end)
         if len(uncounted) >= AT_ONCE:
             is_partial = True
             break
-    return Tracked(_with_interim(uncounted.status(), end), release, final(end, sight.now), is_partial)
+    return Tracked(_with_interim(uncounted.status(), end), release, final(end, snapshot.now), is_partial)
 
 
-def _may_be_released(sight: Sight, pod: JobPod, end: JobCondition | None) -> bool:
+def _may_be_released(snapshot: JobSnapshot, pod: JobPod, end: JobCondition | None) -> bool:
     """Whether a pod need not be held any longer (`canRemoveFinalizer`)."""
-    if sight.is_deleted or end is not None or pod.phase == "Succeeded":
+    if snapshot.is_deleted or end is not None or pod.phase == "Succeeded":
         return True
-    if not sight.has_failed(pod):
+    if not snapshot.has_failed(pod):
         return False
     index = completion_index(pod.annotations)
-    kept = sight.delayed.get(index) if index is not None else None
+    kept = snapshot.delayed.get(index) if index is not None else None
     return kept is None or kept.uid != pod.uid
 
 
 class Uncount:
     """Gathers what has ended and is not counted yet."""
 
-    def __init__(self, status: JobStatus, sight: Sight) -> None:
+    def __init__(self, status: JobStatus, snapshot: JobSnapshot) -> None:
         """Begin with what `status` has."""
         known = status.uncounted_terminated_pods or Uncounted()
         self._status = status
-        self._sight = sight
-        self._before = sight.uncounted
+        self._snapshot = snapshot
+        self._before = snapshot.uncounted
         self._succeeded = list(known.succeeded or ())
         self._failed = list(known.failed or ())
         self._indexes: list[int] = []
@@ -86,23 +86,23 @@ class Uncount:
 
     def add(self, pod: JobPod, end: JobCondition | None) -> None:
         """Take in a pod that loses its finalizer; of a Job that fails whatever has not ended has failed."""
-        sight = self._sight
+        snapshot = self._snapshot
         failed_before = pod.uid in (self._before.failed or ())
         if pod.phase == "Succeeded" and not failed_before:
             self._add_success(pod)
-        elif sight.has_failed(pod) or (end is not None and end.type != SUCCESS_CRITERIA_MET):
-            placed = not sight.spec.is_indexed or sight.index_of(pod) is not None
-            if not failed_before and placed and judge(sight.spec.pod_failure_policy, pod).counts:
+        elif snapshot.has_failed(pod) or (end is not None and end.type != SUCCESS_CRITERIA_MET):
+            placed = not snapshot.spec.is_indexed or snapshot.index_of(pod) is not None
+            if not failed_before and placed and judge(snapshot.spec.pod_failure_policy, pod).counts:
                 self._failed.append(pod.uid)
 
     def _add_success(self, pod: JobPod) -> None:
-        sight = self._sight
-        if not sight.spec.is_indexed:
+        snapshot = self._snapshot
+        if not snapshot.spec.is_indexed:
             if pod.uid not in (self._before.succeeded or ()):
                 self._succeeded.append(pod.uid)
             return
-        index = sight.index_of(pod)
-        if index is not None and not sight.counted_indexes.has(index):
+        index = snapshot.index_of(pod)
+        if index is not None and not snapshot.counted_indexes.has(index):
             self._indexes.append(index)
 
     def status(self) -> JobStatus:
@@ -110,10 +110,10 @@ class Uncount:
         status = replace(
             self._status, uncounted_terminated_pods=Uncounted(self._succeeded or None, self._failed or None)
         )
-        if not self._sight.spec.is_indexed:
+        if not self._snapshot.spec.is_indexed:
             return status
-        succeeded = self._sight.succeeded_indexes.with_indexes(self._indexes)
-        failed = self._sight.failed_indexes
+        succeeded = self._snapshot.succeeded_indexes.with_indexes(self._indexes)
+        failed = self._snapshot.failed_indexes
         return replace(
             status,
             succeeded=succeeded.total,

@@ -30,10 +30,10 @@ from ctrlmgr.controllers.events.recorder import WARNING, Recorder
 from ctrlmgr.controllers.pods_of_nodes import index_by_node, pods_of_node
 from ctrlmgr.controllers.simulated_nodes import DESCRIPTOR, Options
 from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, misunderstood, taken_at
+from ctrlmgr.controllers.simulated_nodes.kubelet_events import kubelet_events, unknown_commands
 from ctrlmgr.controllers.simulated_nodes.renewals import Renewals
 from ctrlmgr.controllers.simulated_nodes.rules import Rules, read_behaviour
 from ctrlmgr.controllers.simulated_nodes.shared_files import SharedFiles
-from ctrlmgr.controllers.simulated_nodes.tidings import tidings, unknown_commands
 from ctrlmgr.errors import AlreadyExists, NotFound
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Result, Watch
@@ -268,7 +268,7 @@ class SimulatedNodes:
         return Result(requeue_after=wait)
 
     def _tell(self, pod: Object, fields: Mapping[str, Any], status: Mapping[str, Any]) -> None:
-        for each in tidings(fields, status):
+        for each in kubelet_events(fields, status):
             subject = ObjectReference("Pod", pod.namespace, pod.name, pod.uid, "v1", field_path=each.field_path)
             self._recorder.event(subject, each.type, each.reason, each.message)
 

@@ -19,7 +19,7 @@ class Options:
         float,
         DURATION,
         Setting(
-            "After how long a claim that is not bound, or a volume that is not settled, is looked at again.",
+            "How long after a check a claim or volume that is not bound, nor available, is checked again.",
             flag="--pvclaimbinder-sync-period",
             metavar="DURATION",
         ),

@@ -1,7 +1,8 @@
 """The volume binder's reconciler: writes what `decide` says about claims and volumes.
 
 Guarantees: one key at a time, and each on everything that was written before, whether the caches show it yet or not. A
-write that loses a race raises, and the key comes again. What is not settled is looked at again after the period.
+write that loses a race raises, and the key comes again. A claim or volume in no final phase is checked again after the
+period.
 
 Its keys: a namespace and a name is a claim, a name alone a volume.
 """
@@ -101,8 +102,8 @@ class VolumeBinder:
         if obj is None:
             return None
         phase = (obj.to_dict().get("status") or {}).get("phase")
-        is_settled = phase == BOUND or (not obj.namespace and phase == AVAILABLE)
-        return None if is_settled else Result(requeue_after=self._period)
+        is_final = phase == BOUND or (not obj.namespace and phase == AVAILABLE)
+        return None if is_final else Result(requeue_after=self._period)
 
     def _write(self, resource: Resource, seen: _Seen, wanted: Fields | None, client: EngineClient) -> Object | None:
         """Write an object's fields, then its status, as far as they are not so; return it as it is then."""

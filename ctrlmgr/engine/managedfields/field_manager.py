@@ -92,7 +92,7 @@ class FieldManager:
             try:
                 if managed := managers.decode(requested):
                     return {
-                        manager: entry._replace(fields=self._shape.settled(entry.fields))
+                        manager: entry._replace(fields=self._shape.reconciled(entry.fields))
                         for manager, entry in managed.items()
                     }
             except ValueError:
@@ -134,7 +134,7 @@ class FieldManager:
             shapes |= self._translation.shapes(live, managed.values())
         if not self._schema_changes:
             return managed
-        return {manager: _settled(entry, shapes.get(entry.api_version)) for manager, entry in managed.items()}
+        return {manager: _reconciled(entry, shapes.get(entry.api_version)) for manager, entry in managed.items()}
 
     def _filtered(self, difference: Difference, subresource: str) -> Difference:
         reset = self._resets.get(subresource)
@@ -306,9 +306,9 @@ class FieldManager:
         return pruned
 
 
-def _settled(entry: Entry, shape: Root | None) -> Entry:
+def _reconciled(entry: Entry, shape: Root | None) -> Entry:
     """Return an entry whose fields have nothing below what is owned as a whole."""
-    fields = entry.fields if shape is None else shape.settled(entry.fields)
+    fields = entry.fields if shape is None else shape.reconciled(entry.fields)
     return entry if fields == entry.fields else entry._replace(fields=fields, raw=None)
 
 

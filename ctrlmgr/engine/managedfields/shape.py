@@ -71,7 +71,7 @@ class Shape(ABC):
         """Return a set with the declared fields that lead to its paths added (smd's EnsureNamedFieldsAreMembers)."""
         return fields
 
-    def settled(self, fields: FieldSet) -> FieldSet:
+    def reconciled(self, fields: FieldSet) -> FieldSet:
         """Return a set in which nothing is below what is owned as a whole (smd's ReconcileFieldSetWithSchema)."""
         return fields
 
@@ -99,7 +99,7 @@ class Leaf(Shape):
         """Return the value; an object or a list that a set reaches into is gone."""
         return None if isinstance(value, dict | list) else value
 
-    def settled(self, fields: FieldSet) -> FieldSet:
+    def reconciled(self, fields: FieldSet) -> FieldSet:
         """Return the value alone: what was below it is not told apart any more."""
         return {}
 
@@ -116,7 +116,7 @@ class Scalar(Leaf):
         self._kind = kind
         self._types = _SCALARS[kind]
 
-    def settled(self, fields: FieldSet) -> FieldSet:
+    def reconciled(self, fields: FieldSet) -> FieldSet:
         """Return the set: nothing is below a scalar."""
         return fields
 

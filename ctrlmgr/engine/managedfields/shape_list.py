@@ -95,9 +95,9 @@ class ItemList(Shape):
         """Add what leads to the fields of items."""
         return {each: self.items.named(node) if each[0] == "k" and node else node for each, node in fields.items()}
 
-    def settled(self, fields: FieldSet) -> FieldSet:
+    def reconciled(self, fields: FieldSet) -> FieldSet:
         """Settle what is in the items."""
-        return {element: self.items.settled(node) if node else node for element, node in fields.items()}
+        return {element: self.items.reconciled(node) if node else node for element, node in fields.items()}
 
     def check(self, value: Any, path: str) -> Iterator[str]:
         """Yield what is wrong with the items, and which are there twice."""

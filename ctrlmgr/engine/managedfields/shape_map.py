@@ -67,12 +67,12 @@ class _Object(Shape):
                 result[name] = each if shape is None else shape.remove(each, node)
         return result or None
 
-    def settled(self, fields: FieldSet) -> FieldSet:
+    def reconciled(self, fields: FieldSet) -> FieldSet:
         """Settle what is in the fields."""
         result = {}
         for element, node in fields.items():
             shape = self._shape(element[2:]) if node else None
-            result[element] = node if shape is None else shape.settled(node)
+            result[element] = node if shape is None else shape.reconciled(node)
         return result
 
     def check(self, value: Any, path: str) -> Iterator[str]:

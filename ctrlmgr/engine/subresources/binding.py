@@ -12,7 +12,7 @@ from ctrlmgr.engine.options import Body, Requester, WriteOptions
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.subresources.handler import Handler, admit_body, decode
 from ctrlmgr.engine.verbs.change import decide_change
-from ctrlmgr.engine.writes.attempts import RETRIES, Decision, settle
+from ctrlmgr.engine.writes.attempts import RETRIES, Decision, decide_and_append
 from ctrlmgr.engine.writes.request import Requests
 from ctrlmgr.kinds.core.pod.subresources import bind
 
@@ -43,4 +43,4 @@ class BindingHandler(Handler):
             decision = yield from decide_change(request, bound, admitted=True)
             return decision._replace(code=201, shown=None, object=None, status=status.success(code=201))
 
-        return (yield from settle(request, decide, limit=RETRIES))
+        return (yield from decide_and_append(request, decide, limit=RETRIES))

@@ -17,7 +17,7 @@ from ctrlmgr.engine.options import Body, Requester, WriteOptions, check_delete, 
 from ctrlmgr.engine.refusals import not_found
 from ctrlmgr.engine.subresources.handler import Handler, admit_body, decode
 from ctrlmgr.engine.verbs.delete import decide_delete
-from ctrlmgr.engine.writes.attempts import RETRIES, Decision, settle
+from ctrlmgr.engine.writes.attempts import RETRIES, Decision, decide_and_append
 from ctrlmgr.engine.writes.request import Request, Requests
 from ctrlmgr.errors import TooManyRequests, UnknownError
 from ctrlmgr.kinds.core.pod.subresources import Evicted, evict, has_uncounted
@@ -47,7 +47,7 @@ class EvictionHandler(Handler):
         if options.dry_run and asked and asked != ["All"]:
             raise UnknownError(f"Non-matching dry-run options in request and content: [All] and [{' '.join(asked)}]")
         request.options = options._replace(dry_run=options.dry_run or bool(asked))
-        return (yield from settle(request, lambda: _evict(request, eviction), limit=RETRIES))
+        return (yield from decide_and_append(request, lambda: _evict(request, eviction), limit=RETRIES))
 
 
 def _evict(request: Request, given: dict[str, Any]) -> Operation[Decision]:

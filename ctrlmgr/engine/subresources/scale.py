@@ -29,7 +29,7 @@ from ctrlmgr.engine.validation.metadata import validate_metadata
 from ctrlmgr.engine.validation.names import subdomain_name
 from ctrlmgr.engine.verbs import reading
 from ctrlmgr.engine.verbs.change import decide_change
-from ctrlmgr.engine.writes.attempts import RETRIES, settle
+from ctrlmgr.engine.writes.attempts import RETRIES, decide_and_append
 from ctrlmgr.engine.writes.metadata import check_place
 from ctrlmgr.engine.writes.patching import Patch
 from ctrlmgr.engine.writes.request import Request, Requests
@@ -113,7 +113,9 @@ def _write(engine: Requests, request: Request, new_scale: NewScale, *, uid: str 
     def changed(ctx: Context, current: Object) -> Unstructured:
         return _rescaled(request, request.plan.live(current), new_scale, facet)
 
-    answer = yield from settle(request, lambda: decide_change(request, changed, uid=uid, facet=facet), limit=RETRIES)
+    answer = yield from decide_and_append(
+        request, lambda: decide_change(request, changed, uid=uid, facet=facet), limit=RETRIES
+    )
     if answer.object is None:
         return answer
     return answer._replace(object=_scale_of(engine, request.target, answer.object))

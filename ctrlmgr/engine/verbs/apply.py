@@ -10,7 +10,7 @@ from ctrlmgr.engine.operations import Answer, Operation
 from ctrlmgr.engine.refusals import conflict
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.verbs.change import decide_change
-from ctrlmgr.engine.writes.attempts import RETRIES, settle
+from ctrlmgr.engine.writes.attempts import RETRIES, decide_and_append
 from ctrlmgr.engine.writes.metadata import check_place
 from ctrlmgr.engine.writes.patching import Patch
 from ctrlmgr.engine.writes.request import Request
@@ -21,7 +21,9 @@ def apply(request: Request, patch: Patch) -> Operation[Answer]:
     """Apply the body; without a subresource this creates the object if it does not exist."""
     applying = _Applying(request, patch)
     new = None if request.target.subresource else applying.new
-    return settle(request, lambda: decide_change(request, applying.changed, new=new, managed=True), limit=RETRIES)
+    return decide_and_append(
+        request, lambda: decide_change(request, applying.changed, new=new, managed=True), limit=RETRIES
+    )
 
 
 class _Applying:

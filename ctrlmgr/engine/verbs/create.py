@@ -23,7 +23,7 @@ from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.metadata import validate_metadata
 from ctrlmgr.engine.validation.names import any_name, path_segment_name
 from ctrlmgr.engine.writes.as_sent import as_sent
-from ctrlmgr.engine.writes.attempts import Decision, settle
+from ctrlmgr.engine.writes.attempts import Decision, decide_and_append
 from ctrlmgr.engine.writes.metadata import check_namespace, deduplicate_owners
 from ctrlmgr.engine.writes.request import Bodies, Request
 from ctrlmgr.errors import UnknownError
@@ -43,7 +43,7 @@ def create(request: Request, body: Body) -> Operation[Answer]:
     def attempt() -> Operation[Decision]:
         return decide_create(request, bodies.take())
 
-    return (yield from settle(request, attempt, limit=NAME_ATTEMPTS))
+    return (yield from decide_and_append(request, attempt, limit=NAME_ATTEMPTS))
 
 
 def decide_create(request: Request, fields: Unstructured, *, managed: bool = False) -> Operation[Decision]:

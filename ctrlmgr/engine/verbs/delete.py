@@ -14,7 +14,7 @@ from ctrlmgr.engine.operations import Answer, Operation
 from ctrlmgr.engine.options import DeleteOptions
 from ctrlmgr.engine.refusals import not_found
 from ctrlmgr.engine.strategy import Context
-from ctrlmgr.engine.writes.attempts import RETRIES, Decision, settle
+from ctrlmgr.engine.writes.attempts import RETRIES, Decision, decide_and_append
 from ctrlmgr.engine.writes.request import Request
 from ctrlmgr.eventlog.event import EventType, Proposal
 
@@ -28,7 +28,7 @@ def delete(request: Request, options: DeleteOptions) -> Operation[Answer]:
         decision = yield from decide_delete(request, options)
         return decision._replace(warnings=request.told())
 
-    return settle(request, attempt, limit=RETRIES)
+    return decide_and_append(request, attempt, limit=RETRIES)
 
 
 def decide_delete(

@@ -7,7 +7,7 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.operations import Answer, Operation
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.verbs.change import decide_change
-from ctrlmgr.engine.writes.attempts import RETRIES, settle
+from ctrlmgr.engine.writes.attempts import RETRIES, decide_and_append
 from ctrlmgr.engine.writes.metadata import check_place
 from ctrlmgr.engine.writes.patching import Patch
 from ctrlmgr.engine.writes.request import Request
@@ -24,4 +24,4 @@ def patch(request: Request, patch: Patch) -> Operation[Answer]:
         check_place(request, fields)
         return plan.owned(live, fields, request.manager, request.now, request.target.subresource)
 
-    return settle(request, lambda: decide_change(request, patched), limit=RETRIES)
+    return decide_and_append(request, lambda: decide_change(request, patched), limit=RETRIES)

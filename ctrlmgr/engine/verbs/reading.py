@@ -28,7 +28,7 @@ from ctrlmgr.engine.operations import REFRESH, Await, Listing, Operation, Read, 
 from ctrlmgr.engine.options import EXACT, GetOptions, ListOptions
 from ctrlmgr.engine.paging import NEWEST, Place, decode_continue, encode_continue
 from ctrlmgr.engine.refusals import list_expired, not_found, too_large_version
-from ctrlmgr.engine.shelf import EVERYWHERE, Span, path_of
+from ctrlmgr.engine.resource_store import EVERYWHERE, Span, path_of
 from ctrlmgr.engine.strategy import State
 from ctrlmgr.engine.watch import Selection, Start
 from ctrlmgr.errors import BadRequest, Expired, UnknownError

@@ -8,7 +8,7 @@ from ctrlmgr.engine.operations import Answer, Operation
 from ctrlmgr.engine.options import Body
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.verbs.change import decide_change, parse_version
-from ctrlmgr.engine.writes.attempts import RETRIES, Decision, settle
+from ctrlmgr.engine.writes.attempts import RETRIES, Decision, decide_and_append
 from ctrlmgr.engine.writes.metadata import check_place
 from ctrlmgr.engine.writes.request import Bodies, Request
 
@@ -36,4 +36,4 @@ def update(request: Request, body: Body) -> Operation[Answer]:
     def attempt() -> Operation[Decision]:
         return decide_change(request, replaced, uid=uid, new=new if may_create else None)
 
-    return (yield from settle(request, attempt, limit=RETRIES))
+    return (yield from decide_and_append(request, attempt, limit=RETRIES))

@@ -60,7 +60,7 @@ Decide = Callable[[], Operation[Decision]]
 """Makes one attempt."""
 
 
-def settle(request: Request, decide: Decide, *, limit: int) -> Operation[Answer]:
+def decide_and_append(request: Request, decide: Decide, *, limit: int) -> Operation[Answer]:
     """Decide and append, up to `limit` times, and answer."""
     try:
         tries = 0

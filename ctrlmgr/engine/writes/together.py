@@ -1,4 +1,4 @@
-"""Several writes at the same time: each is decided and settled for itself, and their appends are commits of one group.
+"""Several writes at the same time: each is decided and answered alone, and their appends are commits of one group.
 
 Guarantees: the outcome of each is that of the same write alone; one that is refused, or loses a race and is decided
 again, concerns no other. What a write asks for beside plain appends is asked for in their order.

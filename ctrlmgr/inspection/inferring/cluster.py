@@ -8,7 +8,7 @@ from typing import Any, Final
 from ctrlmgr.api.resource import NAMESPACES, NODES, Key
 from ctrlmgr.api.unstructured import at
 from ctrlmgr.eventlog import EventType
-from ctrlmgr.inspection.inferring.goings import binding, disruption, is_going, of_taint
+from ctrlmgr.inspection.inferring.deletions import binding, disruption, is_terminating, taint_reason
 from ctrlmgr.inspection.inferring.inference import Inference, inferred
 from ctrlmgr.inspection.inferring.past import Past, Step, newest
 
@@ -20,16 +20,16 @@ _GIFTS: Final[Mapping[tuple[str, str], str]] = {
 """What every namespace is given, and by which controller."""
 
 
-def of_namespace(step: Step, past: Past) -> Inference | None:
+def infer_namespace(step: Step, past: Past) -> Inference | None:
     """Infer what a terminating namespace answers."""
-    if step.previous is None or not is_going(step.before) or not (step.changes("status") or step.changes("spec")):
+    if step.previous is None or not is_terminating(step.before) or not (step.changes("status") or step.changes("spec")):
         return None
     own = past.story(NAMESPACES, step.key, until=step.revision)
-    mark = newest(own, lambda each: is_going(each.after) and not is_going(each.before))
+    mark = newest(own, lambda each: is_terminating(each.after) and not is_terminating(each.before))
     return inferred("namespace-controller", "it is terminating", [(mark, "the namespace's deletion")])
 
 
-def of_gift(step: Step, past: Past) -> Inference | None:
+def infer_namespace_content(step: Step, past: Past) -> Inference | None:
     """Infer that a new namespace was given what each is given."""
     giver = _GIFTS.get((str(step.resource), step.key.name))
     if giver is None or step.type is not EventType.ADDED:
@@ -45,7 +45,7 @@ def _is_new(step: Step) -> bool:
     return step.type is EventType.ADDED
 
 
-def of_binding(step: Step, past: Past) -> Inference | None:
+def infer_binding(step: Step, past: Past) -> Inference | None:
     """Infer what a pod's binding to a node answers: that it came, unless it had to wait."""
     if step.previous is None or at(step.before, "spec", "nodeName") or not at(step.after, "spec", "nodeName"):
         return None
@@ -55,7 +55,7 @@ def of_binding(step: Step, past: Past) -> Inference | None:
     return inferred("kube-scheduler", "a pod was given a node", [(came, "the pod came")])
 
 
-def of_pod_status(step: Step, past: Past) -> Inference | None:
+def infer_pod_status(step: Step, past: Past) -> Inference | None:
     """Infer what controllers and kubelets write in a pod's status, or take from its finalizers, answers."""
     if step.previous is None:
         return None
@@ -69,7 +69,7 @@ def of_pod_status(step: Step, past: Past) -> Inference | None:
     reason = disruption(step.after)
     if reason == "DeletionByTaintManager" and not disruption(step.before):
         said = f"it wrote the condition {reason}"
-        return inferred("taint-eviction-controller", said, [of_taint(step, past)])
+        return inferred("taint-eviction-controller", said, [taint_reason(step, past)])
     if step.actor == "kube-controller-manager" and _lost_readiness(step):
         lost = newest(machine, _flips_readiness)
         bound = binding(step, past)
@@ -89,7 +89,7 @@ def _of_kubelet(step: Step) -> Inference | None:
     return inferred("kubelet", "its field manager is a kubelet", [(bound, "the pod was bound to its node")])
 
 
-def of_node(step: Step, past: Past) -> Inference | None:
+def infer_node(step: Step, past: Past) -> Inference | None:
     """Infer what node-lifecycle-controller writes on nodes answers."""
     if step.previous is None or step.actor != "kube-controller-manager":
         return None

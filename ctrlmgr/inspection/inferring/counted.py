@@ -86,7 +86,7 @@ COUNTINGS: Final[Mapping[str, Counting]] = {
 """By kind, what its status counts."""
 
 
-def of_status(step: Step, past: Past) -> Inference | None:
+def infer_status(step: Step, past: Past) -> Inference | None:
     """Infer what a status answers, of a kind whose status counts others."""
     counting = COUNTINGS[str(step.resource)]
     if step.previous is None or not step.changes("status") or step.changes("spec"):

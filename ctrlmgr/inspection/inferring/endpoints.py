@@ -26,7 +26,7 @@ Meaning = tuple[bool, bool, bool]
 """Of a pod for a service: ready, serving, terminating. Endpoints know the first alone."""
 
 
-def of_endpoints(step: Step, past: Past) -> Inference | None:
+def infer_endpoints(step: Step, past: Past) -> Inference | None:
     """Infer what Endpoints answer."""
     services = past.story(SERVICES, step.key, until=step.revision)
     service = newest(services)
@@ -42,7 +42,7 @@ def of_endpoints(step: Step, past: Past) -> Inference | None:
     return inferred("endpoints-controller", said, [*found, *_triggering(step, found, services, past)])
 
 
-def of_slices(step: Step, past: Past) -> Inference | None:
+def infer_slices(step: Step, past: Past) -> Inference | None:
     """Infer what an EndpointSlice answers."""
     labels: Mapping[str, str] = at(step.fields, "metadata", "labels") or {}
     key = Key(step.key.namespace, labels.get(SERVICE_NAME, ""))
@@ -122,14 +122,14 @@ def _meaning(pod: Mapping[str, Any], service: Mapping[str, Any], *, is_short: bo
     if at(pod, "status", "phase") in ("Succeeded", "Failed") or not at(pod, "status", "podIP"):
         return None
     publishes = bool(spec.get("publishNotReadyAddresses"))
-    is_going = at(pod, "metadata", "deletionTimestamp") is not None
+    is_terminating = at(pod, "metadata", "deletionTimestamp") is not None
     is_serving = any(
         each.get("type") == "Ready" and each.get("status") == "True" for each in at(pod, "status", "conditions") or ()
     )
     if is_short:
         ready = publishes or is_serving
-        return None if is_going and not publishes else (ready, ready, False)
-    return (publishes or (is_serving and not is_going), is_serving, is_going)
+        return None if is_terminating and not publishes else (ready, ready, False)
+    return (publishes or (is_serving and not is_terminating), is_serving, is_terminating)
 
 
 def _told_by_endpoints(fields: Mapping[str, Any]) -> dict[str, Meaning]:

@@ -61,7 +61,7 @@ def owner_of(step: Step, past: Past) -> Owner | None:
     return None
 
 
-def of_new(step: Step, past: Past) -> Inference | None:
+def infer_creation(step: Step, past: Past) -> Inference | None:
     """Infer what an object answers that was made for its owner."""
     if step.type is not EventType.ADDED:
         return None
@@ -137,7 +137,7 @@ def _opens(node: Step) -> bool:
     return node.previous is None or any(node.changes(*path) for path in (("spec",), ("metadata", "labels")))
 
 
-def of_replica_set(step: Step, past: Past) -> Inference | None:
+def infer_replica_set(step: Step, past: Past) -> Inference | None:
     """Infer what made a Deployment set one of its ReplicaSets otherwise."""
     if step.type is not EventType.MODIFIED or step.changes("status"):
         return None
@@ -180,7 +180,7 @@ def _progress(replica_set: Step) -> str:
     return ", ".join(f"{name} {old}→{new}" for name, old, new in told if old != new)
 
 
-def of_deployment(step: Step, past: Past) -> Inference | None:
+def infer_deployment(step: Step, past: Past) -> Inference | None:
     """Infer what the number of a rollout answers, that a Deployment's controller wrote on it."""
     if step.type is not EventType.MODIFIED or not step.changes("metadata", "annotations", _REVISION):
         return None

@@ -113,7 +113,7 @@ class Recorder:
                 if tell and self._clock.monotonic() - told >= _LOOK_UP:
                     told = self._clock.monotonic()
                     tell(self.state)
-            return self._settle()
+            return self._wait_for_watches()
         finally:
             self._leave.set()
 
@@ -181,7 +181,7 @@ class Recorder:
         self._streams.pop(resource).leave.set()
         self._merger.end(resource, revision, self._clock.now())
 
-    def _settle(self) -> list[Resource]:
+    def _wait_for_watches(self) -> list[Resource]:
         """Wait until every watch has told of what there is now: bookmarks may be a minute away.
 
         Definitions come first, for what they say of kinds. A watch has told everything up to a revision when what

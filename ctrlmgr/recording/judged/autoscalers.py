@@ -21,8 +21,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource, group_of
 from ctrlmgr.client import CONTROLLER_MANAGER
 from ctrlmgr.controllers.horizontal_pod_autoscaler import DESCRIPTOR, Options
+from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaling_pass import Selectors
 from ctrlmgr.controllers.horizontal_pod_autoscaler.limits import Memory
-from ctrlmgr.controllers.horizontal_pod_autoscaler.look import Selectors
 from ctrlmgr.controllers.horizontal_pod_autoscaler.views import AUTOSCALERS, Autoscaler, Rules
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.selectors.labels import LabelSelector
@@ -33,7 +33,7 @@ from ctrlmgr.recording.attribution import Managed, writer_of
 from ctrlmgr.recording.custom_names import is_custom_group
 from ctrlmgr.recording.divergence import Divergence, Verdict, differences
 from ctrlmgr.recording.format import Change
-from ctrlmgr.recording.judged.decision import Outcome, Sight, Unknown, decide, outcome_of
+from ctrlmgr.recording.judged.decision import Outcome, RecordedDecision, Unknown, decide, outcome_of
 from ctrlmgr.recording.report import Unjudged
 from ctrlmgr.recording.stage import RECORDING
 
@@ -183,8 +183,8 @@ class JudgedAutoscalers:
         _repeat_last(known.memory, now)
         told = status.current_metrics or []
         remembers = now >= known.unsure_until
-        sight = Sight(old, told, kind, target, status.current_replicas, pods, now, remembers)
-        return decide(sight, known.memory, self._selectors, self._kinds)
+        recorded = RecordedDecision(old, told, kind, target, status.current_replicas, pods, now, remembers)
+        return decide(recorded, known.memory, self._selectors, self._kinds)
 
     def _surroundings(
         self, known: _Known, old: Object, kind: Kind, replicas: int

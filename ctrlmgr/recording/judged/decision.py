@@ -1,8 +1,8 @@
 """One decision of a recorded autoscaler, made again by ours.
 
-The controller's own look is given what the recording shows: the autoscaler, its target, its pods, and what was measured
-as its status tells it. Guarantee: what the recording does not show is never chosen so that the result fits. It is tried
-in its extremes instead, and where those come to different results the decision cannot be judged (`Unknown`).
+The controller's own autoscaling pass reads what the recording shows: the autoscaler, its target, its pods, and the
+measurements in its status. Guarantee: a value that the recording does not show is never chosen so that the result fits.
+The pass runs with the extremes of such a value; if their results differ, the decision cannot be judged (`Unknown`).
 
 What may be unknown: of which of the pods that have just started something was measured; what was recommended before the
 recording shows it, and, to a second, when; a total of which only the rounded share is told.
@@ -18,8 +18,13 @@ from typing import Any, Final, NamedTuple
 from ctrlmgr.api.object import Object
 from ctrlmgr.controllers.events.recorder import SILENT
 from ctrlmgr.controllers.horizontal_pod_autoscaler import Options
+from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaling_pass import (
+    AutoscalingPass,
+    Problem,
+    Selectors,
+    Surroundings,
+)
 from ctrlmgr.controllers.horizontal_pod_autoscaler.limits import Memory, Sample
-from ctrlmgr.controllers.horizontal_pod_autoscaler.look import Look, Problem, Selectors, Surroundings
 from ctrlmgr.controllers.horizontal_pod_autoscaler.pods import MeasuredPod
 from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import Readiness
 from ctrlmgr.controllers.horizontal_pod_autoscaler.views import Autoscaler
@@ -45,7 +50,7 @@ class Unknown(Exception):
     """A decision cannot be judged; the text says why."""
 
 
-class Sight(NamedTuple):
+class RecordedDecision(NamedTuple):
     """What the recording shows of the moment of a decision."""
 
     autoscaler: Object
@@ -64,7 +69,7 @@ class Sight(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a look comes to: the number, and its conditions without their times."""
+    """What a pass results in: the number, and its conditions without their times."""
 
     desired: int
     conditions: tuple[tuple[str, str, str, str], ...]
@@ -86,45 +91,47 @@ def outcome_of(autoscaler: Object) -> Outcome:
     return Outcome(status.desired_replicas, tuple((a, b, c, d) for a, b, c, d in said))
 
 
-def decide(sight: Sight, memory: Memory, selectors: Selectors, kinds: Callable[[], Iterable[Kind]]) -> Outcome:
+def decide(
+    recorded: RecordedDecision, memory: Memory, selectors: Selectors, kinds: Callable[[], Iterable[Kind]]
+) -> Outcome:
     """Return what our controller decides; `memory` is the autoscaler's, and what becomes of it there is kept.
 
     Raises `Unknown`.
     """
     outcomes: dict[Outcome, None] = {}
     after: Memory | None = None
-    for number, (remembered, guess) in enumerate(product(_memories(sight, memory), _guesses(sight))):
+    for number, (remembered, guess) in enumerate(product(_memories(recorded, memory), _guesses(recorded))):
         tried = _copy(remembered)
         try:
-            outcomes[_look(sight, tried, guess, selectors, kinds)] = None
+            outcomes[_run_pass(recorded, tried, guess, selectors, kinds)] = None
         except Impossible:
             continue
         after = after or tried
         if len(outcomes) > 1:
             _keep(memory, after)
-            raise Unknown(MEASURED if number < len(_guesses(sight)) else REMEMBERED)
+            raise Unknown(MEASURED if number < len(_guesses(recorded)) else REMEMBERED)
     if after is None:
         raise Unknown(MEASURED)
     _keep(memory, after)
     return next(iter(outcomes))
 
 
-def _look(
-    sight: Sight, memory: Memory, guess: Guess, selectors: Selectors, kinds: Callable[[], Iterable[Kind]]
+def _run_pass(
+    recorded: RecordedDecision, memory: Memory, guess: Guess, selectors: Selectors, kinds: Callable[[], Iterable[Kind]]
 ) -> Outcome:
-    around = Surroundings(_Pods(sight.pods), kinds, selectors, SILENT, _OPTIONS)
-    writer = _Writer(sight)
-    pods = [MeasuredPod(each) for each in sight.pods]
-    told = Told(sight.told, pods, sight.now, readiness=_READINESS, replicas=writer.found, guess=guess)
-    look = Look(sight.autoscaler, around, memory, writer, told, sight.now)
+    around = Surroundings(_Pods(recorded.pods), kinds, selectors, SILENT, _OPTIONS)
+    writer = _Writer(recorded)
+    pods = [MeasuredPod(each) for each in recorded.pods]
+    told = Told(recorded.told, pods, recorded.now, readiness=_READINESS, replicas=writer.found, guess=guess)
+    one_pass = AutoscalingPass(recorded.autoscaler, around, memory, writer, told, recorded.now)
     try:
-        look.autoscale()
+        one_pass.autoscale()
     except Problem:
         pass  # which its conditions tell
     except NotTold as error:
         raise Unknown(UNMEASURED) from error
-    look.write_status()
-    return outcome_of(writer.written or sight.autoscaler)
+    one_pass.write_status()
+    return outcome_of(writer.written or recorded.autoscaler)
 
 
 class _Pods:
@@ -138,12 +145,12 @@ class _Pods:
 
 
 class _Writer:
-    """What a look reads and writes with: the recorded target, and nothing that stays."""
+    """Reads and writes of a pass: the recorded target, and nothing that stays."""
 
-    def __init__(self, sight: Sight) -> None:
-        self._sight = sight
+    def __init__(self, recorded: RecordedDecision) -> None:
+        self._recorded = recorded
         self.written: Object | None = None
-        self._scale = None if sight.target is None else scale_of(sight.kind, sight.target.to_dict())
+        self._scale = None if recorded.target is None else scale_of(recorded.kind, recorded.target.to_dict())
 
     @property
     def found(self) -> int:
@@ -151,9 +158,9 @@ class _Writer:
         return 0 if self._scale is None else int(self._scale["status"]["replicas"])
 
     def scale(self, kind: Kind, namespace: str, name: str) -> Object:
-        if self._scale is None or kind.storage != self._sight.kind.storage:
+        if self._scale is None or kind.storage != self._recorded.kind.storage:
             raise NotFound(f'{kind.resource} "{name}" not found')
-        return Object.from_dict({**self._scale, "spec": {"replicas": self._sight.replicas}})
+        return Object.from_dict({**self._scale, "spec": {"replicas": self._recorded.replicas}})
 
     def rescale(self, kind: Kind, scale: Object) -> Object:
         return scale
@@ -163,11 +170,11 @@ class _Writer:
         return obj
 
 
-def _guesses(sight: Sight) -> list[Guess]:
+def _guesses(recorded: RecordedDecision) -> list[Guess]:
     """Return what may have been measured: all pods; or nothing of those that have just started, or only before."""
-    young = frozenset(each.name for each in sight.pods if _is_young(MeasuredPod(each), sight.now))
+    young = frozenset(each.name for each in recorded.pods if _is_young(MeasuredPod(each), recorded.now))
     guesses = [Guess(), *([Guess(missing=young), Guess(starting=young)] if young else ())]
-    if any("averageValue" in _total_of(each) for each in sight.told):
+    if any("averageValue" in _total_of(each) for each in recorded.told):
         guesses += [each._replace(takes_most=False) for each in guesses]
     return guesses
 
@@ -184,16 +191,16 @@ def _total_of(told: dict[str, Any]) -> dict[str, Any]:
     return current
 
 
-def _memories(sight: Sight, memory: Memory) -> Iterator[Memory]:
+def _memories(recorded: RecordedDecision, memory: Memory) -> Iterator[Memory]:
     """Yield what may be remembered: what is, a moment earlier or later; and what may have been before."""
     for shift in _SHIFTS:
         moved = _shifted(memory, shift)
         yield moved
-        if sight.remembers:
+        if recorded.remembers:
             continue
-        spec = sight.autoscaler.view(Autoscaler).spec
+        spec = recorded.autoscaler.view(Autoscaler).spec
         for extreme in (spec.max_replicas, spec.min_replicas or 0):
-            before = Sample(extreme, sight.now)
+            before = Sample(extreme, recorded.now)
             yield replace(moved, recommendations=[*moved.recommendations, before])
             yield replace(moved, ups=[*moved.ups, before])
             yield replace(moved, downs=[*moved.downs, before])

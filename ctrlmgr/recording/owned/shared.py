@@ -33,8 +33,8 @@ from ctrlmgr.recording.builders import user_of
 from ctrlmgr.recording.divergence import comparable
 from ctrlmgr.recording.every_write import WriteTracker, Written, whole
 from ctrlmgr.recording.format import Change
-from ctrlmgr.recording.owned.births import Births
 from ctrlmgr.recording.owned.edits import carried_over
+from ctrlmgr.recording.owned.expected_creations import ExpectedCreations
 from ctrlmgr.recording.owned.usage import QUOTAS, Usage
 from ctrlmgr.recording.report import Unjudged
 from ctrlmgr.recording.stage import RECORDING, Stage
@@ -86,7 +86,7 @@ class SharedKinds:
         resources = dict.fromkeys([*(resource for kinds in shared.values() for resource in kinds), QUOTAS])
         self.kinds = [SharedKind(self, stage, resource) for resource in resources]
         self._by_resource = {kind.resource: kind for kind in self.kinds}
-        self._births = Births()
+        self._expected = ExpectedCreations()
         self._usage = Usage()
         self._is_there = False  # whether the recording has any workload so far
         self._foreseen: set[str] = set()  # uids of workloads
@@ -119,7 +119,7 @@ class SharedKinds:
             is_theirs = self._is_theirs(change, None)
             self._usage.created(change.object, is_theirs=is_theirs)
             if is_theirs:
-                self._births.expect(change.object)
+                self._expected.expect(change.object)
 
     def before(self, moment: int, revision: Revision) -> None:
         """Let our controllers act in the pause before the next change, or where the recorded ones decided before it."""
@@ -151,7 +151,7 @@ class SharedKinds:
 
     def named(self, proposal: Proposal) -> Proposal:
         """Return what ours write, as the recorded object that it stands for if it is new."""
-        return self._births.named(proposal) if proposal.object.resource in self._by_resource else proposal
+        return self._expected.named(proposal) if proposal.object.resource in self._by_resource else proposal
 
     def written(self, events: Sequence[Event]) -> None:
         """Take note of what ours wrote."""
@@ -159,7 +159,7 @@ class SharedKinds:
             kind = self._by_resource.get(event.resource)
             if kind is not None and self._is_there:
                 kind.note(event.key)
-                self._births.forget(event.object)
+                self._expected.forget(event.object)
 
     def take(self, kind: SharedKind, change: Change, old: Object | None) -> bool:
         """Sort a change, and do what it asks for; False if it can go into the log as it is."""
@@ -170,7 +170,7 @@ class SharedKinds:
             kind.note(change.object.key)
             kind.tracked(change)
             if change.type is EventType.DELETED:
-                self._births.forget(change.object)
+                self._expected.forget(change.object)
             return True
         if self._is_behind:
             self.act()

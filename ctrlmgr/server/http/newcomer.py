@@ -1,4 +1,4 @@
-"""Whoever has just connected over TLS: the handshake has settled which HTTP is spoken from here on.
+"""A connection that has just been opened over TLS: the handshake decides which HTTP version it speaks.
 
 Guarantees: what is negotiated (ALPN, RFC 7301) is what is spoken; a client that negotiates nothing speaks HTTP/1.
 """

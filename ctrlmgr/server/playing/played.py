@@ -112,17 +112,17 @@ class _Era:
             await self.backend.api.answer(call, verb)
         finally:
             self._requests -= 1
-            self._settle()
+            self._stop_when_idle()
 
     def end(self, parting: Parting, *, stops: bool = True) -> None:
         """Send watchers away, and stop with the last request if so."""
         self.backend.end_watches(parting)
         self._is_over = stops
-        self._settle()
+        self._stop_when_idle()
 
     def stop(self) -> None:
         self._done.set()
 
-    def _settle(self) -> None:
+    def _stop_when_idle(self) -> None:
         if self._is_over and not self._requests:
             self._done.set()

@@ -116,7 +116,7 @@ class Follower:
         loop = asyncio.get_running_loop()
         reached: asyncio.Future[bool] = loop.create_future()
         self._reaching.append((revision, reached))
-        timer = loop.call_later(patience, _settle, reached, False)
+        timer = loop.call_later(patience, _resolve, reached, False)
         try:
             return await reached
         finally:
@@ -135,7 +135,7 @@ class Follower:
         revision = self._cacher.revision
         for target, reached in self._reaching:
             if target <= revision:
-                _settle(reached, True)
+                _resolve(reached, True)
         self._reaching = [each for each in self._reaching if not each[1].done()]
         for listener in self._listeners:
             listener()
@@ -182,7 +182,7 @@ class Follower:
                         answer.set_exception(error)
             else:
                 for answer in asking:
-                    _settle(answer, revision)
+                    _resolve(answer, revision)
         self._question = None
 
     def _look_up(self) -> Revision:
@@ -193,7 +193,7 @@ class Follower:
         return revision
 
 
-def _settle(future: asyncio.Future[object] | asyncio.Future[bool] | asyncio.Future[Revision], value: object) -> None:
+def _resolve(future: asyncio.Future[object] | asyncio.Future[bool] | asyncio.Future[Revision], value: object) -> None:
     if not future.done():
         future.set_result(value)  # type: ignore[arg-type]  # the caller knows what the future is of
 

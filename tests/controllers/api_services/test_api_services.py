@@ -9,7 +9,7 @@ import pytest
 from ctrlmgr.controllers.api_services.controller import new_api_service_controller
 from ctrlmgr.controllers.api_services.decide import Step, next_step
 from ctrlmgr.controllers.api_services.wanted import Mode, Wanted, builtin, custom
-from ctrlmgr.engine.announced import AUTOMANAGED as LABEL
+from ctrlmgr.engine.aggregated_groups import AUTOMANAGED as LABEL
 from ctrlmgr.engine.kinds import Group
 from ctrlmgr.kinds.builtin import builtin_kinds
 from tests.controllers.definitions.defined import DEFINITIONS, GROUP, NAME, EverythingStage, definition, version

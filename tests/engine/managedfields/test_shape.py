@@ -192,7 +192,7 @@ def test_what_is_below_something_atomic_settles() -> None:
         "f:maps": {"f:x": {"f:a": {}}},
         "f:whole": {".": {}, "f:a": {}},
     }
-    assert SHAPE.settled(fields) == {**fields, "f:listed": {}, "f:whole": {}}
+    assert SHAPE.reconciled(fields) == {**fields, "f:listed": {}, "f:whole": {}}
 
 
 def test_raw_extensions_are_owned_as_a_whole() -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ctrlmgr import cli
 from ctrlmgr.api.object import Object
 from ctrlmgr.engine.cacher import Cacher
-from ctrlmgr.engine.shelf import Shelf
+from ctrlmgr.engine.resource_store import ResourceStore
 from ctrlmgr.engine.verbs import reading
 from ctrlmgr.engine.watch import MODIFIED, Selection
 from ctrlmgr.errors import Expired
@@ -124,7 +124,7 @@ def pages_are_of_different_states(original: Any, cacher: Any, log: Any, kind: An
     return original(cacher, log, kind, span, place._replace(revision=-1))
 
 
-@mutant(Shelf, "apply")
+@mutant(ResourceStore, "apply")
 def an_event_in_a_hundred_is_swallowed(original: Any, self: Any, event: Any) -> None:
     """Some changes happen to nobody's knowledge (kine #676)."""
     original(self, event)

@@ -21,7 +21,7 @@ from ctrlmgr.errors import ApiError, InternalError, StatusCause, StatusDetails
 from ctrlmgr.kinds.allocators.allocation import FULL, Allocator
 from ctrlmgr.kinds.allocators.claims import NOTHING, exchange, service_parent
 from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES
-from ctrlmgr.kinds.core.service.families import init_families, is_settled
+from ctrlmgr.kinds.core.service.families import init_families, keeps_dual_stack
 from ctrlmgr.kinds.core.service.spec import (
     EXTERNAL_NAME,
     NONE,
@@ -85,7 +85,7 @@ class _Request:
             return
         if was is None or not has_address(was):
             self.allocate_addresses(0)
-        elif items(was, "clusterIPs")[:1] == [NONE] or is_settled(spec, was):
+        elif items(was, "clusterIPs")[:1] == [NONE] or keeps_dual_stack(spec, was):
             return
         elif len(items(was, "ipFamilies")) == 1 and len(items(spec, "ipFamilies")) == 2:
             self.allocate_addresses(1)

@@ -35,7 +35,7 @@ _ADDRESSES = Path("spec.clusterIPs")
 
 def init_families(spec: Unstructured, old: Unstructured | None, configured: Sequence[str]) -> list[FieldError]:
     """Fill in the families and the policy, or say why that is impossible; `configured` starts with the default."""
-    if spec.get("type") == EXTERNAL_NAME or is_settled(spec, old):
+    if spec.get("type") == EXTERNAL_NAME or keeps_dual_stack(spec, old):
         return []
     if old is None and _asks_for_nothing(spec):
         spec["ipFamilyPolicy"], spec["ipFamilies"] = SINGLE_STACK, [configured[0]]
@@ -54,7 +54,7 @@ def _asks_for_nothing(spec: Unstructured) -> bool:
     return not linked and spec.get("ipFamilyPolicy") is None
 
 
-def is_settled(spec: Unstructured, old: Unstructured | None) -> bool:
+def keeps_dual_stack(spec: Unstructured, old: Unstructured | None) -> bool:
     """Tell whether an update leaves a Service that prefers dual stack as it is (its addresses are not looked at)."""
     return (
         old is not None

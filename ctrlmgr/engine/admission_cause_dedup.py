@@ -1,6 +1,6 @@
-"""Ends the causes that appends bring along: what changed a write on its way (`engine.writes.attempts`).
+"""Marks each admission cause of an append as finished, once per process (`engine.writes.attempts`).
 
-Guarantees: such a cause is one of many writes, and is ended once by each process, not with each of them.
+Guarantees: many writes share one such cause; each process ends it once, not with each write.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from ctrlmgr.eventlog.log import EventLog
 _ENTRIES = 4096
 
 
-class Brought:
-    """Causes that have been ended; threads may share them, as one that is ended twice has ended."""
+class AdmissionCauseDedup:
+    """Causes that this process has ended; threads may share it, as ending a cause twice is harmless."""
 
     def __init__(self, log: EventLog) -> None:
         """Tell `log`."""

@@ -1,11 +1,11 @@
-"""Appends that change something they share take turns, and go together as far as they can.
+"""Serializes appends that change a shared object, and batches them.
 
-While an append of one place is on its way to the log, others of that place gather; when it is there, they are decided
-one after the other on what it left, and become the next append. So a quota that a hundred creations charge costs each
-of them hardly more than an append of its own.
+While an append for one shared object is in progress, further writes for that object wait. When it has finished, they
+are decided one after the other on its result, and become the next append. So a quota that a hundred creations charge
+costs each of them hardly more than an append of its own.
 
-Guarantees: of one place one append is under way at a time in this process; the order is that of coming. What one
-write is refused for does not concern the others, and if the log refuses writes that went together, each is made alone.
+Guarantees: in this process one append per shared object is in progress at a time, in the order of the calls. A write
+that is refused does not affect the others. If the log refuses a batch, each of its writes is appended alone.
 Used on the event loop only.
 """
 
@@ -23,7 +23,7 @@ from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, CtrlmgrError, NotF
 from ctrlmgr.eventlog.event import Author, Cause, Event, Fence, Proposal
 
 _TOGETHER = 64
-"""How many writes go together at most."""
+"""The most writes in one append."""
 
 Submit = Callable[[Sequence[Proposal], Author, Cause | None, Fence | None], Awaitable[Sequence[Event]]]
 
@@ -34,8 +34,8 @@ class _Waiting(NamedTuple):
     fence: Fence | None
     outcome: asyncio.Future[Sequence[Event]]
 
-    def goes_with(self, other: _Waiting) -> bool:
-        """Whether the two can be one append, which has one author."""
+    def can_join(self, other: _Waiting) -> bool:
+        """Whether the two can be one append: they have the same author, cause and fence."""
         return (self.append.author, self.cause, self.fence) == (other.append.author, other.cause, other.fence)
 
     def fail(self, error: CtrlmgrError) -> None:
@@ -43,8 +43,8 @@ class _Waiting(NamedTuple):
             self.outcome.set_exception(error)
 
 
-class Turns:
-    """Makes appends that share something; see the module's docstring."""
+class AppendSerializer:
+    """Serializes appends that change a shared object; see the module's docstring."""
 
     def __init__(self, view: View, submit: Submit, catch_up: Callable[[], Awaitable[None]]) -> None:
         """Decide on `view`, which `catch_up` makes current, and append by `submit`."""
@@ -55,7 +55,7 @@ class Turns:
         self._working: set[asyncio.Task[None]] = set()
 
     async def append(self, command: Append, cause: Cause | None, fence: Fence | None) -> Sequence[Event]:
-        """Append when its turn has come; returns the events of the write itself, raises what refuses it."""
+        """Append after the earlier writes of the shared object; returns the own events, raises `CtrlmgrError`."""
         outcome: asyncio.Future[Sequence[Event]] = asyncio.get_running_loop().create_future()
         place = command.late[0].place
         waiting = self._waiting.get(place)
@@ -71,7 +71,7 @@ class Turns:
         try:
             while waiting:
                 together = [waiting.popleft()]
-                while waiting and len(together) < _TOGETHER and waiting[0].goes_with(together[0]):
+                while waiting and len(together) < _TOGETHER and waiting[0].can_join(together[0]):
                     together.append(waiting.popleft())
                 await self._append_all([each for each in together if not each.outcome.done()])
         finally:
@@ -102,7 +102,7 @@ class Turns:
             _tell(admitted, events)
 
     def _decide(self, together: Sequence[_Waiting]) -> tuple[list[_Waiting], Sequence[Proposal]]:
-        """Return who may go, and what becomes of what they share."""
+        """Return the writes that are admitted, and the changes of what they share."""
         overlay = Overlay(self._view)
         admitted: list[_Waiting] = []
         for each in together:

@@ -1,4 +1,4 @@
-"""A shelf: the objects of one resource in etcd's order, and the changes that led to them.
+"""The objects of one resource in etcd's order, and the changes that led to them.
 
 Guarantees: `get`, `list` and the indexes agree after every `apply`; changes are in the order of their revisions.
 An object's place is its path, `namespace/name` as one string (a cluster-scoped object's is its name): that is the
@@ -51,7 +51,7 @@ class Span(NamedTuple):
 EVERYWHERE = Span()
 
 
-class Shelf:
+class ResourceStore:
     """One resource's objects and recent changes; used by one thread."""
 
     __slots__ = ("_changes", "_in_order", "_objects", "_revisions", "newest")
@@ -123,7 +123,7 @@ class Shelf:
 
 
 class Past:
-    """A stretch of a shelf with some changes undone; to be read before the shelf changes again."""
+    """A range of a store with some changes undone; read it before the store changes again."""
 
     def __init__(self, objects: SortedObjects, span: Span, undone: dict[str, Object | None]) -> None:
         """See the objects in a span, but for `undone`: what was at those paths instead."""
@@ -139,7 +139,7 @@ class Past:
         return self._merged()
 
     def _merged(self) -> Iterator[Object]:
-        """Walk the shelf and what was on it instead side by side."""
+        """Merge the current objects and the earlier ones, in order."""
         undone = self._undone
         earlier = sorted(((path, obj) for path, obj in undone.items() if obj is not None), key=itemgetter(0))
         at, end = 0, len(earlier)

@@ -1,11 +1,11 @@
-"""What of the log one user may see: the objects that they may `get` or `list`, and what became of those.
+"""The part of the log that one user may see: the objects that the user may `get` or `list`, and their effects.
 
 Guarantees:
 - Nothing of an object is told, in no view, to a user without that right: not what it holds or held, not that it was
   changed or by which user, not its name. Where a graph leads through it there is a node without any of that.
 - A right is looked up once for each question of the page, however many objects it tells of.
 - Who may not read a resource in all namespaces reads of a namespace nothing that happened before another namespace of
-  that name was deleted (`PastSight`): its tenants were others.
+  that name was deleted (`PastVisibility`): its tenants were others.
 
 Rights are those of now, whatever moment is looked at: who may no longer read a namespace does not read its past.
 """
@@ -33,7 +33,7 @@ WHERE o.resource = '{NAMESPACES}' AND e.type = 3 GROUP BY o.name"""
 """When each namespace, or another of its name, was deleted last."""
 
 
-class Sight:
+class Visibility:
     """What one user may see; made for one question, used by one thread."""
 
     def __init__(self, user: User, decide: Decide) -> None:
@@ -79,9 +79,9 @@ class Sight:
         if not self.lists(resource, namespace):
             raise self._refusal(_about("list", resource, namespace))
 
-    def past(self, database: Database) -> PastSight:
+    def past(self, database: Database) -> PastVisibility:
         """Return what this user may see of what a log tells of the past."""
-        return PastSight(self, database)
+        return PastVisibility(self, database)
 
     def _may(self, asked: Attributes) -> bool:
         if asked not in self._known:
@@ -92,12 +92,12 @@ class Sight:
         return refusal(self._user, asked, self._decide(self._user, asked).reason)
 
 
-class PastSight:
+class PastVisibility:
     """What one user may see of the past; made for one question, which reads the log once for it."""
 
-    def __init__(self, sight: Sight, database: Database) -> None:
-        """See what `sight` sees, of each namespace since the last other one of its name was deleted in `database`."""
-        self.now = sight
+    def __init__(self, visibility: Visibility, database: Database) -> None:
+        """Limit `visibility` to each namespace since the last other one of its name was deleted in `database`."""
+        self.now = visibility
         """What the user may see whatever the moment."""
         self._database = database
 
@@ -130,9 +130,9 @@ class PastSight:
         return {name: int(revision) for name, revision in self._database.query(DELETED_NAMESPACES).rows}
 
 
-def unbounded() -> Sight:
-    """Return the sight of who reads the database anyway: everything is seen."""
-    return Sight(User(""), lambda user, attributes: ALLOWED)
+def unbounded() -> Visibility:
+    """Return the visibility of a caller that can read the database itself: of everything."""
+    return Visibility(User(""), lambda user, attributes: ALLOWED)
 
 
 def _namespace(resource: Resource, key: Key) -> str:

@@ -11,7 +11,7 @@ _NORMAL: Final = "Normal"
 _WARNING: Final = "Warning"
 
 
-class Tiding(NamedTuple):
+class KubeletEvent(NamedTuple):
     """An Event about a container of a pod, or about the pod."""
 
     type: str
@@ -20,7 +20,7 @@ class Tiding(NamedTuple):
     field_path: str = ""
 
 
-def tidings(pod: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Tiding]:
+def kubelet_events(pod: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[KubeletEvent]:
     """Yield what is told when the status of a pod becomes `new`."""
     old = pod.get("status") or {}
     for field, place in (("initContainerStatuses", "initContainers"), ("containerStatuses", "containers")):
@@ -28,7 +28,7 @@ def tidings(pod: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Tiding]:
         for status in new.get(field) or ():
             path = f"spec.{place}{{{status['name']}}}"
             for type_, reason, message in _container(pod, before.get(status["name"]) or {}, status):
-                yield Tiding(type_, reason, message, path)
+                yield KubeletEvent(type_, reason, message, path)
 
 
 def _container(
@@ -63,11 +63,11 @@ def _start(status: Mapping[str, Any]) -> tuple[bool, int]:
     return "containerID" in status, status.get("restartCount", 0)
 
 
-def unknown_commands(life: Life) -> Iterator[Tiding]:
+def unknown_commands(life: Life) -> Iterator[KubeletEvent]:
     """Yield a word for each container whose command the simulation does not know."""
     for each in (*life.init, *life.main):
         if len(each.spans) == 1 and each.spans[0].run.unknown:
             run = each.spans[0].run
             taken = "run for ever" if run.ends_at is None else "end"
             message = f"the simulation does not know the command {run.unknown!r} and takes it to {taken}"
-            yield Tiding(_WARNING, "SimulatedCommand", message)
+            yield KubeletEvent(_WARNING, "SimulatedCommand", message)

@@ -39,7 +39,7 @@ class _Made(msgspec.Struct):
     spec: _Spec = _Spec()
 
 
-class Births:
+class ExpectedCreations:
     """What the recorded controllers made, or are about to, that ours have not made yet."""
 
     def __init__(self) -> None:

@@ -31,9 +31,9 @@ from ctrlmgr.ui.process import Process
 from ctrlmgr.ui.reader import Reader
 from ctrlmgr.ui.requests import Requests
 from ctrlmgr.ui.rollouts import Rollouts
-from ctrlmgr.ui.sight import Sight
 from ctrlmgr.ui.tables import Tables
 from ctrlmgr.ui.timeline import Timeline
+from ctrlmgr.ui.visibility import Visibility
 from tests.ui import demo
 
 CLOCK = FakeClock(demo.START)
@@ -57,7 +57,7 @@ def given(right: Right, **query: Any) -> Parameters:
     def decide(user: User, asked: Attributes) -> Verdict:
         return ALLOWED if right(asked) else NO_OPINION
 
-    return Parameters({name: [str(value)] for name, value in query.items()}, Sight(User("ann"), decide))
+    return Parameters({name: [str(value)] for name, value in query.items()}, Visibility(User("ann"), decide))
 
 
 @pytest.fixture
@@ -100,13 +100,13 @@ def places(log: Database) -> list[tuple[Resource, Key, int]]:
     return [(Resource.parse(kind), Key(namespace, name), first) for kind, namespace, name, first in rows]
 
 
-def told_by(log: Database, sight: Sight) -> str:
+def told_by(log: Database, visibility: Visibility) -> str:
     """Return all that the objects that may be seen say themselves, and who wrote them."""
     rows = log.query(
         "SELECT o.resource, o.namespace, o.name, e.body, e.actor, r.key FROM event AS e"
         " JOIN object AS o ON o.id = e.object_id LEFT JOIN reconcile AS r ON r.id = e.reconcile_id"
     ).rows
-    return " ".join(f"{row[2:]}" for row in rows if sight.sees(Resource.parse(row[0]), Key(row[1], row[2])))
+    return " ".join(f"{row[2:]}" for row in rows if visibility.sees(Resource.parse(row[0]), Key(row[1], row[2])))
 
 
 def words(told: Any) -> Iterator[str]:
@@ -125,9 +125,9 @@ def words(told: Any) -> Iterator[str]:
 @pytest.mark.parametrize("right", [in_shop, named, nothing])
 def test_no_view_tells_of_what_may_not_be_seen(reader: Reader, log: Database, right: Right) -> None:
     all_places = places(log)
-    sight = given(right).sight
-    foreign = [each for each in all_places if not sight.sees(each[0], each[1])]
-    seen = told_by(log, sight)
+    visibility = given(right).visibility
+    foreign = [each for each in all_places if not visibility.sees(each[0], each[1])]
+    seen = told_by(log, visibility)
     secret = {key.name for _, key, _ in foreign if key.name not in seen and len(key.name) > 5}
     assert "ledger-db" in secret
     answers = refusals = 0

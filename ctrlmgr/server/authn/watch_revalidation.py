@@ -1,12 +1,12 @@
-"""Whether a request that lasts would still be let in: watches end when their credentials do, or their rights.
+"""Ends watches whose credentials or rights are no longer valid.
 
 Guarantees:
-- A watch whose token or certificate is no longer good is cut off within a minute, and so is one whose credentials mean
-  another user by now. Its client comes back, and is told why it may not.
-- So is one that its user may no longer begin, if rights are looked at; Kubernetes looks at them when it begins, and
-  never again.
-- Each set of credentials is looked at once a round, and each question about its rights, however many watches were begun
-  with it; what cannot be judged now, because its judge does not answer, stays as it is.
+- A watch is cut off within a minute after its token or certificate has become invalid, or means another user. Its
+  client connects again, and gets the reason in the refusal.
+- With `rights`, a watch is cut off too when its user may no longer begin it. Kubernetes checks rights only when a watch
+  begins.
+- Each set of credentials is authenticated once a round, and each of its rights is asked for once, however many watches
+  share it. A watch stays open while an authenticator or authorizer does not answer.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class _Credentials(NamedTuple):
     uid: str
 
 
-class Standing:
-    """Knows the requests that last; used on the event loop only."""
+class WatchRevalidation:
+    """The watches and other lasting requests in progress; used on the event loop only."""
 
     def __init__(self, authenticator: Authenticator, rights: Rights | None = None) -> None:
-        """Ask `authenticator` who would be let in, and `rights`, if there are any, what they may do."""
+        """Authenticate with `authenticator`, and authorize with `rights` if given."""
         self._authenticator = authenticator
         self._rights = rights
         self._held: dict[_Credentials, dict[Lasting, _Begun]] = {}
@@ -86,13 +86,13 @@ class Standing:
                 del self._held[credentials]
 
     async def run(self) -> None:
-        """Look again and again, until it is cancelled."""
+        """Revalidate every `EVERY` seconds, until cancelled."""
         while True:
             await asyncio.sleep(EVERY)
-            await self.look()
+            await self.revalidate()
 
-    async def look(self) -> None:
-        """Look at all credentials and rights once, and cut off what would not be let in."""
+    async def revalidate(self) -> None:
+        """Check all credentials and rights once, and cut off the requests that would be refused now."""
         for credentials, held in list(self._held.items()):
             begun = next(iter(held.values()), None)
             if begun is not None:

@@ -1,7 +1,7 @@
-"""What a workload's author asked for, as a cause of what its controller does later on.
+"""Find the last edit of a workload that no controller made: a cause of what its controller does later.
 
-A rollout goes on because pods become ready, which kubelets report; but what is rolled out, a person wanted. So beside
-the changes that a reconcile answered, the newest edit of the workload that was not a reconcile's is a cause as well.
+A rollout continues because pods become ready, which kubelets report. The user's edit of the workload started it. So
+that edit is a cause too, beside the changes that triggered the reconcile.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.controllers import registry
 from ctrlmgr.inspection.database import Database
 
-SEEN_TO: Final[Mapping[str, Resource]] = {each.name: each.shared_kinds[0] for each in registry.ALL if each.shared_kinds}
-"""The workloads that a controller sees to, by its name."""
+WORKLOADS: Final[Mapping[str, Resource]] = {
+    each.name: each.shared_kinds[0] for each in registry.ALL if each.shared_kinds
+}
+"""The workload kind that each controller reconciles, by the controller's name."""
 
 _NEWEST = """
 SELECT max(e.revision) FROM object AS o JOIN event AS e ON e.object_id = o.id
@@ -22,9 +24,9 @@ WHERE o.resource = :resource AND o.namespace = :namespace AND o.name = :name
     AND e.reconcile_id = 0 AND e.revision < :before"""
 
 
-def wish(database: Database, controller: str, key: str, *, before: Revision) -> Revision | None:
-    """Return the newest edit of what a reconcile was about, before what it wrote; None if that is no workload."""
-    resource = SEEN_TO.get(controller)
+def latest_user_edit(database: Database, controller: str, key: str, *, before: Revision) -> Revision | None:
+    """Return the last user edit of the workload `key` before a revision, None if it is no workload."""
+    resource = WORKLOADS.get(controller)
     namespace, _, name = key.rpartition("/")
     if resource is None or not namespace:
         return None

@@ -1,4 +1,4 @@
-"""One look at one autoscaler: measure, decide, scale, and say so in its status.
+"""One pass over one autoscaler: measure, decide, scale, and write its status.
 
 Rules come from Kubernetes' `pkg/controller/podautoscaler/horizontal.go` (`reconcileAutoscaler`).
 """
@@ -16,7 +16,13 @@ from ctrlmgr.api.resource import Key
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.horizontal_pod_autoscaler import Options
 from ctrlmgr.controllers.horizontal_pod_autoscaler.limits import Bounds, Memory, limit
-from ctrlmgr.controllers.horizontal_pod_autoscaler.measure import Evaluation, Measured, Sight, Unmeasured, evaluate
+from ctrlmgr.controllers.horizontal_pod_autoscaler.measure import (
+    Evaluation,
+    Measured,
+    MetricsContext,
+    Unmeasured,
+    evaluate,
+)
 from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsClient
 from ctrlmgr.controllers.horizontal_pod_autoscaler.pods import MeasuredPod
 from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import Readiness, Situation, Tolerances
@@ -89,7 +95,7 @@ class Pods(Protocol):
 
 
 class Surroundings(NamedTuple):
-    """What every look needs."""
+    """What every pass needs."""
 
     pods: Pods
     kinds: Callable[[], Iterable[Kind]]
@@ -108,7 +114,7 @@ class Surroundings(NamedTuple):
 
 
 class Writer(Protocol):
-    """What a look reads and writes with, as `EngineClient` does it. Everything raises `ApiError`."""
+    """Reads and writes of a pass, as `EngineClient` does them. Every method raises `ApiError`."""
 
     def scale(self, kind: Kind, namespace: str, name: str) -> Object:
         """Return the Scale of an object."""
@@ -120,8 +126,8 @@ class Writer(Protocol):
         """Replace a subresource of an object, and return it as stored."""
 
 
-class Look:
-    """One look at one autoscaler."""
+class AutoscalingPass:
+    """One pass over one autoscaler."""
 
     def __init__(
         self,
@@ -133,7 +139,7 @@ class Look:
         now: int,
         counts: DecisionMetrics | None = None,
     ) -> None:
-        """Look at `obj` at `now`, microseconds since 1970; `memory` is the autoscaler's own, `counts` its metrics'."""
+        """Take `obj` at `now` (microseconds since 1970), its own `memory`, and `counts`, its metrics."""
         self._object = obj
         self._view = obj.view(Autoscaler)
         self._spec = self._view.spec
@@ -148,7 +154,7 @@ class Look:
         self._wanted: int | None = None
 
     def autoscale(self) -> None:
-        """Do it; raises `Problem`."""
+        """Measure, decide and scale; raises `Problem`."""
         error = INTERNAL
         try:
             self._autoscale()
@@ -186,7 +192,7 @@ class Look:
         self._draft.numbers(current, desired, metrics, rescaled=desired != current)
 
     def write_status(self) -> None:
-        """Write the status if it has changed; that it could not is told, and no more."""
+        """Write the status if it has changed; a failed write is reported as an Event and not retried."""
         wanted = self._draft.written_to(self._object)
         if wanted is None:
             return
@@ -237,8 +243,9 @@ class Look:
         )
         tolerances = _tolerances(self._spec.behavior, options.horizontal_pod_autoscaler_tolerance)
         situation = Situation(current, pods, self._now, tolerances, readiness)
-        sight = Sight(self._metrics, self._object.namespace, selector, situation, scale.view(Scale).status.replicas)
-        evaluation = evaluate(self._spec.metrics or (), sight, self._computed)
+        replicas = scale.view(Scale).status.replicas
+        context = MetricsContext(self._metrics, self._object.namespace, selector, situation, replicas)
+        evaluation = evaluate(self._spec.metrics or (), context, self._computed)
         for failure in evaluation.failures:
             self._tell(WARNING, failure.reason, failure.told)
         if evaluation.replicas is None:

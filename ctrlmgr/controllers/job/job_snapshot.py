@@ -1,4 +1,4 @@
-"""What a Job's reconcile sees: the Job and its pods at one moment, and what follows from them alone.
+"""A snapshot for a Job's reconcile: the Job and its pods at one moment, and what follows from them alone.
 
 Rules come from Kubernetes' `pkg/controller/job/job_controller.go` (`syncJobCtx`, `getNewFinishedPods`, `isPodFailed`)
 and `indexed_job_utils.go`.
@@ -23,7 +23,7 @@ from ctrlmgr.controllers.job.views import Job, JobPod, JobSpec, JobStatus, Uncou
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sight:
+class JobSnapshot:
     """A Job, the pods that are its own, the time (microseconds since 1970) and how it waited so far."""
 
     job: Job

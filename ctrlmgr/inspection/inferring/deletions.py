@@ -20,40 +20,40 @@ _SCALED: Final = frozenset({"replicaset-controller", "replicationcontroller-cont
 _REVISION_LABEL: Final = "controller-revision-hash"
 
 
-def is_going(fields: Mapping[str, Any]) -> bool:
+def is_terminating(fields: Mapping[str, Any]) -> bool:
     """Whether an object is terminating."""
     return at(fields, "metadata", "deletionTimestamp") is not None
 
 
-def of_going(step: Step, past: Past) -> Inference | None:
+def infer_deletion(step: Step, past: Past) -> Inference | None:
     """Infer what made an object go, or be asked to."""
     before = step.before if step.previous is not None else step.fields
-    if step.type is EventType.DELETED and is_going(before):
-        return _of_gone(step, past)
-    if step.type is not EventType.DELETED and not (is_going(step.after) and not is_going(before)):
+    if step.type is EventType.DELETED and is_terminating(before):
+        return _infer_removal(step, past)
+    if step.type is not EventType.DELETED and not (is_terminating(step.after) and not is_terminating(before)):
         return None
     if step.resource == NAMESPACES:
         return None
-    told = _of_disrupted(step, past) if step.resource == PODS else None
+    told = _infer_disruption(step, past) if step.resource == PODS else None
     if told is not None:
         return told
     owner = owner_of(step, past)
-    is_orphan = owner is not None and _went(owner)
-    leaving = _namespace_going(step, past)
+    is_orphan = owner is not None and _is_gone_or_terminating(owner)
+    leaving = _namespace_deletion(step, past)
     if leaving is not None and not is_orphan:
         return inferred("namespace-controller", "its namespace is terminating", [(leaving, "the namespace's deletion")])
     if owner is None or leaving is not None:
         return None
     if is_orphan:
-        gone = newest(owner.steps, lambda each: each.type is EventType.DELETED or is_going(each.after))
+        gone = newest(owner.steps, lambda each: each.type is EventType.DELETED or is_terminating(each.after))
         return inferred("garbage-collector-controller", f"its owner {owner.key.name} is gone", [(gone, "that went")])
-    return _of_too_many(step, owner, past) if step.resource == PODS else None
+    return _infer_scale_down(step, owner, past) if step.resource == PODS else None
 
 
-def _of_gone(step: Step, past: Past) -> Inference | None:
+def _infer_removal(step: Step, past: Past) -> Inference | None:
     """Infer what took away at last what had been asked to go."""
     own = past.story(step.resource, step.key, until=step.revision)
-    mark = newest(own, lambda each: is_going(each.after) and not is_going(each.before))
+    mark = newest(own, lambda each: is_terminating(each.after) and not is_terminating(each.before))
     if step.resource == NAMESPACES:
         return inferred("namespace-controller", "it was empty at last", [(mark, "the namespace's deletion")])
     node = node_meant(step.fields) if step.resource == PODS else ""
@@ -62,7 +62,7 @@ def _of_gone(step: Step, past: Past) -> Inference | None:
     machine_steps = past.story(NODES, Key("", node), until=step.revision)
     machine = newest(machine_steps)
     if mark is not None and at(mark.after, "metadata", "deletionGracePeriodSeconds") == 0:
-        return of_going(mark, past)  # there was nothing to wait for: it went with that
+        return infer_deletion(mark, past)  # there was nothing to wait for: it went with that
     if machine is not None and machine.type is EventType.DELETED:
         return inferred("pod-garbage-collector-controller", f"its node {node} is gone", [(machine, "the node went")])
     flip = newest(machine_steps, lambda each: is_ready(each.before) != is_ready(each.after))
@@ -73,27 +73,27 @@ def _of_gone(step: Step, past: Past) -> Inference | None:
     return inferred("kubelet", f"it had ended on {node}", [(mark, "it had been asked to go")])
 
 
-def _namespace_going(step: Step, past: Past) -> Step | None:
+def _namespace_deletion(step: Step, past: Past) -> Step | None:
     """Return the step with which the namespace of an object began to end; None if it has not."""
     if not step.key.namespace:
         return None
     steps = past.story(NAMESPACES, Key("", step.key.namespace), until=step.revision)
-    if not steps or not is_going(steps[-1].after):
+    if not steps or not is_terminating(steps[-1].after):
         return None
-    return newest(steps, lambda each: is_going(each.after) and not is_going(each.before))
+    return newest(steps, lambda each: is_terminating(each.after) and not is_terminating(each.before))
 
 
-def _went(owner: Owner) -> bool:
-    return bool(owner.steps) and (owner.steps[-1].type is EventType.DELETED or is_going(owner.steps[-1].after))
+def _is_gone_or_terminating(owner: Owner) -> bool:
+    return bool(owner.steps) and (owner.steps[-1].type is EventType.DELETED or is_terminating(owner.steps[-1].after))
 
 
-def _of_disrupted(step: Step, past: Past) -> Inference | None:
+def _infer_disruption(step: Step, past: Past) -> Inference | None:
     """Infer from the condition that those write who take a pod away before its time."""
     reason = disruption(step.fields)
     node = node_meant(step.fields)
     steps = past.story(NODES, Key("", node), until=step.revision)
     if reason == "DeletionByTaintManager":
-        return inferred("taint-eviction-controller", f"its condition says {reason}", [of_taint(step, past)])
+        return inferred("taint-eviction-controller", f"its condition says {reason}", [taint_reason(step, past)])
     if reason == "DeletionByPodGC":
         gone = newest(steps, lambda each: each.type is EventType.DELETED)
         return inferred("pod-garbage-collector-controller", f"its condition says {reason}", [(gone, f"{node} went")])
@@ -106,7 +106,7 @@ def disruption(pod: Mapping[str, Any]) -> str:
     return next((str(each.get("reason", "")) for each in conditions if each.get("type") == "DisruptionTarget"), "")
 
 
-def of_taint(pod: Step, past: Past) -> tuple[Step | None, str]:
+def taint_reason(pod: Step, past: Past) -> tuple[Step | None, str]:
     """Return what made a node's taint concern a pod: that the node got it, or that the pod came there later."""
     name = node_meant(pod.fields)
     node = past.story(NODES, Key("", name), until=pod.revision)
@@ -127,7 +127,7 @@ def _evicting(node: Mapping[str, Any]) -> set[str]:
     return {str(each.get("key")) for each in at(node, "spec", "taints") or () if each.get("effect") == "NoExecute"}
 
 
-def _of_too_many(step: Step, owner: Owner, past: Past) -> Inference | None:
+def _infer_scale_down(step: Step, owner: Owner, past: Past) -> Inference | None:
     """Infer that an owner's controller took away a pod, for it has too many, or another revision."""
     edit = owner.edit
     if edit is None or owner.controller not in _SCALED:
@@ -138,10 +138,10 @@ def _of_too_many(step: Step, owner: Owner, past: Past) -> Inference | None:
     if isinstance(wanted, int) and active > wanted:
         why = f"{owner.key.name} was asked for {wanted} pods and had {active}"
         return inferred(owner.controller, f"it belongs to {owner.resource} {owner.key.name}", [(edit, why)])
-    return _of_old_revision(step, owner, edit)
+    return _infer_replacement(step, owner, edit)
 
 
-def _of_old_revision(step: Step, owner: Owner, edit: Step) -> Inference | None:
+def _infer_replacement(step: Step, owner: Owner, edit: Step) -> Inference | None:
     """Infer that a StatefulSet replaced a pod of an older revision."""
     target = at(owner.steps[-1].after, "status", "updateRevision")
     has = at(step.fields, "metadata", "labels", _REVISION_LABEL)

@@ -12,10 +12,10 @@ from ctrlmgr.authentication.user import CredentialsRefused, User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, AlwaysAllow, Decision, Verdict
 from ctrlmgr.errors import ServiceUnavailable
-from ctrlmgr.server.authn import standing
+from ctrlmgr.server.authn import watch_revalidation
 from ctrlmgr.server.authn.access import AllowEverything
 from ctrlmgr.server.authn.parts import RequestParts
-from ctrlmgr.server.authn.standing import Standing
+from ctrlmgr.server.authn.watch_revalidation import WatchRevalidation
 from ctrlmgr.server.authz.lasting_rights import LastingRights
 from tests.server.site import CONFIG_MAPS, make, running
 
@@ -72,40 +72,40 @@ def parts(token: bytes, *more: tuple[bytes, bytes]) -> RequestParts:
 
 def test_watches_are_cut_off_with_their_token_and_no_others() -> None:
     tokens = Tokens()
-    looked = Standing(tokens)
+    looked = WatchRevalidation(tokens)
     mine, too, other = Watch(), Watch(), Watch()
     with (
         looked.holding(mine, parts(b"Bearer a"), User("alice"), ALL),
         looked.holding(too, parts(b"Bearer a"), User("alice"), ALL),
         looked.holding(other, parts(b"Bearer b"), User("bob"), ALL),
     ):
-        asyncio.run(looked.look())
+        asyncio.run(looked.revalidate())
         assert tokens.asked == 2, "once for each token"
         assert not any(watch.is_cut_off for watch in (mine, too, other))
         tokens.is_away = True
         del tokens.users[b"Bearer a"]
-        asyncio.run(looked.look())
+        asyncio.run(looked.revalidate())
         assert not mine.is_cut_off, "it could not be judged"
         tokens.is_away = False
-        asyncio.run(looked.look())
+        asyncio.run(looked.revalidate())
         assert (mine.is_cut_off, too.is_cut_off, other.is_cut_off) == (True, True, False)
     tokens.asked = 0
-    asyncio.run(looked.look())
+    asyncio.run(looked.revalidate())
     assert not tokens.asked, "what is over is forgotten"
 
 
 def test_a_token_that_means_another_user_by_now_is_no_longer_good() -> None:
     tokens = Tokens()
-    looked, watch = Standing(tokens), Watch()
+    looked, watch = WatchRevalidation(tokens), Watch()
     with looked.holding(watch, parts(b"Bearer a"), User("alice"), ALL):
         tokens.users[b"Bearer a"] = "mallory"
-        asyncio.run(looked.look())
+        asyncio.run(looked.revalidate())
         assert watch.is_cut_off
 
 
 def test_watches_are_cut_off_with_their_right_and_each_question_is_asked_once() -> None:
     tokens, rights = Tokens(), Rights()
-    looked = Standing(tokens, LastingRights(rights))
+    looked = WatchRevalidation(tokens, LastingRights(rights))
     mine, too, other, bobs = (Watch() for _ in range(4))
     with (
         looked.holding(mine, parts(b"Bearer a"), User("alice"), ALL),
@@ -113,20 +113,20 @@ def test_watches_are_cut_off_with_their_right_and_each_question_is_asked_once() 
         looked.holding(other, parts(b"Bearer a"), User("alice"), ONE),
         looked.holding(bobs, parts(b"Bearer b"), User("bob"), ALL),
     ):
-        asyncio.run(looked.look())
+        asyncio.run(looked.revalidate())
         assert rights.asked == [("alice", "pods"), ("alice", "web"), ("bob", "pods")]
         rights.taken.add(("alice", ALL))
         rights.undecided = True
-        asyncio.run(looked.look())
+        asyncio.run(looked.revalidate())
         assert not any(watch.is_cut_off for watch in (mine, too, other, bobs)), "it could not be judged"
         rights.undecided = False
-        asyncio.run(looked.look())
+        asyncio.run(looked.revalidate())
         assert [watch.is_cut_off for watch in (mine, too, other, bobs)] == [True, True, False, False]
 
 
 def test_a_watch_for_another_user_ends_with_that_users_right_and_with_the_right_to_act_for_them() -> None:
     tokens, rights = Tokens(), Rights()
-    looked = Standing(tokens, LastingRights(rights))
+    looked = WatchRevalidation(tokens, LastingRights(rights))
     acting = parts(b"Bearer a", (b"impersonate-user", b"carol"))
     of_carol, of_alice = Watch(), Watch()
     with (
@@ -134,10 +134,10 @@ def test_a_watch_for_another_user_ends_with_that_users_right_and_with_the_right_
         looked.holding(of_alice, parts(b"Bearer a"), User("alice"), ALL),
     ):
         rights.taken.add(("alice", ALL))
-        asyncio.run(looked.look())
+        asyncio.run(looked.revalidate())
         assert (of_carol.is_cut_off, of_alice.is_cut_off) == (False, True)
         rights.taken.add(("carol", ALL))
-        asyncio.run(looked.look())
+        asyncio.run(looked.revalidate())
         assert of_carol.is_cut_off
     again = Watch()
     rights.taken.clear()
@@ -149,12 +149,12 @@ def test_a_watch_for_another_user_ends_with_that_users_right_and_with_the_right_
                 ("impersonate:user-info", "authentication.k8s.io"),
             )
         }
-        asyncio.run(looked.look())
+        asyncio.run(looked.revalidate())
         assert again.is_cut_off, rights.asked
 
 
 def test_a_watch_ends_on_the_wire_when_its_token_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(standing, "EVERY", 0.05)
+    monkeypatch.setattr(watch_revalidation, "EVERY", 0.05)
     tokens = Tokens()
     with running(make(access=tokens)) as site:
         with site.watch(Authorization="Bearer a") as watch:
@@ -177,7 +177,7 @@ class Taken(AllowEverything):
 
 @pytest.mark.parametrize("ends", [True, False])
 def test_a_watch_ends_on_the_wire_when_its_right_is_gone(monkeypatch: pytest.MonkeyPatch, ends: bool) -> None:
-    monkeypatch.setattr(standing, "EVERY", 0.05)
+    monkeypatch.setattr(watch_revalidation, "EVERY", 0.05)
     access = Taken()
     with running(make(access=access, ends_watches=ends)) as site, site.watch() as watch:
         access.may_watch = False

@@ -18,7 +18,7 @@ from ctrlmgr.errors import AlreadyExists, Conflict, Forbidden
 from ctrlmgr.eventlog import Author, Cause, Fence
 from ctrlmgr.eventlog.event import Event, EventType, Proposal
 from ctrlmgr.eventlog.memory import MemoryEventLog
-from ctrlmgr.server.turns import Turns
+from ctrlmgr.server.append_serializer import AppendSerializer
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.builders import a_namespace
 
@@ -41,7 +41,7 @@ class Shared:
         self.log.append([Proposal(EventType.ADDED, counter(0), 0)], author=ALICE)
         self.most = most
         self.appends: list[int] = []
-        self.turns = Turns(self, self._submit, self._catch_up)
+        self.serializer = AppendSerializer(self, self._submit, self._catch_up)
 
     def get(self, resource: Resource, key: Key) -> Object | None:
         return self.log.get(resource, key)
@@ -72,7 +72,7 @@ class Shared:
 
     async def add(self, name: str, author: Author = ALICE) -> Sequence[Event]:
         own = [Proposal(EventType.ADDED, a_namespace(name), 0)]
-        return await self.turns.append(Append(own, author, [DeferredProposals("shop", self.raised)]), None, None)
+        return await self.serializer.append(Append(own, author, [DeferredProposals("shop", self.raised)]), None, None)
 
     async def add_all(self, *names: str, author: Author = ALICE) -> list[Any]:
         return await asyncio.gather(*(self.add(name, author) for name in names), return_exceptions=True)
@@ -125,7 +125,7 @@ def test_another_process_that_was_faster_is_seen_by_who_decides_again() -> None:
     async def late() -> None:
         command = Append([], ALICE, [DeferredProposals("shop", lambda view: stale)])
         with pytest.raises(Conflict):
-            await shared.turns.append(command, None, None)
+            await shared.serializer.append(command, None, None)
 
     asyncio.run(late())
     assert shared.count == 1
