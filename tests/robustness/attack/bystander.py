@@ -3,9 +3,9 @@
 It is a process of its own.
 
 The attacker is busy making inputs; a thread beside it would measure that. What a GET takes is told with how long the
-server's threads waited for a processor meanwhile, for a machine that does something else as well is not the server's
-doing: `python -m tests.robustness.attack.bystander HOST PORT PID`, with a token as the first line of its input; it
-writes a line for each GET, and ends when it is killed.
+threads of the server and of its worker processes waited for a processor meanwhile, for a machine that does something
+else as well is not the server's doing: `python -m tests.robustness.attack.bystander HOST PORT PID`, with a token as the
+first line of its input; it writes a line for each GET, and ends when it is killed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import cycle
-from pathlib import Path
 from typing import NamedTuple
 
 from tests.robustness.hostile.raw import PATIENCE
@@ -43,7 +42,7 @@ class Look(NamedTuple):
     took: float
     """Seconds from its beginning to the end of its answer."""
     starved: float
-    """Seconds for which the server waited for a processor meanwhile: the longest of its threads."""
+    """Seconds for which the server waited for a processor meanwhile: the longest of the threads of its processes."""
     late: float
     """The same of this client."""
     ended_at: float
@@ -101,18 +100,30 @@ def bystander(server: Served, notice: Callable[[Look], object] = lambda look: No
         process.stdout.close()
 
 
-def starved(pid: int) -> dict[str, int]:
-    """Return for how many nanoseconds each thread of a process has waited for a processor since it began."""
-    return {task.parent.name: int(text.split()[1]) for task in _tasks(pid) if (text := _text(task))}
+def starved(*pids: int) -> dict[str, int]:
+    """Return for how many nanoseconds each thread of some processes has waited for a processor since it began."""
+    texts = ((task, _text(f"{task}/schedstat")) for pid in pids for task in _tasks(pid))
+    return {task: int(text.split()[1]) for task, text in texts if text}
 
 
-def _tasks(pid: int) -> Iterator[Path]:
-    return Path(f"/proc/{pid}/task").glob("*/schedstat")
+def children(pid: int) -> list[int]:
+    """Return the processes that a process has started."""
+    return [int(child) for task in _tasks(pid) for child in _text(f"{task}/children").split()]
 
 
-def _text(path: Path) -> str:
+def _tasks(pid: int) -> list[str]:
+    """Return the directories of the threads of a process."""
+    folder = f"/proc/{pid}/task"
     try:
-        return path.read_text(encoding="ascii")
+        return [f"{folder}/{each}" for each in os.listdir(folder)]
+    except OSError:
+        return []  # a process that has ended
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read()
     except OSError:
         return ""  # a thread that has ended
 
@@ -130,7 +141,8 @@ def main() -> None:
     connection = http.client.HTTPSConnection(host, port, timeout=PATIENCE, context=trust)
     for what in cycle((GET, GET, WRITE)):
         time.sleep(_LOOK_EVERY)
-        before, own, began = starved(pid), starved(os.getpid()), time.monotonic()
+        pids = (pid, *children(pid))
+        before, own, began = starved(*pids), starved(os.getpid()), time.monotonic()
         if what == GET:
             connection.request("GET", _PATH, headers=headers)
         else:
@@ -139,7 +151,7 @@ def main() -> None:
         answer.read()
         assert answer.status in (200, 201, 429), answer.status
         ended = time.monotonic()
-        waited, late = _longest(before, starved(pid)), _longest(own, starved(os.getpid()))
+        waited, late = _longest(before, starved(*pids)), _longest(own, starved(os.getpid()))
         sys.stdout.write(f"{what} {ended - began} {waited} {late} {ended}\n")
         sys.stdout.flush()
 

@@ -138,10 +138,10 @@ class Inputs:
 
     def __iter__(self) -> Iterator[Input]:
         while True:
-            family, make = self._choice.choice(self._families)
-            caller = self._choice.choice(CALLERS)
-            made = make(self._choice.choice(self._sizes))
-            yield made._replace(family=family, caller=made.caller if made.is_a != REQUEST else caller)
+            for family, make in self._choice.sample(self._families, len(self._families)):  # each as often as the others
+                caller = self._choice.choice(CALLERS)
+                made = make(self._choice.choice(self._sizes))
+                yield made._replace(family=family, caller=made.caller if made.is_a != REQUEST else caller)
 
     # Connections and questions.
 

@@ -1,12 +1,11 @@
 """A server under attack, and what must hold meanwhile: `python -m tests.robustness.attack.siege --inputs 50000`.
 
-- No answer is a fault of the server's own, and each input gets an answer. Answers of 500 and more are meant if they
-  are a Status that does not begin with `UNEXPECTED`: 501 for a transfer coding, 503 while a namespace or a definition
-  is not established yet, 504 at a deadline.
+- No answer is a fault of the server's own, and each input gets an answer. Answers of more than 500 are meant if they
+  are a Status: 501 for a transfer coding, 503 while a namespace or a definition is not established yet, 504 at a
+  deadline. 500 is meant where Kubernetes answers the same, `_PASSED_ON`.
 - No input costs more than `PER_MEGABYTE` seconds of the processor for each megabyte it has, or `AT_LEAST`; one that
   seems to is tried again, for the machine may have been busy.
-- Others are answered meanwhile: no GET of another client, and no write of 100 KB, waits longer for the server than
-  `SLOWEST` says, times how long the same waited before the attack, in `QUIET`, where that was slower.
+- Others are answered meanwhile, see `waits`. No turn of the event loop takes more than `TURN` seconds of the processor.
 - Callers without rights are told nothing of what they may not see.
 - Afterwards the server has at most `GROWTH` times the resident memory (VmRSS, all that the system has given it) that
   it had before the attack, when it had been in use: it had answered `USED_FOR` requests of `USUAL_SIZES`, of each
@@ -26,13 +25,16 @@ import json
 import sys
 import tempfile
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
-from tests.robustness.attack.bystander import GET, WRITE, Look, bystander
+from tests.robustness.attack.bystander import Look, bystander, children
 from tests.robustness.attack.callers import RIGHTLESS, grant, token_of, write_tokens
 from tests.robustness.attack.inputs import (
     CERTIFICATES,
@@ -44,10 +46,10 @@ from tests.robustness.attack.inputs import (
     Inputs,
 )
 from tests.robustness.attack.questions import prepare
+from tests.robustness.attack.waits import Waits
 from tests.robustness.attack.wire import converse, present
 from tests.robustness.exchange import Exchange
 from tests.robustness.faults import new_seed
-from tests.robustness.hostile.fuzz import UNEXPECTED
 from tests.robustness.hostile.raw import PATIENCE
 from tests.robustness.places import on_sqlite
 from tests.robustness.serving import Served
@@ -55,13 +57,11 @@ from tests.robustness.verdicts import say
 
 PER_MEGABYTE = 1.0
 AT_LEAST = 0.25
-SLOWEST = {GET: 0.25, WRITE: 0.25}
-"""Seconds."""
+TURN = 0.25
 
 PER_REQUEST = 0.0005
 """Seconds of the processor for each of many requests of a connection: what a request costs is not its bytes."""
 
-QUIET = {GET: 0.02, WRITE: 0.05}
 GROWTH = 1.2
 SETTINGS = "[watch_cache]\ncapacity = 500\n"
 """So that what the server keeps of the past by design is kept soon, and small."""
@@ -72,10 +72,17 @@ USED_FOR = 4_000
 _TRIES = 3
 http.client._MAXHEADERS = 1000  # type: ignore[attr-defined]  # warnings have a header each, as from Kubernetes
 
+_PASSED_ON = ("failed to create typed patch object (", "The order in patch list:")
+"""How messages begin that Kubernetes answers with 500: errors in a patch that its API server passes on as they are."""
+
 _ASKED = b" HTTP/1.1\r\n"
 _GUARDED = ("/api/v1/", "/apis/apps/", "/apis/attacked.example.com/", "/ui/api/")
 """What has no answer for callers without rights."""
 
+_CPU_CLOCK = 2
+"""What makes a clock of the number of a process, as `clock_getcpuclockid` does."""
+
+_LONGEST_TURN = "ctrlmgr_event_loop_longest_turn_seconds"
 _QUIET_FOR = 3.0
 _SETTLED = 5.0
 """Seconds in which memory must be given back."""
@@ -161,7 +168,6 @@ class Siege:
         """Make what is to be patched, and the namespace for it."""
         self._server = server
         self._exchange = Exchange(server, "siege")
-        self._asked: deque[tuple[float, Input]] = deque(maxlen=20)
         self.answers: Counter[str] = Counter()
         self.wrong: list[str] = []
         self.costs: Counter[str] = Counter()
@@ -179,17 +185,22 @@ class Siege:
     def attack(self, inputs: Iterator[Input], count: int) -> None:
         """Send so many inputs."""
         self._use()
-        term, quiet, before = self._term(), self._quiet(), self._server.resident()
-        allowed = {what: SLOWEST[what] * max(quiet[what].waited / usual, 1.0) for what, usual in QUIET.items()}
-        with bystander(self._server, lambda look: self._judge(look, allowed[look.what])) as other:
-            self._send(inputs, count)
+        term, before, turn = self._term(), self._server.resident(), self._longest_turn()
+        looks = SimpleQueue[Look]()
+        waits = Waits(self._quiet(), self._ask_again, partial(_next_of, looks))
+        with bystander(self._server, looks.put) as other:
+            self._send(inputs, count, waits)
+        self.wrong += waits.complaints
         after = self._memory(until=before * GROWTH)
         if after > before * GROWTH:
             self.wrong.append(f"{after >> 20} MiB afterwards, {before >> 20} MiB before")
+        if (longest := self._longest_turn()) > max(turn, TURN):
+            self.wrong.append(f"a turn of the event loop took {longest:.3f} s of the processor")
         self._look_at_controllers(term)
         for what, worst in other.worst.items():
-            figures = f"{worst.waited:.3f} s of {worst.took:.3f}; {allowed[what]:.3f} may be"
+            figures = f"{worst.waited:.3f} s of {worst.took:.3f}; {waits.allowed[what]:.3f} may be"
             say(f"the slowest {what} of another client ({other.looks} looks) waited {figures}")
+        say(f"{waits.passing} long waits did not come again; the longest turn took {longest:.3f} s, {turn:.3f} before")
         say(f"{before >> 20} MiB before, {after >> 20} MiB afterwards, x{after / before:.2f}")
 
     def _use(self) -> None:
@@ -197,25 +208,14 @@ class Siege:
         for each in islice(Inputs(SPECIMENS, 0, USUAL_SIZES), USED_FOR):
             self._answer(each)
 
-    def _send(self, inputs: Iterator[Input], count: int) -> None:
+    def _send(self, inputs: Iterator[Input], count: int, waits: Waits) -> None:
         for number, each in enumerate(islice(inputs, count)):
+            waits.ask(each)
             self.send(each)
+            waits.judge()
             if number % max(count // 20, 1) == 0:
                 say(f"{number} inputs, {self._server.resident() >> 20} MiB, {len(self.wrong)} complaints")
-
-    def _judge(self, look: Look, allowed: float) -> None:
-        """Complain of a look that waited too long, with what was asked of the server meanwhile."""
-        if look.waited <= allowed:
-            return
-        asked = [given for at, given in tuple(self._asked) if at <= look.ended_at]
-        what = (
-            f"{asked[-1].family}, {asked[-1].shape}: {asked[-1].path[:200]} {asked[-1].body[:100]!r}"
-            if asked
-            else "nothing"
-        )
-        self.wrong.append(
-            f"the {look.what} of another client waited {look.waited:.3f} s; {allowed:.3f} may be; asked was {what}"
-        )
+        waits.judge_last()
 
     def send(self, given: Input) -> None:
         """Send one input, and judge the answer and what it cost."""
@@ -235,7 +235,6 @@ class Siege:
             self._complain(given, f"{least:.2f} s of the processor for {given.size:,} bytes")
 
     def _ask(self, given: Input) -> bool:
-        self._asked.append((time.monotonic(), given))
         try:
             code, body = self._answer(given)
         except (OSError, http.client.HTTPException) as error:
@@ -245,6 +244,10 @@ class Siege:
         if isinstance(code, int):
             self._judge_answer(given, code, body)
         return True
+
+    def _ask_again(self, given: Input) -> None:
+        with suppress(OSError, http.client.HTTPException):  # complained of when it was asked first
+            self._answer(given)
 
     def _answer(self, given: Input) -> tuple[int | str, bytes]:
         """Do what a caller does; return the answer's code and body, or how a connection ended."""
@@ -274,10 +277,8 @@ class Siege:
         self.wrong.append(f"{given.family}: {words}\n  {shown}")
 
     def _processor(self) -> float:
-        """Return the seconds of the processor that the server has had, on all its threads and in its processes."""
-        pids = [self._server.pid, *children(self._server.pid)]
-        tasks = [each for pid in pids for each in Path(f"/proc/{pid}/task").glob("*/schedstat")]
-        return sum(int(_text(each).split()[0]) for each in tasks if _text(each)) / 1e9
+        """Return the seconds of the processor that the server and its processes have had."""
+        return sum(map(processor, (self._server.pid, *children(self._server.pid))))
 
     def _memory(self, until: float) -> int:
         """Return the resident bytes; waits a while for them to become less than `until`."""
@@ -293,6 +294,13 @@ class Siege:
             while time.monotonic() < ends_at:
                 time.sleep(0.1)
         return other.worst
+
+    def _longest_turn(self) -> float:
+        """Return the seconds of the processor that the longest turn of the event loop has taken so far."""
+        code, text = self._server.request("GET", "/metrics")
+        assert code == 200, text
+        lines = (line.split() for line in text.splitlines())
+        return next(float(line[1]) for line in lines if line and line[0] == _LONGEST_TURN)
 
     def _term(self) -> Any:
         code, leases = self._server.request("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases")
@@ -314,14 +322,10 @@ class Siege:
         self._exchange.close()
 
 
-def children(pid: int) -> list[int]:
-    """Return the processes that a process has started."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        fields = _text(path).rpartition(")")[2].split()
-        if fields and int(fields[1]) == pid:
-            found.append(int(path.parent.name))
-    return found
+def _next_of(looks: SimpleQueue[Look], timeout: float) -> Look | None:
+    with suppress(Empty):
+        return looks.get(timeout=timeout) if timeout else looks.get_nowait()
+    return None
 
 
 def _is_meant(code: int, body: bytes) -> bool:
@@ -330,14 +334,17 @@ def _is_meant(code: int, body: bytes) -> bool:
         fields = json.loads(body)
     except ValueError:
         return False
-    return isinstance(fields, dict) and fields.get("code") == code and not fields["message"].startswith(UNEXPECTED)
+    if not isinstance(fields, dict) or fields.get("code") != code:
+        return False
+    return code != 500 or fields["message"].startswith(_PASSED_ON)
 
 
-def _text(path: Path) -> str:
+def processor(pid: int) -> float:
+    """Return the seconds of the processor that a process has had, 0 if it has ended (Linux)."""
     try:
-        return path.read_text(encoding="ascii")
+        return time.clock_gettime(~pid << 3 | _CPU_CLOCK)
     except OSError:
-        return ""  # a thread that has ended
+        return 0.0
 
 
 def main() -> int:

@@ -1,0 +1,87 @@
+"""Which waits of another client count, with a client that says what it saw."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+
+from tests.robustness.attack.bystander import GET, WRITE, Look
+from tests.robustness.attack.inputs import Input
+from tests.robustness.attack.waits import QUIET, SLOWEST, TRIES, Waits
+
+_CAUSE = Input("lists", "POST", "/cause", {})
+_OTHER = Input("page", "GET", "/other", {})
+
+
+def _look(waited: float, what: str = GET) -> Look:
+    return Look(what, waited, 0.0, 0.0, time.monotonic())
+
+
+_QUICK = _look(0.01)
+_LONG = SLOWEST[GET] + 0.1
+_USUAL = {what: _look(QUIET[what], what) for what in (GET, WRITE)}
+
+
+class _Client:
+    """Another client, whose looks are long when `_CAUSE` was sent, `times` times."""
+
+    def __init__(self, times: int) -> None:
+        self.sent: list[Input] = []
+        self._times = times
+        self.looks: deque[Look] = deque()
+
+    def send(self, given: Input) -> None:
+        self.sent.append(given)
+        if given is _CAUSE and self._times:
+            self._times -= 1
+            self.looks.append(_look(_LONG))
+
+    def next_look(self, timeout: float) -> Look | None:
+        if self.looks:
+            return self.looks.popleft()
+        return _QUICK if timeout else None
+
+
+def _judged(client: _Client, *inputs: Input, waited: float = _LONG) -> Waits:
+    """Return the judge after some inputs, of which the last made a look long."""
+    waits = Waits(_USUAL, client.send, client.next_look)
+    for each in inputs:
+        waits.ask(each)
+    client.looks.append(_look(waited))
+    waits.judge()
+    return waits
+
+
+def test_a_wait_counts_if_its_inputs_make_it_each_time() -> None:
+    client = _Client(TRIES)
+    waits = _judged(client, _OTHER, _CAUSE)
+    assert client.sent == [_OTHER, _CAUSE] * TRIES
+    assert len(waits.complaints) == 1
+    assert "/cause" in waits.complaints[0]
+    assert "page" in waits.complaints[0]
+
+
+def test_a_wait_that_does_not_come_again_is_the_machine_s() -> None:
+    waits = _judged(_Client(TRIES - 1), _CAUSE)
+    assert not waits.complaints
+    assert waits.passing == 1
+
+
+def test_short_waits_are_not_tried_again() -> None:
+    client = _Client(0)
+    waits = _judged(client, _CAUSE, waited=SLOWEST[GET])
+    assert (client.sent, waits.complaints, waits.passing) == ([], [], 0)
+
+
+def test_looks_at_the_last_input_are_judged() -> None:
+    client = _Client(1 + TRIES)
+    waits = Waits(_USUAL, client.send, client.next_look)
+    waits.ask(_CAUSE)
+    client.send(_CAUSE)
+    waits.judge_last()
+    assert len(waits.complaints) == 1
+
+
+def test_waits_are_in_proportion_to_a_quiet_server_that_is_slow() -> None:
+    waits = Waits({GET: _look(QUIET[GET] * 3), WRITE: _look(0.0, WRITE)}, print, lambda timeout: None)
+    assert waits.allowed == {GET: SLOWEST[GET] * 3, WRITE: SLOWEST[WRITE]}

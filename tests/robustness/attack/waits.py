@@ -1,0 +1,110 @@
+"""Judges how long another client waits while a server is attacked.
+
+Guarantees:
+- A GET and a write of 100 KB wait for the server at most the seconds that `SLOWEST` says. If the same waited longer
+  than `QUIET` says before the attack, they may wait in proportion to that.
+- A busy machine is no complaint. After a long wait, the inputs that were sent during it are sent again alone: once the
+  other client is answered in time. The wait counts if it is long each of `TRIES` times.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+from tests.robustness.attack.bystander import GET, WRITE, Look
+from tests.robustness.attack.inputs import Input
+from tests.robustness.hostile.raw import PATIENCE
+
+SLOWEST = {GET: 0.25, WRITE: 0.25}
+QUIET = {GET: 0.02, WRITE: 0.05}
+"""Seconds."""
+
+TRIES = 3
+_ROUND = 6
+"""Looks among which are GETs and writes that began after an input was answered."""
+
+_BEFORE = 1.0
+"""Seconds before a look in which an input may have begun what the look waited for."""
+
+
+class Waits:
+    """See the module's docstring."""
+
+    def __init__(
+        self, quiet: Mapping[str, Look], send: Callable[[Input], object], next_look: Callable[[float], Look | None]
+    ) -> None:
+        """Compare with the slowest looks at a quiet server.
+
+        `send` sends an input and returns when it is answered. `next_look` returns the next look that has ended, or None
+        if none has after so many seconds.
+        """
+        self.allowed = {what: SLOWEST[what] * max(quiet[what].waited / usual, 1.0) for what, usual in QUIET.items()}
+        self.complaints: list[str] = []
+        self.passing = 0
+        """Long waits that did not come again."""
+        self._send = send
+        self._next_look = next_look
+        self._asked = deque[tuple[float, Input]](maxlen=20)
+
+    def ask(self, given: Input) -> None:
+        """Take note of an input that is about to be sent."""
+        self._asked.append((time.monotonic(), given))
+
+    def judge(self) -> None:
+        """Judge the looks that have ended since."""
+        while (look := self._next_look(0.0)) is not None:
+            if self._is_long(look):
+                self._try_again(look)
+
+    def judge_last(self) -> None:
+        """Judge the looks at what was sent last."""
+        for look in self._round():
+            if self._is_long(look):
+                self._try_again(look)
+
+    def _try_again(self, look: Look) -> None:
+        """Complain of a look if what was asked meanwhile makes the other client wait again."""
+        begins, ends = look.ended_at - look.took - _BEFORE, look.ended_at
+        inputs = [given for at, given in self._asked if begins <= at <= ends]
+        if not inputs or not self._waits_again(inputs):
+            self.passing += 1
+            return
+        figures = f"waited {look.waited:.3f} s; {self.allowed[look.what]:.3f} may be"
+        self.complaints.append(f"the {look.what} of another client {figures}; asked was {_shown(inputs)}")
+
+    def _waits_again(self, inputs: Sequence[Input]) -> bool:
+        return all(self._waits_once_more(inputs) for _ in range(TRIES))
+
+    def _waits_once_more(self, inputs: Sequence[Input]) -> bool:
+        if not self._becomes_quiet():
+            return False
+        for each in inputs:
+            self._send(each)
+        return any(self._is_long(each) for each in self._round())
+
+    def _becomes_quiet(self) -> bool:
+        """Wait until the other client is answered in time; return False if that does not happen."""
+        ends_at = time.monotonic() + PATIENCE
+        while time.monotonic() < ends_at:
+            if not any(self._is_long(each) for each in self._round()):
+                return True
+        return False
+
+    def _round(self) -> list[Look]:
+        """Return the looks that have ended and the next ones, `_ROUND` of them."""
+        ended = list[Look]()
+        while (look := self._next_look(0.0)) is not None:
+            ended.append(look)
+        return ended + [look for _ in range(_ROUND) if (look := self._next_look(PATIENCE)) is not None]
+
+    def _is_long(self, look: Look) -> bool:
+        return look.waited > self.allowed[look.what]
+
+
+def _shown(inputs: Sequence[Input]) -> str:
+    last = inputs[-1]
+    before = ", ".join(f"{each.family} {each.shape}".strip() for each in inputs[:-1])
+    shown = f"{last.family}, {last.shape}: {last.path[:200]} {last.body[:100]!r}"
+    return f"{shown} after {before}" if before else shown
