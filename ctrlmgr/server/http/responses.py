@@ -9,15 +9,15 @@ Guarantees:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
-import yaml
 
 from ctrlmgr.api import status
 from ctrlmgr.api.warned import LONGEST, LONGEST_TOGETHER
 from ctrlmgr.errors import ApiError
 from ctrlmgr.server.http.framing import Header
+from ctrlmgr.server.http.yaml_text import to_yaml
 from ctrlmgr.server.presenting.negotiation import PLAIN, PROTOBUF, Representation
 from ctrlmgr.server.presenting.status_protobuf import encode_status
 
@@ -28,8 +28,6 @@ YAML_TYPE: Header = (b"content-type", b"application/yaml")
 TEXT_TYPE: Header = (b"content-type", b"text/plain; charset=utf-8")
 
 _PROTOBUF_TYPE: Header = (b"content-type", PROTOBUF.encode())
-
-_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class Response(NamedTuple):
@@ -103,12 +101,3 @@ def _quoted(words: str) -> bytes:
 def indented(body: bytes) -> bytes:
     """Return JSON with two spaces of indentation and no newline at the end, as Go's MarshalIndent writes it."""
     return msgspec.json.format(body, indent=2)
-
-
-def to_yaml(body: bytes) -> bytes:
-    """Return JSON as YAML with sorted keys, as Kubernetes' YAML (which is made of Go maps) is."""
-    decoded: Any = msgspec.json.decode(body)
-    dumped: bytes = yaml.dump(
-        decoded, Dumper=_Dumper, encoding="utf-8", allow_unicode=True, sort_keys=True, width=1 << 30
-    )
-    return dumped
