@@ -1,4 +1,4 @@
-"""The event log: the one thing ctrlmgr remembers. `log.EventLog` says what it promises; `open_log` opens one."""
+"""The event log: the store of all cluster state. `log.EventLog` states its guarantees; `open_log` opens a log."""
 
 from ctrlmgr.eventlog.event import (
     Author,

@@ -1,7 +1,7 @@
-"""Whether a proposal may become an event: the one rule of optimistic concurrency, as pure functions.
+"""Optimistic concurrency: pure functions that decide whether the log accepts a proposal.
 
-The memory and SQLite logs call them under their lock; PostgreSQL's append function says the same in SQL, and the
-contract suite holds all three to the same answers.
+The memory and SQLite logs call them under their lock. PostgreSQL's append function implements the same rules in SQL.
+The contract suite tests that all three give the same answers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctrlmgr.eventlog.event import EventType, Fence, Proposal
 
 
 class Slot(NamedTuple):
-    """What the log knows at a resource, namespace and name: its newest event, and whether the object exists."""
+    """The state of one resource, namespace and name: its newest event's revision, and whether the object exists."""
 
     head: Revision
     exists: bool
@@ -25,7 +25,7 @@ EMPTY = Slot(0, False)
 
 
 def refusal(proposal: Proposal, slot: Slot) -> ApiError | None:
-    """Return why `proposal` cannot follow what is at `slot`, in Kubernetes' words; None if it can."""
+    """Return the error that refuses `proposal`, given the current state of its object; None if it is accepted."""
     if proposal.type is EventType.ADDED:
         return already_exists(proposal.object) if slot.exists else None
     if not slot.exists:
@@ -36,7 +36,7 @@ def refusal(proposal: Proposal, slot: Slot) -> ApiError | None:
 
 
 def namespace_refusal(proposal: Proposal, slot: Slot) -> ApiError | None:
-    """Return why `proposal` cannot be made within what is at its Namespace's `slot`; None if it can."""
+    """Return the error if the proposal's Namespace is missing or not at revision `within`; None if it is accepted."""
     if proposal.within is None or (slot.exists and proposal.within == slot.head):
         return None
     what = f'{NAMESPACES} "{proposal.object.namespace}"'
@@ -44,22 +44,22 @@ def namespace_refusal(proposal: Proposal, slot: Slot) -> ApiError | None:
 
 
 def already_exists(obj: Object) -> AlreadyExists:
-    """Return the refusal of a creation where something exists."""
+    """Return the error for creating an object that exists already."""
     return AlreadyExists(f'{obj.resource} "{obj.name}" already exists')
 
 
 def not_found(obj: Object) -> NotFound:
-    """Return the refusal of a change to what does not exist."""
+    """Return the error for changing an object that does not exist."""
     return NotFound(f'{obj.resource} "{obj.name}" not found')
 
 
 def conflict(obj: Object, expected: Revision, actual: Revision) -> Conflict:
-    """Return the refusal of a change made on top of another revision than the current one."""
+    """Return the error for a change whose expected revision is not the object's current revision."""
     return modified(f'{obj.resource} "{obj.name}"', expected, actual)
 
 
 def modified(what: str, expected: Revision, actual: Revision) -> Conflict:
-    """Return the refusal of what rests on another revision of an object than the current one."""
+    """Return the conflict error for `what`, whose expected revision is not its current one."""
     return Conflict(
         f"Operation cannot be fulfilled on {what}: the object has been modified; "
         "please apply your changes to the latest version and try again",
@@ -69,7 +69,7 @@ def modified(what: str, expected: Revision, actual: Revision) -> Conflict:
 
 
 def fence_refusal(fence: Fence | None, current_term: int) -> Fenced | None:
-    """Return why an append under `fence` is refused while its lease is in `current_term`; None if it is not."""
+    """Return the error for an append under `fence` while its lease is in `current_term`; None if the fence is valid."""
     if fence is None:
         return None
     if fence.takeover:

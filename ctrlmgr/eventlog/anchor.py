@@ -1,13 +1,13 @@
-"""The anchor: a small file outside the database that remembers how far the log had come, and its hash there.
+"""The anchor: a small file outside the database that stores the log's last known revision and its hash.
 
-A database alone cannot show that its newest writes are gone: a truncated SQLite WAL or a restored backup is a
-perfectly consistent, shorter log, and going on from it would issue revisions twice. With the anchor beside it
-both are noticed when the log is opened, before anything is served.
+A database alone cannot show that its newest writes are lost. A truncated SQLite WAL or a restored backup is a
+consistent, shorter log, and appending to it would issue revisions twice. With the anchor, the log detects both when it
+is opened, before it serves any request.
 
 Guarantees:
-- It is written at most once a second and when the log closes, so it may trail the log but never leads it.
-- With a seal it is signed. Who has no seal leaves a signed anchor as it is.
-- It is never moved on to a history that is not the one that it knows (`eventlog.sealing` ships copies of it).
+- The anchor is written at most once a second and when the log closes. It may be behind the log but is never ahead.
+- With a seal it is signed. A process without a seal does not overwrite a signed anchor.
+- If the log's history differs from the anchor's, the anchor is not moved to it. (`eventlog.sealing` ships copies.)
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ _INTERVAL = 1.0
 
 
 class Content(msgspec.Struct, omit_defaults=True):
-    """What an anchor says: where a log was (`hash` is hexadecimal) at a time (µs since 1970), and who signed that."""
+    """The content of an anchor: log UUID, revision, its hash (hexadecimal), time (µs since 1970), and the signature."""
 
     uuid: str
     revision: Revision
     hash: str
     at: int = 0
     key: str = ""
-    """The public key, hexadecimal; empty if it is not signed."""
+    """The public key, hexadecimal; empty if the anchor is not signed."""
     signature: str = ""
 
     @property
     def head(self) -> Head:
-        """Where the log was."""
+        """The head of the log when this anchor was written."""
         return Head(self.uuid, self.revision, bytes.fromhex(self.hash))
 
     @property
     def signed(self) -> bytes:
-        """What the signature is of."""
+        """The bytes that the signature covers."""
         return b"ctrlmgr anchor\n" + msgspec.json.encode(msgspec.structs.replace(self, signature=""))
 
     def is_signed_by(self, public: str) -> bool:
-        """Say whether it is signed with the private half of a key (hexadecimal)."""
+        """Say whether the anchor is signed with the private key of `public` (hexadecimal)."""
         return self.key == public and is_signed(self.signed, self.signature, public)
 
 
 def parse(line: bytes, source: Path) -> Content:
-    """Read one anchor; raises `LogCorrupt` if it is none."""
+    """Decode one anchor; raises `LogCorrupt` if the line is not one."""
     try:
         content = msgspec.json.decode(line, type=Content)
         bytes.fromhex(content.hash)
@@ -67,10 +67,10 @@ def parse(line: bytes, source: Path) -> Content:
 
 
 def check(anchored: Head, head: Head, hash_at: Callable[[Revision], bytes | None], source: str) -> None:
-    """Compare a log, which ends at `head`, with what an anchor remembers of it; `source` is what that is called.
+    """Compare a log that ends at `head` with an anchor; `source` names the anchor in errors.
 
-    Raises `LogRolledBack` when the log ends earlier or is another log, `LogCorrupt` when its history differs.
-    An event that compaction has removed since cannot differ.
+    Raises `LogRolledBack` if the log ends earlier or is another log, `LogCorrupt` if its history differs. An event that
+    compaction has removed cannot be compared, so it is accepted.
     """
     if anchored.uuid != head.uuid:
         raise LogRolledBack(
@@ -89,21 +89,21 @@ def check(anchored: Head, head: Head, hash_at: Callable[[Revision], bytes | None
 
 
 class Anchor:
-    """The anchor of one log; not shared between threads (the committer's writes it)."""
+    """The anchor of one log. Only one thread may use it: the committer's."""
 
     def __init__(self, path: Path, clock: Clock, sealing: Sealing | None = None) -> None:
-        """Use the file at `path`, which need not exist yet; raises `SettingsError` for a seal that cannot be used."""
+        """Use the file at `path`, which need not exist yet; raises `SettingsError` for an unusable seal."""
         self._path = path
         self._clock = clock
         self._uuid = ""
         self._written_at = float("-inf")
-        self._written: Head | None = None  # what it says
-        self._known: Head | None = None  # where the log was when this process appended last
+        self._written: Head | None = None  # the head in the file
+        self._known: Head | None = None  # the head after this process's last append
         self._seal: Seal | None = load_seal(sealing) if sealing else None
         self._shipper = Shipper(sealing, clock) if sealing and sealing.command else None
 
     def read(self) -> Head | None:
-        """Return what the anchor remembers, None when there is none yet; raises `LogCorrupt` if it is no anchor."""
+        """Return the head in the anchor, None if there is no file; raises `LogCorrupt` if the file is not an anchor."""
         content = self._content()
         return content.head if content else None
 
@@ -115,14 +115,14 @@ class Anchor:
         if self._seal is None:
             return content
         if not content.signature:
-            log.warning("the anchor is not signed, although there is a key for it", anchor=str(self._path))
+            log.warning("anchor is not signed, although a key is configured", anchor=str(self._path))
         elif not content.is_signed_by(self._seal.public):
             raise LogCorrupt(f"{self._path} is not signed with the key of this log; move it away to go on without it")
         return content
 
     def check(self, read_head: Callable[[], Head], hash_at: Callable[[Revision], bytes | None]) -> Head:
-        """Compare the log with what the anchor remembers (see `check`); returns the log's head."""
-        anchored = self.read()  # before the log, which another process may be moving on together with its anchor
+        """Compare the log with the anchor (see `check`) and return the log's head."""
+        anchored = self.read()  # before the log's head, because another process may be moving both forward
         head = read_head()
         self._uuid = head.uuid
         if anchored is not None:
@@ -133,8 +133,8 @@ class Anchor:
     def remember(self, revision: Revision, chain_hash: bytes, hash_at: Callable[[Revision], bytes | None]) -> None:
         """Move the anchor to a new head, unless it was moved less than a second ago.
 
-        Raises `LogCorrupt` when the log is no longer what it was: the anchor then says where it was when it was right,
-        which is seen when the log is opened next.
+        Raises `LogCorrupt` if the log's history was rewritten. The anchor then keeps the last correct head, so the next
+        opening detects it too.
         """
         head, now = Head(self._uuid, revision, chain_hash), self._clock.monotonic()
         if now - self._written_at >= _INTERVAL:
@@ -143,7 +143,7 @@ class Anchor:
         self._known = head
 
     def finish(self, head: Head, hash_at: Callable[[Revision], bytes | None]) -> None:
-        """Move the anchor to the last head, ship it, and end; raises `LogCorrupt` as `remember` does."""
+        """Move the anchor to the last head, ship it, and close it; raises `LogCorrupt` as `remember` does."""
         try:
             self._advance(head, hash_at)
         finally:
@@ -163,7 +163,7 @@ class Anchor:
         self.write(head)
 
     def write(self, head: Head) -> None:
-        """Put the anchor at `head`, atomically and durably, unless it is signed and we cannot."""
+        """Write `head` to the anchor, atomically and durably. Without a seal, leave a signed anchor unchanged."""
         self._uuid, self._written, self._known = head.uuid, head, head
         if self._seal is None and self._is_signed():
             return

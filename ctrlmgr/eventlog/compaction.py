@@ -1,12 +1,11 @@
-"""Compaction and restore: the only code that removes history, and what it leaves so that the rest stays sound.
+"""Compaction and restore: the only code that removes history.
 
 Guarantees:
-- The floor is raised, in a transaction of its own, before the first event goes: a reader that then misses an event
-  learns it from the floor, and a crash half-way leaves nothing inconsistent. Floors only grow.
-- Each object's current state stays, and so does the newest event of the log, where the chain goes on.
-- The event behind a removed stretch keeps its parent's hash, so the chain can still be verified.
-- Events go in chunks of their own transactions, each of some tenth of a second, so that appenders are never held up for
-  long.
+- Compaction raises the floor in its own transaction before it deletes the first event. A reader that misses an event
+  finds the raised floor, and a crash half-way leaves the log consistent. Floors only grow.
+- Each object's current state is kept. The newest event of the log is kept too, because the chain continues from it.
+- The first event after a removed stretch stores its parent's hash, so the chain can still be verified.
+- Events are deleted in chunks. Each chunk is a transaction of about a tenth of a second, so appends do not wait long.
 """
 
 from __future__ import annotations
@@ -24,14 +23,16 @@ from ctrlmgr.eventlog.tables import compaction_floor, event, log_epoch, log_head
 
 _FIRST_CHUNK, _LARGEST_CHUNK = 500, 8_000
 _BRIEF, _LONG = 0.06, 0.15
-"""Seconds that a chunk is to take at least, and at most: others wait for as long, and each writes anew the pages of the
-index that it has in common with the next."""
+"""Minimum and maximum seconds of a chunk.
+
+A long chunk delays appends. Short chunks rewrite shared index pages more often.
+"""
 
 Write = Callable[[], AbstractContextManager[Connection]]
 
 
 class _Chunk:
-    """How many events go at a time."""
+    """The number of events in one chunk, adapted to the time that chunks take."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -39,7 +40,7 @@ class _Chunk:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Have the next chunk be as large as fits, going by how long this one takes."""
+        """Time this chunk and adapt the size of the next one."""
         began = self._clock.monotonic()
         yield
         took = self._clock.monotonic() - began
@@ -50,7 +51,7 @@ class _Chunk:
 
 
 def compact(write: Write, before: Revision, resource: Resource | None, keep: int, *, clock: Clock) -> int:
-    """Remove superseded events chunk by chunk; see `EventLog.compact`. Returns how many went."""
+    """Remove superseded events chunk by chunk (see `EventLog.compact`) and return the number of removed events."""
     name = str(resource) if resource else ""
     with write() as connection:
         head = connection.execute(select(log_head.c.revision)).scalar_one()
@@ -89,7 +90,7 @@ def count(connection: Connection, before: Revision, resource: Resource | None, k
 
 
 def raise_floor(connection: Connection, resource: str, floor: Revision) -> None:
-    """Let no reader begin below `floor` any more; `resource` is empty for all of them. Floors only grow."""
+    """Raise the floor of `resource` (empty: of all resources) to `floor`; a higher floor stays."""
     known = connection.execute(select(compaction_floor.c.floor).where(compaction_floor.c.resource == resource)).scalar()
     if known is None:
         connection.execute(insert(compaction_floor).values(resource=resource, floor=floor))
@@ -124,7 +125,7 @@ def _superseded(after: Revision, before: Revision, resource: str, keep: int) -> 
 
 
 def _deletions(before: Revision, resource: str, *, alone: bool = True) -> Select[Any]:
-    """Select the deletions at or below `before`; those that are `alone` have nothing older of their object left."""
+    """Select deletions at or below `before`; with `alone`, only those whose object has no older event."""
     older = event.alias("older")
     query = (
         select(event.c.revision, event.c.object_id)
@@ -140,7 +141,7 @@ def _deletions(before: Revision, resource: str, *, alone: bool = True) -> Select
 
 
 def _remove(connection: Connection, doomed: Any) -> None:
-    """Delete events; the survivors behind them remember the hash they are chained to."""
+    """Delete events; the event after each removed stretch stores its parent's hash."""
     if not doomed:
         return
     _chain_on(connection, doomed)
@@ -156,9 +157,9 @@ def _remove(connection: Connection, doomed: Any) -> None:
 
 
 def _chain_on(connection: Connection, doomed: Any) -> None:
-    """Give the hashes of doomed events to those right behind them, unless what was right before those went earlier."""
+    """Store the hashes of `doomed` events as the parent hash of the events after them, unless those have one."""
     parent, other = event.alias("parent"), event.alias("other")
-    # Not simply the revision after or before: where the log was imported, revisions have gaps.
+    # The next event is not always at the next revision: imported stretches have gaps.
     after = select(func.min(other.c.revision)).where(other.c.revision > parent.c.revision).scalar_subquery()
     behind = set(connection.execute(select(after).where(parent.c.revision.in_(doomed))).scalars()) - {None}
     before = select(func.max(other.c.revision)).where(other.c.revision < event.c.revision).correlate(event)
@@ -171,7 +172,7 @@ def _chain_on(connection: Connection, doomed: Any) -> None:
 
 
 def _forget_reconciles(connection: Connection, candidates: Any) -> None:
-    """Delete the reconciles of which no event is left."""
+    """Delete those reconciles of `candidates` that no event refers to."""
     if not candidates:
         return
     left = select(event.c.reconcile_id).where(event.c.reconcile_id.in_(candidates), event.c.reconcile_id != 0)
@@ -181,7 +182,7 @@ def _forget_reconciles(connection: Connection, candidates: Any) -> None:
 
 
 def begin_epoch(connection: Connection, uuid: str, reason: str, *, above: Revision, started_at: int) -> Head:
-    """Start a new incarnation whose revisions lie above both the head and `above`; returns its head."""
+    """Start a new incarnation whose revisions are greater than both the head and `above`; return its head."""
     row = connection.execute(select(log_head.c.revision, log_head.c.hash)).one()
     head = Head(uuid, max(row.revision, above), row.hash)
     connection.execute(

@@ -1,4 +1,4 @@
-"""What goes into the log and what comes out of it."""
+"""The data types of the event log: proposals, events, authors, fences, causes and failures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 
 
 class EventType(enum.IntEnum):
-    """What happened to the object; the numbers are stored, never renumber them."""
+    """The type of a change. The numbers are stored: never renumber them."""
 
     ADDED = 1
     MODIFIED = 2
@@ -20,19 +20,21 @@ class EventType(enum.IntEnum):
 
 
 class Author(msgspec.Struct, frozen=True):
-    """Who writes: a user such as `system:serviceaccount:kube-system:endpoint-controller`, and the program it used."""
+    """The author of a write: a user or service account, such as `system:serviceaccount:kube-system:node-controller`.
+
+    `user_agent` is the program that sent the request.
+    """
 
     actor: str
     user_agent: str = ""
 
 
 class Fence(msgspec.Struct, frozen=True):
-    """Leadership carried by an append: refused (`Fenced`) unless `term` is the lease's current term.
+    """The leadership term of an append, which is refused (`Fenced`) unless `term` is the lease's current term.
 
-    With `takeover` the append *starts* the term instead: it is refused unless `term` is newer than the current
-    one. Both checks happen under the log's head lock, so once a takeover is in the log no append of an older
-    term can follow it. A lease that never had a term is at 0; terms are never reused, even when the Lease
-    object is deleted.
+    With `takeover` the append *starts* the term instead: it is refused unless `term` is newer than the current one. The
+    log checks this under its head lock, so after a takeover no append of an older term can follow. A lease that never
+    had a term is at 0. Terms are never reused, even if the Lease object is deleted.
     """
 
     lease: str
@@ -43,8 +45,8 @@ class Fence(msgspec.Struct, frozen=True):
 class Cause(msgspec.Struct, frozen=True):
     """The reconcile that an append comes from.
 
-    `triggers` are *all* the revisions that the workqueue coalesced into this reconcile, ascending.
-    `id` is random and positive; `started_at` is in microseconds since 1970; `attempt` counts from 1.
+    `triggers` are *all* the revisions that the workqueue coalesced into this reconcile, ascending. `id` is random and
+    positive; `started_at` is in microseconds since 1970; `attempt` counts from 1.
     """
 
     id: int
@@ -56,7 +58,7 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How a reconcile ended: `result` is `ok`, `requeued`, `error` or `terminal`; `duration` in microseconds."""
+    """The result of a reconcile: `result` is `ok`, `requeued`, `error` or `terminal`; `duration` in microseconds."""
 
     duration: int
     result: str
@@ -64,10 +66,11 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """The failed reconciles of one key by one controller, from the first until one succeeds; retries update it.
+    """The failed reconciles of one key by one controller, from the first failure to the next success.
 
-    Times are in microseconds since 1970. `controller`, `key` and `since`, the time of the first failure, identify it.
-    `next_retry_at` is None if only a change of an object brings the next attempt; `ended_at` is None while it fails.
+    Each retry updates the record. Times are in microseconds since 1970. `controller`, `key` and `since`, the time of
+    the first failure, identify it. `next_retry_at` is None if only a change of an object causes the next attempt;
+    `ended_at` is None until a reconcile succeeds.
     """
 
     controller: str
@@ -83,11 +86,11 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 FAILURES_KEPT = 1000
-"""How many failures a log keeps: those that failed last."""
+"""The number of failures that a log keeps: the most recent ones."""
 
 
 class Reconcile(msgspec.Struct, frozen=True):
-    """A reconcile as the log remembers it; `outcome` is None while it runs, or when its process died in it."""
+    """A reconcile as recorded; `outcome` is None while it runs, or if its process died during it."""
 
     cause: Cause
     outcome: Outcome | None
@@ -96,13 +99,12 @@ class Reconcile(msgspec.Struct, frozen=True):
 class Proposal(msgspec.Struct, frozen=True):
     """A change that a caller wants.
 
-    `object` is the whole object after the change; for DELETED its last state. `expected` is the revision the
-    writer believes the object to be at (0 for ADDED: it must not exist); None means whatever it is at, which
-    is for importers only: ADDED still needs it absent, MODIFIED and DELETED still need it present.
+    `object` is the whole object after the change, or its last state for DELETED. `expected` is the object's revision
+    that the writer has seen, 0 for ADDED. Only importers use None, which accepts any revision. ADDED then still
+    requires that the object does not exist; MODIFIED and DELETED require that it exists.
 
-    `within` is the revision the writer believes the object's Namespace to be at: the append is refused if that has
-    changed since, or is gone. So what is only right in a namespace that exists and is not terminating holds when
-    it is written, not only when it was decided. None: it does not matter.
+    `within` is the revision of the object's Namespace that the writer has seen. The append is refused if the Namespace
+    has changed since or does not exist. None skips this check.
     """
 
     type: EventType
@@ -112,13 +114,12 @@ class Proposal(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One change as the log holds it.
+    """One change as the log stores it.
 
-    `previous` is the revision of the event before it at the same resource, namespace and name, 0 when there
-    is none (so an object created again points at the deletion of the one before). `recorded_at` is
-    microseconds since 1970 by the writer's clock: data, never order. `term` and `reconcile` are 0 when the
-    append carried no fence or cause. `append_id` is shared by the events of one append and no others.
-    `hash` is this event's link of the chain (`eventlog.chain`).
+    `previous` is the revision of the event before it at the same resource, namespace and name, 0 if there is none. (The
+    creation of an object refers to the deletion of its predecessor.) `recorded_at` is microseconds since 1970 by the
+    writer's clock; it does not define the order. `term` and `reconcile` are 0 if the append had no fence or cause. All
+    events of one append share an `append_id`. `hash` is this event's link of the chain (`eventlog.chain`).
     """
 
     revision: Revision
@@ -135,17 +136,17 @@ class Event(msgspec.Struct, frozen=True):
 
     @property
     def resource(self) -> Resource:
-        """What kind of thing changed."""
+        """The resource of the changed object."""
         return self.object.resource
 
     @property
     def key(self) -> Key:
-        """Which one changed."""
+        """The namespace and name of the changed object."""
         return self.object.key
 
 
 class Head(NamedTuple):
-    """Where the log ends: its incarnation, newest revision and that revision's chain hash."""
+    """The end of the log: its incarnation, newest revision and that revision's chain hash."""
 
     uuid: str
     revision: Revision

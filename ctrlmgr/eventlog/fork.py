@@ -1,11 +1,11 @@
-"""A fork: a new log that starts as another one was at some revision, to try something on it.
+"""Forks: a new log that is a copy of another one up to a revision, for experiments.
 
 Guarantees:
-- Up to that revision the two logs are the same, revision by revision and hash by hash: states, histories, causes,
-  leaders' terms. What is written to the fork comes after it, as a new incarnation with a UUID of its own.
-- The other log is only read. The new one must be empty, and is filled in one transaction: it is a fork or still empty.
-- Nothing is made up: where compaction of everything has passed the revision, there is no fork (`Expired`); of a
-  resource that was compacted by itself, the objects whose state is lost are left out.
+- Up to that revision both logs are equal, with the same hashes: states, histories, causes and leader terms. The fork
+  continues as a new incarnation with its own UUID.
+- The other log is only read. The new log must be empty. One transaction fills it, so a failed fork leaves it empty.
+- The fork contains only recorded states. If a compaction of all resources has passed the revision, forking raises
+  `Expired`. If one resource was compacted, objects whose state is lost are left out.
 """
 
 from __future__ import annotations
@@ -38,16 +38,15 @@ from ctrlmgr.eventlog.tables import (
 )
 
 Read = Callable[[str, Mapping[str, Any]], Sequence[Sequence[Any]]]
-"""Asks the other log a question in SQL and returns the rows; `:name` stands for a parameter."""
+"""Runs a SQL query on the other log and returns the rows; `:name` marks a parameter."""
 
 _CHUNK = 2_000
 
 
 def fork(read: Read, url: str, at: Revision, *, clock: Clock, random: Random) -> Head:
-    """Fill the empty, migrated log at `url` with what the other log held at revision `at`; return its head.
+    """Copy the log that `read` queries, up to revision `at`, into the empty, migrated log at `url`; return its head.
 
-    Raises `Expired` when compaction has passed `at`, `SettingsError` when the log at `url` is not empty,
-    `LogUnavailable`.
+    Raises `Expired` if compaction has passed `at`, `SettingsError` if the log at `url` is not empty, `LogUnavailable`.
     """
     engine = _open_engine(url)
     try:
@@ -74,7 +73,7 @@ def _open_engine(url: str) -> Engine:
 
 
 class _Copy:
-    """One copying, table by table."""
+    """Copies one log, table by table."""
 
     def __init__(self, read: Read, connection: Connection, at: Revision) -> None:
         self._read = read
@@ -106,7 +105,7 @@ class _Copy:
         return [dict(zip(names, row, strict=True)) for row in found]
 
     def _copy_events(self) -> None:
-        """Copy the events, page by page, and see what becomes of the places."""
+        """Copy the events page by page, and track the state of each object."""
         after = 0
         where = f"WHERE revision > :after AND revision <= :at ORDER BY revision LIMIT {_CHUNK}"
         while rows := self._rows(event, where, after=after):
@@ -128,7 +127,10 @@ class _Copy:
         }
 
     def _objects(self) -> list[dict[str, Any]]:
-        """Return the rows of the places as they were; where the creation is compacted, the other log may know it."""
+        """Return the object rows as of `at`.
+
+        The creation revision comes from the other log if its creation was compacted.
+        """
         rows = []
         for row in self._rows(object_, ""):
             seen = self._places.get(row["id"])
@@ -138,7 +140,7 @@ class _Copy:
         return rows
 
     def _copy_reconciles(self) -> None:
-        """Copy the reconciles that had written something, with what they answered."""
+        """Copy the reconciles that wrote events, with their triggers."""
         for table, column in ((reconcile, "id"), (reconcile_trigger, "reconcile_id")):
             last = -1
             where = f"WHERE {column} > :last ORDER BY {column} LIMIT {_CHUNK}"
@@ -147,14 +149,14 @@ class _Copy:
                 last = rows[-1][column]
 
     def _whole(self, table: Table, column: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return a page with all rows of its last reconcile, wherever the page ended."""
+        """Return a page with all rows of its last reconcile, even those beyond the page's end."""
         if len(rows) < _CHUNK:
             return rows
         last = rows[-1][column]
         return [row for row in rows if row[column] != last] + self._rows(table, f"WHERE {column} = :last", last=last)
 
     def _copy_terms(self) -> None:
-        """Copy the terms as they were: a lease's is the newest that its Lease carries."""
+        """Copy the leader terms as of `at`: the greatest term among the events of each Lease."""
         newest = (
             "SELECT max(e.term) FROM object AS o JOIN event AS e ON e.object_id = o.id"
             " WHERE o.resource = :resource AND o.namespace = :namespace AND o.name = :name AND e.revision <= :at"
@@ -170,10 +172,10 @@ class _Copy:
         self._insert(lease_term, rows)
 
     def _copy_floors(self) -> None:
-        """Copy the floors; last, because a compaction that runs meanwhile raises them before it deletes.
+        """Copy the floors last, because a concurrent compaction raises them before it deletes.
 
-        Of a resource that was compacted by itself, further than we go, what it still tells is right: an object whose
-        state it has lost has no event here at all.
+        If a resource was compacted beyond `at`, its floor here is `at`: objects whose state was lost have no event in
+        the fork.
         """
         rows = self._rows(compaction_floor, "")
         for row in rows:
@@ -183,14 +185,14 @@ class _Copy:
         self._insert(compaction_floor, rows)
 
     def _copy_imports(self) -> None:
-        """Copy where the other log was imported, as far as we go."""
+        """Copy the imported stretches up to `at`."""
         rows = [row for row in self._rows(log_import, "") if row["after_revision"] < self._at]
         self._insert(log_import, [{**row, "last_revision": min(row["last_revision"], self._at)} for row in rows])
 
     def _begin_epoch(self, own: str, other: str, now: int) -> Head:
-        """Put the other log's incarnations before ours, and ours at the end.
+        """Insert the other log's incarnations, then the fork's own.
 
-        Ours keeps its UUID, unless both began as copies of one empty database and share it.
+        The fork keeps its UUID, unless both logs began as copies of one empty database and share it.
         """
         past = [row for row in self._rows(log_epoch, "ORDER BY after_revision") if row["after_revision"] < self._at]
         uuid = other if any(row["uuid"] == own for row in past) else own

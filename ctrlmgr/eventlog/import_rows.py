@@ -1,7 +1,7 @@
-"""Imported events as rows: one transaction of SQL that both databases understand, made beside the committer's.
+"""Writes imported events in one SQL transaction, with statements that both databases understand.
 
-Guarantees: under the log's head lock a batch is in the log as a whole, with its chain, its objects and the stretch that
-says that it was imported; no other append can come in between.
+Guarantees: the transaction holds the log's head lock. It adds the batch as a whole, with its chain, its objects and its
+imported stretch. No other append can be between its events.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ctrlmgr.eventlog.imports import Imported, Stretch, extended, place_batch
 from ctrlmgr.eventlog.tables import event, log_head, log_import, object_
 
 _LOOK_UPS = 200
-"""Places asked for in one statement."""
+"""Objects per SELECT statement."""
 
 _Row = dict[str, Any]
 _MOVING = ("head_revision", "deleted", "uid", "create_revision")
@@ -55,12 +55,12 @@ def write(connection: Connection, batch: Sequence[Imported], append_id: int) -> 
 
 
 def stretches(connection: Connection) -> list[Stretch]:
-    """Return what was imported, oldest first."""
+    """Return the imported stretches, oldest first."""
     return [Stretch(*row) for row in connection.execute(select(log_import).order_by(log_import.c.after_revision))]
 
 
 def _known(connection: Connection, batch: Sequence[Imported]) -> dict[Place, _Row]:
-    """Return the rows of the places that a batch touches, as far as there are any."""
+    """Return the existing object rows of a batch."""
     places = list({_place_of(each) for each in batch})
     columns = tuple_(object_.c.resource, object_.c.namespace, object_.c.name)
     found: dict[Place, _Row] = {}
@@ -76,7 +76,7 @@ def _place_of(each: Imported) -> Place:
 
 
 def _write_objects(connection: Connection, rows: dict[Place, _Row], placed: Sequence[tuple[Place, Event]]) -> None:
-    """Bring the rows of the places up to date, in `rows` and in the database."""
+    """Update the object rows of `placed` events, in `rows` and in the database."""
     known = set(rows)
     newest = connection.execute(select(func.coalesce(func.max(object_.c.id), 0))).scalar_one()
     for at, each in placed:
@@ -122,7 +122,7 @@ def _event_row(each: Event, object_id: int) -> Mapping[str, Any]:
 
 
 def _remember(connection: Connection, after: Revision, last: Revision) -> None:
-    """Note the stretch that an import from `after` to `last` makes or grows."""
+    """Record the stretch from `after` to `last`, or extend the newest one."""
     before = stretches(connection)
     stretch = extended(before, after, last)
     if before and stretch.after == before[-1].after:

@@ -1,12 +1,12 @@
-"""Imports: events that have revisions of their own, because another log or cluster has given them out.
+"""Imports: events that keep the revisions that another log or cluster assigned.
 
 Guarantees:
-- An imported event keeps the revision it was recorded at, so revisions have gaps there. Such a stretch of the log is
-  remembered (`Stretch`), and `verify` accepts gaps within it and nowhere else. The chain links each event to the one
-  before it, so a gap in a sound chain is one that was imported, not one where something was removed.
-- Imported revisions ascend, from the log's head on. What a recording says of an object that the log sees otherwise is
-  put right: what is added but exists is a modification, what is modified but does not exist is an addition, and the
-  deletion of what does not exist is passed over.
+- An imported event keeps its recorded revision, so revisions have gaps there. The log remembers each such stretch
+  (`Stretch`), and `verify` accepts gaps only within one. The chain links each event to the one before it, so a gap in a
+  sound chain was imported and not caused by a removal.
+- Imported revisions ascend and are greater than the log's head. Import corrects an event that contradicts the log:
+  adding an existing object becomes a modification, modifying a missing object becomes an addition, and deleting a
+  missing object is skipped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ctrlmgr.eventlog.event import Author, Event, EventType
 
 
 class Imported(NamedTuple):
-    """An event to import: `object` is at the revision that is kept, `recorded_at` in microseconds since 1970."""
+    """An event to import. `object` has the revision to keep; `recorded_at` is in microseconds since 1970."""
 
     type: EventType
     object: Object
@@ -33,19 +33,19 @@ class Imported(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """A part of a log that was imported: the revisions after `after` up to `last`, not all of which there are."""
+    """An imported part of a log: the revisions after `after` up to `last`, possibly with gaps."""
 
     after: Revision
     last: Revision
 
 
 def covered(stretches: Sequence[Stretch], after: Revision, revision: Revision) -> bool:
-    """Whether it may be right that nothing is between two revisions, because that part of the log was imported."""
+    """Say whether an imported stretch explains the gap between two revisions."""
     return any(stretch.after <= after and revision <= stretch.last for stretch in stretches)
 
 
 def extended(stretches: Sequence[Stretch], after: Revision, last: Revision) -> Stretch:
-    """Return the stretch that an import from `after` to `last` makes: the last one grown, or a new one."""
+    """Return the stretch after importing `after` to `last`: the newest one extended, or a new one."""
     newest = stretches[-1] if stretches else None
     return newest._replace(last=last) if newest and newest.last == after else Stretch(after, last)
 
@@ -53,9 +53,10 @@ def extended(stretches: Sequence[Stretch], after: Revision, last: Revision) -> S
 def place_batch(
     batch: Sequence[Imported], after: Revision, parent: bytes, slot_of: Callable[[Place], Slot], append_id: int
 ) -> list[tuple[Place, Event]]:
-    """Return what a batch becomes in a log that ends at `after` with the hash `parent`; changes nothing.
+    """Return the events of a batch for a log that ends at `after` with the hash `parent`; changes nothing.
 
-    `slot_of` tells what the log has at a place. Raises `BadRequest` for a revision that does not go on from there.
+    `slot_of` returns the log's state of an object. Raises `BadRequest` for a revision that is not greater than the
+    previous one.
     """
     placed: list[tuple[Place, Event]] = []
     touched: dict[Place, Slot] = {}
@@ -77,7 +78,7 @@ def place_batch(
 
 
 def _effective_type(type_: EventType, slot: Slot) -> EventType | None:
-    """Return the type that an imported event has in the log; None if it changes nothing."""
+    """Return an event's type corrected for the object's state, None to skip it."""
     if type_ is EventType.DELETED:
         return type_ if slot.exists else None
     return EventType.MODIFIED if slot.exists else EventType.ADDED

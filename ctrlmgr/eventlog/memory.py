@@ -1,6 +1,6 @@
-"""The event log in memory: real in everything but surviving the process. For tests and for replay.
+"""The event log in memory, for tests and replay. It is complete, but does not survive its process.
 
-Same contract suite as the SQL logs. Appends happen on the calling thread under one lock.
+It passes the same contract suite as the SQL logs. Appends run on the calling thread under one lock.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ _Place = tuple[Resource, Key]
 
 
 class MemoryEventLog:
-    """An `EventLog` that ends with its process."""
+    """An `EventLog` in memory, lost when its process ends."""
 
     def __init__(self, *, clock: Clock, random: Random) -> None:
-        """Start an empty log; `random` gives its identity and the ids of its appends."""
+        """Start an empty log; `random` generates its UUID and the ids of its appends."""
         self._clock = clock
         self._random = random
         self._started_at = clock.now()
         self._uuid = str(UUID(int=random.getrandbits(128), version=4))
         self._changed = threading.Condition()
         # Everything below is guarded by _changed.
-        self._events: list[Event] = []  # ascending; gapless above every floor, but for what was imported
+        self._events: list[Event] = []  # ascending; above every floor without gaps, except imported ones
         self._imports: list[Stretch] = []
-        self._places: dict[_Place, list[Event]] = {}  # a place's retained events, ascending, never empty
+        self._places: dict[_Place, list[Event]] = {}  # an object's retained events, ascending, never empty
         self._terms: dict[str, int] = {}
         self._reconciles: dict[int, Reconcile] = {}
-        self._failures: dict[tuple[str, str, int], Failure] = {}  # in the order in which they were brought up to date
-        self._floors: dict[Resource | None, Revision] = defaultdict(int)  # None: compactions of everything
-        self._parents: dict[Revision, bytes] = {}  # of events behind a compacted stretch
+        self._failures: dict[tuple[str, str, int], Failure] = {}  # by time of their last update
+        self._floors: dict[Resource | None, Revision] = defaultdict(int)  # None: compactions of all resources
+        self._parents: dict[Revision, bytes] = {}  # of the first event after each compacted stretch
         self._head: Revision = 0
         self._hash = GENESIS
         self._observers: list[Callable[[Sequence[Event]], None]] = []
@@ -70,7 +70,7 @@ class MemoryEventLog:
     def submit(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> PendingAppend:
-        """Append at once; the result is ready when this returns."""
+        """Append at once; the returned append is already finished."""
         pending = PendingAppend(
             proposals,
             author,
@@ -98,7 +98,7 @@ class MemoryEventLog:
         return self.submit(proposals, author=author, fence=fence, cause=cause).result()
 
     def import_events(self, events: Sequence[Imported]) -> Sequence[Event]:
-        """Add events with revisions of their own; see the protocol."""
+        """Add events at their recorded revisions; see the protocol."""
         with self._open():
             after = self._head
             placed = place_batch(events, after, self._hash, self._slot_of, self._random.getrandbits(63))
@@ -120,13 +120,13 @@ class MemoryEventLog:
         return self._slot((Resource.parse(resource), Key(namespace, name)))
 
     def imports(self) -> Sequence[Stretch]:
-        """Return the imported parts of the log, oldest first."""
+        """Return the imported stretches, oldest first."""
         with self._open():
             return list(self._imports)
 
     @contextmanager
     def _open(self) -> Iterator[None]:
-        """Hold the lock of a log that is not closed."""
+        """Hold the lock; raise `LogClosed` if the log is closed."""
         with self._changed:
             if self._closed:
                 raise LogClosed
@@ -151,9 +151,9 @@ class MemoryEventLog:
         self._head, self._hash = events[-1].revision, events[-1].hash
 
     def _place(self, pending: PendingAppend) -> list[Event]:
-        """Give each proposal its revision and hash, or raise the first refusal; changes nothing."""
+        """Return the events of an append with revisions and hashes, or raise the first refusal; changes nothing."""
         events: list[Event] = []
-        touched: dict[_Place, Slot] = {}  # what this append has already done to a place
+        touched: dict[_Place, Slot] = {}  # states after this append's earlier proposals
         revision, chain = self._head, self._hash
         for index, proposal in enumerate(pending.proposals):
             place = (proposal.object.resource, proposal.object.key)
@@ -177,28 +177,28 @@ class MemoryEventLog:
         return Slot(history[-1].revision, history[-1].type is not EventType.DELETED) if history else EMPTY
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
-        """Record how a reconcile that appended something ended."""
+        """Record the outcome of a reconcile that appended events."""
         with self._open():
             if known := self._reconciles.get(reconcile):
                 self._reconciles[reconcile] = Reconcile(known.cause, outcome)
 
     def record_failure(self, failure: Failure) -> None:
-        """Record a failure, or bring its record up to date."""
+        """Add or update a failure record."""
         with self._open():
             self._failures.pop(identity := (failure.controller, failure.key, failure.since), None)
             self._failures[identity] = failure
             self._failures = dict([*self._failures.items()][-FAILURES_KEPT:])
 
     def failures(self) -> Sequence[Failure]:
-        """Return the recorded failures, the one that failed last first."""
+        """Return the recorded failures, most recent first."""
         with self._open():
             return sorted(self._failures.values(), key=lambda each: each.last_at, reverse=True)
 
     def flush(self) -> None:
-        """Return: nothing is ever queued."""
+        """Return at once: this log has no queue."""
 
     def reconcile(self, id: int) -> Reconcile | None:
-        """Return what is known of a reconcile."""
+        """Return a recorded reconcile, None if there is none."""
         with self._open():
             return self._reconciles.get(id)
 
@@ -227,7 +227,7 @@ class MemoryEventLog:
     def snapshot(
         self, resource: Resource | None = None, *, namespace: str | None = None, at: Revision | None = None
     ) -> Snapshot:
-        """Return what exists now, or existed at revision `at`."""
+        """Return the objects that exist now, or existed at revision `at`."""
         with self._open():
             revision = self._readable(at, resource)
             states = [
@@ -240,7 +240,7 @@ class MemoryEventLog:
         return Snapshot(revision, states)
 
     def snapshots(self, resources: Collection[Resource], *, at: Revision) -> Mapping[Resource, Snapshot]:
-        """Return what existed of each of `resources` at revision `at`."""
+        """Return a snapshot of each of `resources` at revision `at`."""
         return {each: self.snapshot(each, at=at) for each in resources}
 
     def _readable(self, at: Revision | None, resource: Resource | None) -> Revision:
@@ -258,17 +258,17 @@ class MemoryEventLog:
             return state_at(self._places.get((resource, key), []), revision)
 
     def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
-        """Return those of some objects that existed at revision `at`."""
+        """Return those of `keys` that existed at revision `at`."""
         found = {key: self.get(resource, key, at=at) for key in keys}
         return {key: obj for key, obj in found.items() if obj is not None}
 
     def head(self) -> Head:
-        """Return where the log ends."""
+        """Return the head of the log."""
         with self._open():
             return Head(self._uuid, self._head, self._hash)
 
     def peek(self) -> Revision:
-        """Return the newest revision; without the lock, as reading one attribute needs none."""
+        """Return the newest revision, without the lock: reading one attribute is atomic."""
         if self._closed:
             raise LogClosed
         return self._head
@@ -289,7 +289,7 @@ class MemoryEventLog:
             return next((event.revision for event in reversed(self._events) if event.recorded_at <= moment), 0)
 
     def compact(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
-        """Forget superseded events; see the protocol."""
+        """Remove superseded events; see the protocol."""
         with self._open():
             before = min(before, self._head)
             self._floors[resource] = max(self._floors[resource], before)
@@ -307,13 +307,13 @@ class MemoryEventLog:
             return len(forgotten)
 
     def _forget(self, forgotten: set[Revision]) -> None:
-        """Drop events; those behind a dropped one remember the hash they are chained to."""
+        """Remove events; the event after each removed stretch stores its parent's hash."""
         if not forgotten:
             return
         causes = {event.reconcile for event in self._events if event.revision in forgotten}
         for before, event in pairwise(self._events):
             if before.revision in forgotten:
-                self._parents.setdefault(event.revision, before.hash)  # one that is there already is nearer
+                self._parents.setdefault(event.revision, before.hash)  # an existing entry is the nearer parent
         self._events = [event for event in self._events if event.revision not in forgotten]
         for cause in causes - {event.reconcile for event in self._events}:
             self._reconciles.pop(cause, None)
@@ -327,18 +327,18 @@ class MemoryEventLog:
         yield from events
 
     def stored(self, *, start: Revision = 1) -> Iterator[Stored]:
-        """Yield every retained event with all that verify needs."""
+        """Yield every retained event with the data that `verify` needs."""
         with self._open():
             parents = dict(self._parents)
         for event in self.scan(start=start):
             yield Stored(event, event.key, parents.get(event.revision))
 
     def epochs(self) -> Sequence[Epoch]:
-        """Return the log's incarnations: one."""
+        """Return the log's only incarnation."""
         return [Epoch(self._uuid, 0, GENESIS, self._started_at, "created")]
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
-        """Block until the head is beyond `after` or `timeout` seconds have passed; return the head."""
+        """Block until the head is greater than `after` or `timeout` seconds have passed; return the head."""
         deadline = None if timeout is None else self._clock.monotonic() + timeout
         with self._changed:
             while self._head <= after:
@@ -350,20 +350,20 @@ class MemoryEventLog:
             return self._head
 
     def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
-        """Have `observer` called with the events of each append."""
+        """Call `observer` with the events of each append."""
         with self._open():
             self._observers.append(observer)
 
     def close(self) -> None:
-        """Refuse further appends and wake all that wait."""
+        """Refuse further appends and wake all waiting threads."""
         with self._changed:
             self._closed = True
-            self._observers.clear()  # a cache of this log among them: nothing shall hold in a circle what is closed
+            self._observers.clear()  # a watch cache observes this log: clearing breaks the reference cycle
             self._changed.notify_all()
 
 
 def state_at(history: Sequence[Event], revision: Revision) -> Object | None:
-    """Return the object as of `revision`, from its retained events in their order; None if there is none."""
+    """Return the object as of `revision`, from its retained events in order; None if it did not exist."""
     index = bisect_right(history, revision, key=_revision)
     if not index or history[index - 1].type is EventType.DELETED:
         return None
@@ -371,9 +371,9 @@ def state_at(history: Sequence[Event], revision: Revision) -> Object | None:
 
 
 def _kept(history: list[Event], before: Revision, keep: int, head: Revision) -> list[Event]:
-    """Return the tail of a place's history that compaction at `before` leaves; the log's last event always stays."""
+    """Return the events of one object that compaction at `before` keeps; the log's last event is always kept."""
     newest = bisect_right(history, before, key=_revision) - 1  # the state at `before`
     first = max(0, min(newest, len(history) - keep))
     if first == newest == len(history) - 1 and history[newest].type is EventType.DELETED:
-        first += history[newest].revision < head  # nothing older is kept, so the deletion itself can go
+        first += history[newest].revision < head  # no older event is kept, so the deletion itself can be removed
     return history[first:]

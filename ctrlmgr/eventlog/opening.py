@@ -1,6 +1,6 @@
-"""From a database URL to an open log; the one place that chooses the implementation.
+"""Opens the event log of a database URL: the only module that chooses the implementation.
 
-SQLAlchemy and the drivers are imported only for the database that is asked for.
+It imports SQLAlchemy and the drivers only for the requested database.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def open_log(
 ) -> SQLLog | MemoryEventLog:
     """Open the log at `url`: `sqlite:///PATH`, `postgresql://USER@HOST/DATABASE` (see `postgres_url`) or `memory:`.
 
-    `migrate` brings the schema up to date first; `patience` is how many seconds a failing database is tried
-    again, `pool_size` how many connections to PostgreSQL read at a time. The anchor is kept at `anchor`, for SQLite
-    by default beside the database, signed and shipped as `sealing` says. Raises `SettingsError` for a URL that is none
-    of these, and what `SQLLog` raises.
+    `migrate` upgrades the schema first. `patience` is how many seconds a failing database is retried. `pool_size` is
+    the maximum of concurrent reading connections to PostgreSQL. `anchor` is the anchor's path; for SQLite the default
+    is beside the database. `sealing` says how it is signed and shipped. Raises `SettingsError` for an unknown URL, and
+    the errors of `SQLLog`.
     """
     if url == MEMORY:
         return MemoryEventLog(clock=clock, random=random)
@@ -62,10 +62,10 @@ def open_log(
 
 
 def open_log_for_reading(url: str, *, clock: Clock, random: Random, patience: float = 10.0) -> SQLLog:
-    """Open the log at `url` to read it alone: nothing is made, migrated or written, and its anchor is not looked at.
+    """Open the log at `url` read-only: it creates, migrates and writes nothing, and does not read the anchor.
 
     A SQLite file is opened read-only. Raises `SettingsError` for a log in memory, which only its process can read, and
-    what `SQLLog` raises.
+    the errors of `SQLLog`.
     """
     if url.startswith(_SQLITE):
         from ctrlmgr.eventlog.sqlite.reading import SQLiteReading
@@ -74,12 +74,12 @@ def open_log_for_reading(url: str, *, clock: Clock, random: Random, patience: fl
     if url.startswith(_POSTGRES):
         from ctrlmgr.eventlog.postgres.log import PostgresEventLog
 
-        return PostgresEventLog(url, clock=clock, random=random, patience=patience)  # it connects to write when it must
+        return PostgresEventLog(url, clock=clock, random=random, patience=patience)  # it connects to write on demand
     raise _unknown(url)
 
 
 def open_sessions(url: str, *, clock: Clock) -> Sessions:
-    """Return the sessions of the processes that share the log at `url`, which is open."""
+    """Return the sessions of the processes that share the open log at `url`."""
     if url.startswith(_SQLITE):
         path = _sqlite_path(url)
         return FileSessions(path.with_name(path.name + "-sessions"))
@@ -91,10 +91,10 @@ def open_sessions(url: str, *, clock: Clock) -> Sessions:
 
 
 def migrate_log(url: str, *, clock: Clock, random: Random) -> str | None:
-    """Bring the schema at `url` up to date; returns the version found, None for a new database.
+    """Upgrade the schema at `url`; return the version before, None for a new database.
 
-    Raises `LogUnavailable` when there is no such database or it cannot be reached, `SchemaOutdated` when it is
-    newer than this ctrlmgr.
+    Raises `LogUnavailable` if the database does not exist or cannot be reached, `SchemaOutdated` if it is newer than
+    this ctrlmgr.
     """
     from sqlalchemy.exc import DBAPIError
 

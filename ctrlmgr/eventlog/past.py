@@ -1,10 +1,10 @@
-"""A log as it was at some revision: nothing later exists, and nothing can be added.
+"""A read-only view of a log as of one revision.
 
 Guarantees:
-- Every read answers what the log itself would have answered when that revision was its newest, for as long as
-  compaction has not taken it; then it is `Expired`, as ever. What others append to the log meanwhile is not seen.
-- Nothing is written, for any caller: appends are refused (`Forbidden`).
-- Of a resource that was compacted by itself beyond that revision nothing is known, and nothing is told in a snapshot.
+- Every read returns the result that the log itself returned when that revision was its newest. If compaction has
+  removed it, reads raise `Expired`. Later appends to the log are not visible.
+- Appends are refused (`Forbidden`).
+- If one resource was compacted beyond that revision, snapshots do not contain it.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ctrlmgr.eventlog.log import Appending, EventLog
 
 
 class PastLog:
-    """An `EventLog` that ends at a revision of another one, and stays there."""
+    """An `EventLog` that ends at one revision of another log."""
 
     def __init__(
         self, log: EventLog, at: Revision, *, clock: Clock, resources: Collection[Resource] | None = None
     ) -> None:
-        """Show `log` as it was at `at`.
+        """Show `log` as it was at revision `at`, and close it when this one is closed.
 
-        A snapshot of everything is made of `resources`: all of which something is known; None when that is simply all.
-        Takes over `log` and closes it with itself.
+        `resources` are the resources that a snapshot of everything contains, those whose states are known. None means
+        all.
         """
         self._log = log
         self._at = at
@@ -43,52 +43,52 @@ class PastLog:
     def submit(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> Appending:
-        """Refuse."""
+        """Refuse the append."""
         raise self._refusal()
 
     def append(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> Sequence[Event]:
-        """Refuse."""
+        """Refuse the append."""
         raise self._refusal()
 
     def import_events(self, events: Sequence[Imported]) -> Sequence[Event]:
-        """Refuse."""
+        """Refuse the import."""
         raise self._refusal()
 
     def compact(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
-        """Refuse."""
+        """Refuse the compaction."""
         raise self._refusal()
 
     def _refusal(self) -> Forbidden:
         return Forbidden(f"this is the log as it was at revision {self._at}; it is read-only")
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
-        """Return: without appends there is no reconcile to record anything about."""
+        """Do nothing: without appends there is no reconcile to record."""
 
     def record_failure(self, failure: Failure) -> None:
-        """Return: nothing is written to a log of the past."""
+        """Do nothing: this log is read-only."""
 
     def failures(self) -> Sequence[Failure]:
-        """Return the failures of the log itself, also later ones: their times say when they were."""
+        """Return the failures of the underlying log, including those after this revision."""
         return self._log.failures()
 
     def flush(self) -> None:
-        """Return: nothing is ever queued."""
+        """Return at once: this log has no queue."""
 
     def reconcile(self, id: int) -> Reconcile | None:
-        """Return what is known of a reconcile."""
+        """Return a recorded reconcile, None if there is none."""
         return self._log.reconcile(id)
 
     def imports(self) -> Sequence[Stretch]:
-        """Return the parts that were imported."""
+        """Return the imported stretches up to this revision."""
         before = (each for each in self._log.imports() if each.after < self._at)
         return [each._replace(last=min(each.last, self._at)) for each in before]
 
     def events_after(
         self, revision: Revision, *, resource: Resource | None = None, limit: int = 500
     ) -> Sequence[Event]:
-        """Return up to `limit` events after `revision`; none after the one we are at."""
+        """Return up to `limit` events after `revision`, up to this log's revision."""
         if revision >= self._at:
             return []
         events = self._log.events_after(revision, resource=resource, limit=limit)
@@ -100,7 +100,7 @@ class PastLog:
     def snapshot(
         self, resource: Resource | None = None, *, namespace: str | None = None, at: Revision | None = None
     ) -> Snapshot:
-        """Return what existed at our revision, or at an older one."""
+        """Return the objects that existed at this log's revision, or at an older one."""
         revision = self._readable(at)
         if resource is not None or self._resources is None:
             return self._log.snapshot(resource, namespace=namespace, at=revision)
@@ -110,15 +110,15 @@ class PastLog:
         return Snapshot(revision, found)
 
     def snapshots(self, resources: Collection[Resource], *, at: Revision) -> Mapping[Resource, Snapshot]:
-        """Return what existed of each of `resources` at revision `at`, which is ours or an older one."""
+        """Return a snapshot of each of `resources` at revision `at`, this log's or an older one."""
         return self._log.snapshots(resources, at=self._readable(at))
 
     def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
-        """Return one object as it was at our revision, or at an older one."""
+        """Return one object at this log's revision, or at an older one."""
         return self._log.get(resource, key, at=self._readable(at))
 
     def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
-        """Return those of some objects that existed at revision `at`, which is ours or an older one."""
+        """Return those of `keys` that existed at revision `at`, this log's or an older one."""
         return self._log.states(resource, keys, at=self._readable(at))
 
     def _readable(self, at: Revision | None) -> Revision:
@@ -127,29 +127,29 @@ class PastLog:
         return self._at if at is None else at
 
     def head(self) -> Head:
-        """Return where we are; asks the log, so it fails when that cannot be reached. The hash is the log's now."""
+        """Return this log's revision with the hash of the log's current head; fails if the log cannot be reached."""
         return self._log.head()._replace(revision=self._at)
 
     def peek(self) -> Revision:
-        """Return the revision we are at."""
+        """Return this log's revision."""
         if self._closed:
             raise LogClosed
         return self._at
 
     def floor(self, resource: Resource | None = None) -> Revision:
-        """Return the revision up to which `resource` (None: any of them) has been compacted."""
+        """Return the revision up to which `resource` (None: any resource) has been compacted."""
         return self._log.floor(resource)
 
     def revision_at(self, moment: int) -> Revision:
-        """Return the newest revision recorded at or before `moment`, none after the one we are at."""
+        """Return the newest revision recorded at or before `moment`, at most this log's revision."""
         return min(self._log.revision_at(moment), self._at)
 
     def scan(self, *, start: Revision = 1) -> Iterator[Event]:
-        """Yield every retained event from `start` on, up to our revision."""
+        """Yield every retained event from `start` to this log's revision."""
         return takewhile(self._has_happened, self._log.scan(start=start))
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
-        """Block for `timeout` seconds, for nothing ever comes after our revision; return that."""
+        """Return this log's revision; if `after` is not below it, first wait `timeout` seconds: no event follows."""
         deadline = None if timeout is None else self._clock.monotonic() + timeout
         with self._changed:
             while self._at <= after:
@@ -161,10 +161,10 @@ class PastLog:
         return self._at
 
     def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
-        """Return: there will be no commits."""
+        """Do nothing: this log has no commits."""
 
     def close(self) -> None:
-        """Close the log, and wake all that wait."""
+        """Close the underlying log, and wake all waiting threads."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -1,14 +1,14 @@
-"""Purging: what an object was is taken out of the log, and that it was, when, and by whom stays.
+"""Purging: removes an object's content from the log, and keeps the record of what changed, when and by which author.
 
 Guarantees:
-- Of a purged event's payload only the kind and what the object was called are left, and the digest that the hash chain
-  needs: the chain is verified across it as before, and no other payload can take its place unnoticed.
-- The floor of the resource is raised first, in a transaction of its own, as compaction does it: a reader who asks for
-  what is gone gets `Expired`, never a half.
-- An object that exists keeps its current state.
-- Failures of reconciles of the object, or of another with its name, are deleted: an error may quote the object.
+- A purged event keeps only the object's kind and name, and the digest that the hash chain needs. `verify` checks the
+  chain across it, and detects any other payload in its place.
+- The resource's floor is raised first, in its own transaction, as in compaction. A reader of a purged revision gets
+  `Expired`, never a part of the state.
+- An existing object keeps its current state.
+- Failure records of keys with the object's name are deleted, because an error may quote the object.
 
-Where the database itself keeps copies of what was overwritten (free pages, dead rows) is each dialect's to clean.
+Each database's log also cleans the copies that the database itself keeps of overwritten data (free pages, dead rows).
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _CHUNK = 200
 
 
 class Purged(NamedTuple):
-    """What a purge did: how many `events` lost their payload, all of them at or before `revision`."""
+    """The result of a purge: how many `events` lost their payload, all at or before `revision`."""
 
     events: int
     revision: Revision
 
 
 def purge(write: Write, body: Any, resource: Resource, key: Key, *, superseded: bool = False) -> Purged:
-    """Take all that an object was out of the log; see the module's docstring. `body` is the column as bytes.
+    """Remove an object's payloads from the log; `body` is the body column as bytes.
 
-    Raises `NotFound` for an object that never was, `Conflict` for one that exists, unless only what it was before
-    (`superseded`) shall go.
+    Raises `NotFound` for an object that never existed, and `Conflict` for one that exists. With `superseded` an
+    existing object keeps its current state and only its older ones are removed.
     """
     with write() as connection:
         place = _place(connection, resource, key)
@@ -47,7 +47,8 @@ def purge(write: Write, body: Any, resource: Resource, key: Key, *, superseded: 
         if not place.deleted and not superseded:
             raise Conflict(f'{resource} "{key}" exists: delete it first, or purge what it was before (--superseded)')
         raise_floor(connection, str(resource), place.head_revision)
-        # An error may quote the object. Which kind a key is of is not always known, so all that are called so go.
+        # An error may quote the object. A key's kind is not always known, so failures of all keys with this name are
+        # deleted.
         connection.execute(delete(failure).where(failure.c.key == str(key)))
     last = place.head_revision if place.deleted else place.head_revision - 1
     after = events = 0
@@ -66,7 +67,7 @@ def _place(connection: Connection, resource: Resource, key: Key) -> Any:
 
 
 def _payloads(body: Any, place: Any, after: Revision, last: Revision) -> Any:
-    """Select the events of an object after one revision and up to another, with all that their digests cover."""
+    """Select the events of an object after one revision and up to another, with all fields that their digests cover."""
     return (
         select(
             event.c.revision,
@@ -85,7 +86,7 @@ def _payloads(body: Any, place: Any, after: Revision, last: Revision) -> Any:
 
 
 def _bury(connection: Connection, row: Any, place: Any) -> bool:
-    """Overwrite one payload; says whether there was one."""
+    """Overwrite one payload; return False if it was purged already."""
     if purged_digest(row.body, Key(place.namespace, place.name)) is not None:
         return False
     stamp = Stamp(row.recorded_at, row.actor, row.user_agent, row.term, row.reconcile_id, row.append_id)

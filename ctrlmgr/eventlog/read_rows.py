@@ -1,4 +1,4 @@
-"""What is read of a log in SQL: where it ends, how far it is compacted, reconciles, and rows as events and objects."""
+"""Reads a log in SQL: its head, floors, reconciles and failures; and turns rows into events and objects."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ctrlmgr.eventlog.event import Cause, Event, EventType, Failure, Head, Outco
 from ctrlmgr.eventlog.tables import compaction_floor, failure, log_head, object_, reconcile, reconcile_trigger
 
 _NAMES: Final = 100
-"""Objects asked for in one statement."""
+"""Objects per SELECT statement."""
 
 
 def read_head(connection: Connection) -> Head:
-    """Return where the log ends; raises `SchemaOutdated` when there is none."""
+    """Return the head of the log; raises `SchemaOutdated` if there is none."""
     row = connection.execute(select(log_head.c.uuid, log_head.c.revision, log_head.c.hash)).first()
     if row is None:
         raise SchemaOutdated
@@ -26,7 +26,7 @@ def read_head(connection: Connection) -> Head:
 
 
 def read_reconcile(connection: Connection, id: int) -> Reconcile | None:
-    """Return what is known of a reconcile."""
+    """Return a recorded reconcile, None if there is none."""
     row = connection.execute(select(reconcile).where(reconcile.c.id == id)).first()
     if row is None:
         return None
@@ -41,17 +41,17 @@ def read_reconcile(connection: Connection, id: int) -> Reconcile | None:
 
 
 def read_failures(connection: Connection) -> list[Failure]:
-    """Return the recorded failures, the one that failed last first."""
+    """Return the recorded failures, most recent first."""
     return [Failure(**row) for row in connection.execute(select(failure).order_by(failure.c.last_at.desc())).mappings()]
 
 
 def given(resource: Resource | None) -> tuple[Resource, ...]:
-    """Return the resources that one, or none for all, stands for where several may be asked for."""
+    """Return a tuple of one resource, or an empty one, which means all resources."""
     return () if resource is None else (resource,)
 
 
 def read_floor(connection: Connection, *resources: Resource) -> Revision:
-    """Return up to where any of `resources` (none: of all) has been compacted."""
+    """Return the highest compaction floor of `resources` (none given: of all resources)."""
     query = select(func.max(compaction_floor.c.floor))
     if resources:
         query = query.where(compaction_floor.c.resource.in_(["", *map(str, resources)]))
@@ -59,7 +59,7 @@ def read_floor(connection: Connection, *resources: Resource) -> Revision:
 
 
 def narrowed(query: Select[Any], keys: Iterable[Key]) -> Iterator[Select[Any]]:
-    """Narrow a query over objects to some of them: by namespace, as every database looks up by its index."""
+    """Yield the query once for each namespace and chunk of names in `keys`, so that the database can use its index."""
     wanted: dict[str, list[str]] = {}
     for namespace, name in keys:
         wanted.setdefault(namespace, []).append(name)
@@ -70,7 +70,7 @@ def narrowed(query: Select[Any], keys: Iterable[Key]) -> Iterator[Select[Any]]:
 
 
 def as_event(row: Row[Any]) -> Event:
-    """Return a row of everything that is known of an event; raises `LogCorrupt`."""
+    """Return a row of an event as an `Event`; raises `LogCorrupt`."""
     values: tuple[Any, ...] = tuple(row)
     revision, previous, type_, recorded_at, actor, user_agent, term, cause, append_id, chain, body, resource = values[
         :12
@@ -84,5 +84,5 @@ def as_event(row: Row[Any]) -> Event:
 
 
 def as_object(row: Row[Any]) -> Object:
-    """Return a row of a revision, a resource and a body."""
+    """Return a row of revision, resource and body as an `Object`."""
     return Object(Resource.parse(row.resource), row.body, row.revision)

@@ -1,7 +1,7 @@
-"""What is left of an event's payload that was purged: what it was called, and the digest that the hash chain needs.
+"""The payload of a purged event: the object's kind and name, and the digest that the hash chain needs.
 
-Guarantees: it is told from every other payload by its whole form, byte for byte, so nothing can be kept beside it; an
-object of a client's that looks alike has a digest of its own, which is looked at first.
+Guarantees: a purged payload is recognized by its exact bytes, so no further data can be hidden in it. A client's object
+with the same form has its own digest, which is checked first.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class _Head(msgspec.Struct):
 
 
 class _Remains(_Head):
-    """What is left of an object."""
+    """The payload of a purged event."""
 
     purged: str = ""
-    """The digest of the event as it was, hexadecimal."""
+    """The digest of the event before the purge, hexadecimal."""
 
 
 _head = msgspec.json.Decoder(_Head).decode
@@ -36,13 +36,13 @@ _encode = msgspec.json.Encoder().encode
 
 
 def remains(body: bytes, digest: bytes) -> bytes:
-    """Return what takes the place of a payload whose event has this digest."""
+    """Return the payload that replaces `body`, whose event has this digest."""
     head = _head(body)
     return _encode(_Remains(head.kind, head.api_version, head.metadata, digest.hex()))
 
 
 def purged_digest(body: bytes, key: Key) -> bytes | None:
-    """Return the digest that a purged payload of an object has kept, None if this is no such payload, byte for byte."""
+    """Return the digest in a purged payload of the object `key`, None if `body` is not exactly such a payload."""
     if b'"purged":"' not in body[-96:]:
         return None
     try:

@@ -1,7 +1,7 @@
-"""The database schema: where its migrations are, whether a database has them, applying them.
+"""The database schema: finds its migrations, checks a database's version, and applies missing migrations.
 
-A new SQLite database is made from `migrations/sqlite.sql`, which is what all migrations together make: to load Alembic
-takes as long as all else that a start does. A database that has an older schema is brought up to date by Alembic.
+A new SQLite database is created from `migrations/sqlite.sql`, which has the same schema as all migrations together.
+This avoids loading Alembic, which would double the start time. Alembic upgrades a database with an older schema.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ctrlmgr.eventlog.chain import GENESIS
 from ctrlmgr.eventlog.tables import log_epoch, log_head
 
 LATEST = "0005"
-"""The newest migration; a test holds it to what the folder has."""
+"""The newest migration; a test compares it with the folder."""
 SQLITE_SCHEMA = "sqlite.sql"
-"""What makes that schema in SQLite, in the folder of migrations; written by scripts/generate, which runs those."""
+"""The file in the migrations folder with the newest SQLite schema; scripts/generate writes it from the migrations."""
 BETWEEN_STATEMENTS = ";\n\n"
 
 
@@ -33,7 +33,7 @@ def migrations_folder() -> Path:
 
 
 def version(connection: Connection) -> str | None:
-    """Return the migration the database is at, None for a database without our schema."""
+    """Return the migration of the database, None for a database without our schema."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
@@ -41,7 +41,7 @@ def version(connection: Connection) -> str | None:
 
 
 def require_latest(engine: Engine) -> None:
-    """Raise `SchemaOutdated` unless the database is at this version's schema, `LogUnavailable` if that is unknown."""
+    """Raise `SchemaOutdated` unless the database has the newest schema, `LogUnavailable` if it cannot be read."""
     try:
         with engine.connect() as connection:
             found = version(connection)
@@ -51,7 +51,7 @@ def require_latest(engine: Engine) -> None:
 
 
 def require_version(found: str | None) -> None:
-    """Raise `SchemaOutdated` unless the schema that was found (None: no schema of ours) is this version's."""
+    """Raise `SchemaOutdated` unless `found` is the newest schema; None means that there is no schema."""
     if found == LATEST:
         return
     if found is None:
@@ -62,10 +62,10 @@ def require_version(found: str | None) -> None:
 
 
 def upgrade(engine: Engine, *, clock: Clock, random: Random) -> str | None:
-    """Apply the missing migrations, and found the log if it is new; returns the version found before.
+    """Apply the missing migrations, and initialize a new log; return the version before.
 
-    All in one transaction: a process that dies half-way leaves the database as it was. Several may try at once.
-    Raises `SchemaOutdated` when the database is newer than this ctrlmgr.
+    One transaction does all, so a process that dies half-way leaves the database unchanged. Several processes may call
+    it at once. Raises `SchemaOutdated` if the database is newer than this ctrlmgr.
     """
     with engine.connect() as connection:
         found = version(connection)
@@ -84,11 +84,11 @@ def upgrade(engine: Engine, *, clock: Clock, random: Random) -> str | None:
 
 
 _BUSY_MILLISECONDS = 60_000
-"""How long one waits for another who migrates the same file: processes that are started together do."""
+"""How long to wait for another process that migrates the same file."""
 
 
 def _lock(connection: Connection) -> None:
-    """Let one process at a time migrate, from before the first look until the commit."""
+    """Lock the database, so that only one process migrates it, until the commit."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
         connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -97,7 +97,7 @@ def _lock(connection: Connection) -> None:
 
 
 def _make(connection: Connection) -> None:
-    """Make the newest schema in an empty SQLite database."""
+    """Create the newest schema in an empty SQLite database."""
     for statement in (migrations_folder() / SQLITE_SCHEMA).read_text(encoding="utf-8").split(BETWEEN_STATEMENTS):
         connection.exec_driver_sql(statement)
 
@@ -115,7 +115,7 @@ def run_migrations(connection: Connection) -> None:
 
 
 def _found(connection: Connection, *, clock: Clock, random: Random) -> None:
-    """Give a new log its identity."""
+    """Insert the identity of a new log."""
     if connection.execute(log_head.select()).first() is not None:
         return
     uuid = new_uuid(random)
@@ -128,5 +128,5 @@ def _found(connection: Connection, *, clock: Clock, random: Random) -> None:
 
 
 def new_uuid(random: Random) -> str:
-    """Return a version 4 UUID from an injected source."""
+    """Return a version 4 UUID from `random`."""
     return str(UUID(int=random.getrandbits(128), version=4))

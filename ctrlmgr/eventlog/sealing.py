@@ -1,11 +1,11 @@
-"""What makes an anchor evidence: a signature over it, and copies of it where the log's host cannot reach.
+"""Signs anchors, and ships copies of them to where the log's host cannot change them.
 
 Guarantees:
-- A seal is an Ed25519 key in a file that its owner alone may read; it is made once, by the process that comes first.
-- Shipping never holds up an append: it has a thread of its own, which hands the newest anchor to a command, at most
-  once in so many seconds, and says in the log when that fails. What is newest when the log closes is shipped, too.
+- A seal is an Ed25519 key in a file that only its owner can read. The first process creates it.
+- Shipping never delays an append. A thread of its own passes the newest anchor to a command, at most once in a given
+  interval, and logs a warning if that fails. The newest anchor is shipped when the log closes, too.
 
-Against whom this proves what stands in `docs/security.md`.
+`docs/security.md` says which attacks this detects.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from ctrlmgr.errors import SettingsError
 log = structlog.get_logger(__name__)
 
 _PATIENCE = 30.0
-"""Seconds that a command may take."""
+"""Maximum seconds of one run of the command."""
 
 _RAW = serialization.Encoding.Raw, serialization.PublicFormat.Raw
 
 
 class Sealing(NamedTuple):
-    """How anchors are sealed and where they go."""
+    """How anchors are signed and shipped."""
 
     key: Path
     """The file with the private key."""
     makes_key: bool = False
-    """Whether the key is made if there is none; else anchors are not signed then."""
+    """Whether to create a missing key. If False and the key is missing, anchors are not signed."""
     command: str = ""
-    """What is run with each anchor on its stdin; empty for nothing."""
+    """The command, which reads an anchor from its stdin; empty for none."""
     every: float = 60.0
-    """Seconds between runs of the command, at least."""
+    """Minimum seconds between runs of the command."""
 
 
 class Seal:
@@ -64,9 +64,9 @@ class Seal:
 
 
 def load_seal(sealing: Sealing) -> Seal | None:
-    """Return the seal, made if it is to be made; None if there is none.
+    """Return the seal, created if missing and `makes_key` is set; else None.
 
-    Raises `SettingsError` when the file cannot be used.
+    Raises `SettingsError` if the file cannot be used.
     """
     try:
         if sealing.makes_key and not sealing.key.exists():
@@ -82,7 +82,7 @@ def load_seal(sealing: Sealing) -> Seal | None:
 
 
 def read_public_key(path: Path) -> str:
-    """Return the public key in a file with either half, hexadecimal; raises `SettingsError`."""
+    """Return the public key (hexadecimal) of a file with a public or private key; raises `SettingsError`."""
     try:
         data = path.read_bytes()
         if b"PRIVATE KEY" in data:
@@ -99,7 +99,7 @@ def read_public_key(path: Path) -> str:
 
 
 def is_signed(data: bytes, signature: str, public: str) -> bool:
-    """Say whether a signature is good; all but `data` is hexadecimal, and may be anything."""
+    """Say whether `signature` is valid; it and `public` are hexadecimal and need not be well-formed."""
     try:
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(signature), data)
     except (ValueError, InvalidSignature):
@@ -108,12 +108,12 @@ def is_signed(data: bytes, signature: str, public: str) -> bool:
 
 
 def fingerprint(public: str) -> str:
-    """Return what people tell a public key by."""
+    """Return a public key's short fingerprint, hexadecimal."""
     return sha256(bytes.fromhex(public)).hexdigest()[:16]
 
 
 def _make(path: Path) -> None:
-    """Make a key file whole or not at all; another process may come first."""
+    """Create the key file atomically; if another process creates it first, keep that one."""
     key = Ed25519PrivateKey.generate()
     data = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -132,10 +132,10 @@ def _make(path: Path) -> None:
 
 
 class Shipper:
-    """Hands anchors to a command, on a thread of its own."""
+    """Passes anchors to a command, on its own thread."""
 
     def __init__(self, sealing: Sealing, clock: Clock) -> None:
-        """Start the thread; raises `SettingsError` for a command that cannot be understood."""
+        """Start the thread; raises `SettingsError` for a command that cannot be parsed."""
         try:
             self._command = shlex.split(sealing.command)
         except ValueError as error:
@@ -148,13 +148,13 @@ class Shipper:
         self._thread = threads.start("anchor shipper", self._run)
 
     def ship(self, anchor: bytes) -> None:
-        """Have an anchor shipped before long, unless a newer one comes."""
+        """Ship an anchor soon, unless a newer one replaces it."""
         with self._changed:
             self._newest = anchor
             self._changed.notify()
 
     def close(self) -> None:
-        """Ship what has not been shipped, and end."""
+        """Ship the last anchor if it was not shipped yet, and stop the thread."""
         with self._changed:
             self._is_closing = True
             self._changed.notify()
@@ -169,7 +169,7 @@ class Shipper:
                     self._clock.wait(self._changed, left)
 
     def _next(self) -> bytes:
-        """Wait for an anchor; empty when there is none any more."""
+        """Wait for an anchor and return it; return empty bytes when closing."""
         with self._changed:
             while not (self._newest or self._is_closing):
                 self._clock.wait(self._changed, None)
@@ -180,8 +180,8 @@ class Shipper:
         try:
             done = subprocess.run(self._command, input=anchor, capture_output=True, timeout=_PATIENCE, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
-            log.warning("the anchor was not shipped", command=self._command[0], error=str(error))
+            log.warning("anchor shipping failed", command=self._command[0], error=str(error))
             return
         if done.returncode:
             told = done.stderr[-500:].decode("utf-8", "replace").strip()
-            log.warning("the anchor was not shipped", command=self._command[0], exit=done.returncode, error=told)
+            log.warning("anchor shipping failed", command=self._command[0], exit=done.returncode, error=told)

@@ -1,7 +1,6 @@
-"""What the SQLite and PostgreSQL logs share: every read, compaction, and the committer in front of the writes.
+"""The common part of the SQLite and PostgreSQL logs: reads, compaction, and the committer that groups appends.
 
-Where the two dialects differ, a method starting with `_` and marked as a seam says so; `sqlite.py` and
-`postgres.py` are the only other places that know which database they talk to.
+Each dialect implements the abstract methods. Only `sqlite` and `postgres` know which database they use.
 """
 
 from __future__ import annotations
@@ -68,9 +67,8 @@ class SQLLog(ABC):
     ) -> None:
         """Open a migrated log: `engine` for reads, `writer` for groups of appends.
 
-        `patience` (seconds) is how long a failing database is tried again; `anchor` is what beside the
-        database that remembers how far the log had come. Raises `LogRolledBack` or `LogCorrupt` when the log
-        contradicts it, `SchemaOutdated`, `LogUnavailable`.
+        `patience` (seconds) is how long a failing database is retried. `anchor` stores the last known head outside the
+        database. Raises `LogRolledBack` or `LogCorrupt` if the log contradicts it, `SchemaOutdated`, `LogUnavailable`.
         """
         self._engine = engine
         self._writer = writer
@@ -79,13 +77,13 @@ class SQLLog(ABC):
         self._patience = patience
         self._closed = False
         self._anchor = anchor
-        self._damage: LogCorrupt | None = None  # once found, nothing is appended any more
+        self._damage: LogCorrupt | None = None  # once set, appends are refused
         head = self._anchor.check(self.head, self.hash_at) if self._anchor else self.head()
         self._committer = Committer(writer, clock=clock, head=head.revision, patience=patience)
         if self._anchor:
             self._committer.observe(self._remember)
 
-    # The dialects' seams.
+    # Dialect-specific methods.
 
     @abstractmethod
     def _body(self, events: FromClause) -> ColumnElement[bytes]:
@@ -93,10 +91,10 @@ class SQLLog(ABC):
 
     @abstractmethod
     def _nearest(self, at: ColumnElement[int]) -> tuple[FromClause, ColumnElement[bool]]:
-        """Return, of an object's events, the one with the greatest `previous` not above `at`; and how it is joined."""
+        """Return an object's event with the greatest `previous` not above `at`, and the join condition."""
 
     def _since(self, revision: Revision) -> tuple[ColumnElement[bool], ...]:
-        """Return what is true of each event after `revision`, if the database needs to be told where to look."""
+        """Return extra conditions for events after `revision` that help the database choose its index."""
         return ()
 
     @abstractmethod
@@ -105,31 +103,31 @@ class SQLLog(ABC):
 
     @abstractmethod
     def _write(self) -> AbstractContextManager[Connection]:
-        """Open a write transaction beside the committer's, for compaction and restore."""
+        """Open a write transaction that excludes the committer, for compaction and restore."""
 
     @contextmanager
     def _write_much(self) -> Iterator[compaction.Write]:
-        """Yield what opens one such transaction after the other."""
+        """Yield a function that opens such transactions, one after the other."""
         yield self._write
 
     @abstractmethod
     def _scrub(self) -> None:
-        """Rid the database's own space of what has been overwritten; raises `LogUnavailable`."""
+        """Remove overwritten data from the database's own storage; raises `LogUnavailable`."""
 
     @abstractmethod
     def peek(self) -> Revision | None:
-        """Return the newest revision if that takes microseconds, else None."""
+        """Return the newest revision if that takes only microseconds, else None."""
 
     @abstractmethod
     def wait(self, after: Revision, timeout: float | None) -> Revision:
-        """Block until the head is beyond `after` or `timeout` seconds have passed; return the head."""
+        """Block until the head is greater than `after` or `timeout` seconds have passed; return the head."""
 
     # Writing.
 
     def submit(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> PendingAppend:
-        """Queue an append."""
+        """Queue an append and return it."""
         pending = self._stamped(proposals, author, fence, cause)
         self._committer.submit(pending)
         return pending
@@ -139,8 +137,8 @@ class SQLLog(ABC):
     ) -> Sequence[Event]:
         """Append atomically and durably.
 
-        The committer gives up after `patience`; should it be stuck itself (a lock held by a frozen process),
-        callers that wait for it get `OutcomeUnknown` after twice that.
+        The committer gives up after `patience` seconds. If the committer itself hangs, for example on the lock of a
+        frozen process, the caller gets `OutcomeUnknown` after twice that time.
         """
         pending = self._stamped(proposals, author, fence, cause)
         self._committer.commit(pending)
@@ -158,7 +156,7 @@ class SQLLog(ABC):
         return PendingAppend(proposals, author, fence, cause, recorded_at=self._clock.now(), append_id=append_id)
 
     def import_events(self, events: Sequence[Imported]) -> Sequence[Event]:
-        """Add recorded events at the revisions they were recorded at."""
+        """Add events at their recorded revisions."""
         append_id = self._random.getrandbits(63)
         return self._committer.alone(lambda: self._import(events, append_id))
 
@@ -174,7 +172,7 @@ class SQLLog(ABC):
         return written
 
     def imports(self) -> Sequence[Stretch]:
-        """Return the imported parts of the log."""
+        """Return the imported stretches, oldest first."""
         with self._read() as connection:
             return import_rows.stretches(connection)
 
@@ -183,11 +181,11 @@ class SQLLog(ABC):
         self._committer.finish(reconcile, outcome)
 
     def record_failure(self, failure: Failure) -> None:
-        """Queue a failure."""
+        """Queue a failure record."""
         self._committer.record_failure(failure)
 
     def failures(self) -> Sequence[Failure]:
-        """Return the recorded failures, the one that failed last first."""
+        """Return the recorded failures, most recent first."""
         with self._read() as connection:
             return read_rows.read_failures(connection)
 
@@ -196,7 +194,7 @@ class SQLLog(ABC):
         self._committer.flush()
 
     def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
-        """Have `observer` called with the events of each of this process's commits."""
+        """Call `observer` with the events of each of this process's commits."""
         self._committer.observe(observer)
 
     def _remember(self, events: Sequence[Event]) -> None:
@@ -205,16 +203,16 @@ class SQLLog(ABC):
         try:
             self._anchor.remember(events[-1].revision, events[-1].hash, self.hash_at)
         except LogUnavailable:
-            return  # the anchor may trail the log
+            return  # the anchor may be behind the log
         except LogCorrupt as error:
-            log.critical("the log was rewritten under us; nothing is appended any more", error=str(error))
+            log.critical("event log was rewritten; refusing further appends", error=str(error))
             self._damage = error
 
     # Reading.
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
-        """Open a connection for single statements; the database's failures come out as ours."""
+        """Open a connection for single statements; database errors are raised as log errors."""
         if self._closed:
             raise LogClosed
         try:
@@ -233,7 +231,7 @@ class SQLLog(ABC):
 
     @cached_property
     def _events(self) -> Select[Any]:
-        """Select events with the names of their place; the column order is what `as_event` unpacks."""
+        """Select events with their resource; `as_event` expects this column order."""
         return select(
             event.c.revision,
             event.c.previous,
@@ -258,7 +256,7 @@ class SQLLog(ABC):
             query = query.where(object_.c.resource == str(resource), *self._since(revision))
         with self._read() as connection:
             rows = connection.execute(query).all()
-            # A compaction raises the floor before it deletes: had a row been missing, the floor shows it now.
+            # Compaction raises the floor before it deletes, so if a row was missing, the floor is already raised.
             self._refuse_expired(connection, revision, *given(resource))
         return [as_event(row) for row in rows]
 
@@ -270,7 +268,7 @@ class SQLLog(ABC):
     def snapshot(
         self, resource: Resource | None = None, *, namespace: str | None = None, at: Revision | None = None
     ) -> Snapshot:
-        """Return what exists now, or existed at revision `at`."""
+        """Return the objects that exist now, or existed at revision `at`."""
         with self._consistent_read() as connection:
             head = read_head(connection).revision
             self._refuse_unreadable(connection, at, head, *given(resource))
@@ -284,7 +282,7 @@ class SQLLog(ABC):
         return Snapshot(head if at is None else at, objects)
 
     def snapshots(self, resources: Collection[Resource], *, at: Revision) -> Mapping[Resource, Snapshot]:
-        """Return what existed of each of `resources` at revision `at`."""
+        """Return a snapshot of each of `resources` at revision `at`."""
         found: dict[Resource, list[Object]] = {each: [] for each in resources}
         with self._consistent_read() as connection:
             self._refuse_unreadable(connection, at, read_head(connection).revision, *resources)
@@ -306,7 +304,7 @@ class SQLLog(ABC):
     def _columns(self, state: FromClause) -> Select[Any]:
         return select(state.c.revision, object_.c.resource, self._body(state).label("body"))
 
-    # A statement is made once: making one takes longer than running it, and leaves hundreds of objects in cycles.
+    # Statements are cached: building one takes longer than running it, and leaves hundreds of objects in cycles.
 
     @cached_property
     def _states_now(self) -> Select[Any]:
@@ -320,10 +318,10 @@ class SQLLog(ABC):
 
     @cached_property
     def _states_then(self) -> Select[Any]:
-        """Select each object's state as it was at revision `:at`, by index probes alone.
+        """Select each object's state at revision `:at`, by index probes alone.
 
-        Of an object's events take the one with the greatest `previous` not above the revision. Either it is itself
-        not above it, and is the state; or its `previous` is.
+        Take the object's event with the greatest `previous` not above `:at`. If the event itself is not above `:at`, it
+        is the state; otherwise the event at its `previous` is.
         """
         at = bindparam("at", type_=BigInteger)
         state = event.alias("state")
@@ -349,7 +347,7 @@ class SQLLog(ABC):
         return as_object(row) if row else None
 
     def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
-        """Return those of some objects that existed at revision `at`."""
+        """Return those of `keys` that existed at revision `at`."""
         with self._consistent_read() as connection:
             self._refuse_unreadable(connection, at, read_head(connection).revision, resource)
             queries = narrowed(self._states_then.where(object_.c.resource == str(resource)), keys)
@@ -365,7 +363,7 @@ class SQLLog(ABC):
         return self._states_then.where(*_IS_THE_PLACE)
 
     def head(self) -> Head:
-        """Return where the log ends."""
+        """Return the head of the log."""
         with self._read() as connection:
             return read_head(connection)
 
@@ -377,8 +375,7 @@ class SQLLog(ABC):
     def revision_at(self, moment: int) -> Revision:
         """Return the newest revision recorded at or before `moment`, by bisection.
 
-        Writers' clocks differ a little, so times are only nearly ascending: near a tie the answer may be off
-        by as much as the clocks are.
+        Writers' clocks differ slightly, so times are only nearly ascending. The result can be wrong by that difference.
         """
         with self._read() as connection:
             low, high = 0, read_head(connection).revision
@@ -398,7 +395,7 @@ class SQLLog(ABC):
         return newest or 0
 
     def reconcile(self, id: int) -> Reconcile | None:
-        """Return what is known of a reconcile."""
+        """Return a recorded reconcile, None if there is none."""
         with self._read() as connection:
             return read_rows.read_reconcile(connection, id)
 
@@ -408,7 +405,7 @@ class SQLLog(ABC):
             yield stored.event
 
     def stored(self, *, start: Revision = 1) -> Iterator[Stored]:
-        """Yield every retained event from `start` on with all that verify needs, in chunks."""
+        """Yield every retained event from `start` on with the data that `verify` needs, in chunks."""
         query = self._events.add_columns(event.c.parent_hash, object_.c.namespace, object_.c.name)
         after, size = start - 1, _SCAN_CHUNK
         while True:
@@ -421,7 +418,7 @@ class SQLLog(ABC):
                     raise LogCorrupt(
                         f"the first revision after {after} is damaged: {error}", revision=after + 1
                     ) from error
-                size = 1  # go on one by one, to say which
+                size = 1  # read single events to find the damaged one
                 continue
             for row in rows:
                 yield Stored(as_event(row), Key(row.namespace, row.name), row.parent_hash)
@@ -440,26 +437,26 @@ class SQLLog(ABC):
         with self._read() as connection:
             return connection.execute(select(event.c.hash).where(event.c.revision == revision)).scalar()
 
-    # Keeping.
+    # Maintenance.
 
     def compact(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
-        """Forget superseded events; see the protocol."""
+        """Remove superseded events; see the protocol."""
         with self._write_much() as write:
             return compaction.compact(write, before, resource, keep, clock=self._clock)
 
     def compactable(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
-        """Return how many events `compact` would forget now."""
+        """Return how many events `compact` would remove now."""
         with self._read() as connection:
             return compaction.count(connection, before, resource, keep)
 
     def shrink(self) -> None:
-        """Give room back to the disk by writing the database anew; raises `LogUnavailable` when that could not be."""
+        """Rewrite the database to return free space to the disk; raises `LogUnavailable`."""
         self._scrub()
 
     def purge(self, resource: Resource, key: Key, *, superseded: bool = False) -> purging.Purged:
-        """Take what an object was out of the log, and clean the database of it; see `eventlog.purging`.
+        """Remove an object's content from the log and clean the database of it; see `eventlog.purging`.
 
-        Raises `LogUnavailable` when the payloads are gone but the database could not be cleaned: call it again.
+        Raises `LogUnavailable` if the payloads are removed but the database could not be cleaned: call it again.
         """
         with self._write_much() as write:
             done = purging.purge(write, self._body(event), resource, key, superseded=superseded)
@@ -469,9 +466,8 @@ class SQLLog(ABC):
     def begin_epoch(self, reason: str, *, above: Revision) -> Head:
         """Start a new incarnation of a log that was restored from an older copy.
 
-        Revisions continue beyond `above`, the newest one the lost history can have used, so none is ever issued
-        twice with different content. Everything before counts as compacted, so that every reader lists again. The
-        anchor is moved along.
+        Revisions continue after `above`, the newest one that the lost history can have used, so no revision is issued
+        twice. All earlier history counts as compacted, so every reader lists again. The anchor moves to the new head.
         """
         self.flush()
         with self._write() as connection:
@@ -482,12 +478,12 @@ class SQLLog(ABC):
         return head
 
     def close(self) -> None:
-        """Finish what is queued, write the anchor, release everything."""
+        """Commit the queue, write the anchor, and release all resources."""
         if self._closed:
             return
         self._committer.close()
         if self._anchor and self._damage is None:
-            with suppress(LogUnavailable, LogCorrupt):  # the anchor may trail the log, and stays where it was right
+            with suppress(LogUnavailable, LogCorrupt):  # the anchor may be behind the log
                 self._anchor.finish(self.head(), self.hash_at)
         self._closed = True
         self._release()
@@ -495,4 +491,4 @@ class SQLLog(ABC):
 
     @abstractmethod
     def _release(self) -> None:
-        """Close the connections that do not come from the engine's pool; a seam."""
+        """Close the connections that do not come from the engine's pool."""

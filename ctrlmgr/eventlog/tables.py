@@ -1,7 +1,7 @@
-"""The tables of the event log: what the SQL logs query and what people debug with.
+"""The tables of the event log, for the SQL logs and for debugging with SQL.
 
-Migrations create them (`migrations/versions`); a test holds the two together. Times are microseconds since 1970,
-UTC; bodies are JSON text, so that the database's JSON functions work on them and writes stay fast.
+Migrations create them (`migrations/versions`); a test compares both. Times are microseconds since 1970, UTC. Bodies are
+JSON text, so that the database's JSON functions can read them and writes stay fast.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
-# SQLite's fast, self-numbering key must be called INTEGER.
+# SQLite's self-numbering key must have the type INTEGER.
 _Id = BigInteger().with_variant(Integer, "sqlite")
 
 log_epoch = Table(
     "log_epoch",
     metadata,
-    # An incarnation of the log: the first is its creation, each later one a restore from an older copy.
+    # An incarnation of the log: the first starts at its creation, each later one at a restore from an older copy.
     Column("uuid", Text, primary_key=True),
-    Column("after_revision", BigInteger, nullable=False),  # its events come after this revision
+    Column("after_revision", BigInteger, nullable=False),  # its events follow this revision
     Column("parent_hash", LargeBinary, nullable=False),  # and their chain starts from this hash
     Column("started_at", BigInteger, nullable=False),
     Column("reason", Text, nullable=False),
@@ -39,7 +39,7 @@ log_epoch = Table(
 log_head = Table(
     "log_head",
     metadata,
-    # One row, id 1: the lock every append takes.
+    # One row, with id 1. Every append locks it.
     Column("id", SmallInteger, primary_key=True, autoincrement=False),
     Column("uuid", Text, nullable=False),
     Column("revision", BigInteger, nullable=False),
@@ -49,7 +49,7 @@ log_head = Table(
 object_ = Table(
     "object",
     metadata,
-    # A place in the cluster: it survives deletion and re-creation of what is there.
+    # A resource, namespace and name. The row survives deletion and re-creation of the object.
     Column("id", _Id, primary_key=True, autoincrement=False),
     Column("resource", Text, nullable=False),
     Column("namespace", Text, nullable=False),
@@ -74,15 +74,15 @@ event = Table(
     Column("term", BigInteger, nullable=False),
     Column("reconcile_id", BigInteger, nullable=False),
     Column("append_id", BigInteger, nullable=False),
-    # Only behind a stretch that compaction removed: the hash of the event that was there.
+    # The hash of the previous event; only set if compaction removed that event.
     Column("parent_hash", LargeBinary, nullable=True),
     Column("hash", LargeBinary, nullable=False),
     Column("body", Text, nullable=False),
-    # Optimistic concurrency as an index, and one object's history in order.
+    # An index for optimistic concurrency, and for the history of one object in order.
     UniqueConstraint("object_id", "previous", name="event_history"),
 )
-# What a reconcile wrote; and from when to when a leader's term lasted, and how much was written in it. Both are partial
-# (`!= 0`), so that all other writes pay nothing for them; said by the migrations alone, since saying it here loads the
+# Indexes for the events of a reconcile, and for the duration and events of a leader's term. Both are partial (`!= 0`),
+# so they do not slow other writes. Only the migrations state the condition, because stating it here would load the
 # dialects of both databases.
 Index("event_reconcile", event.c.reconcile_id)
 Index("event_term", event.c.term, event.c.revision)
@@ -97,14 +97,14 @@ lease_term = Table(
 compaction_floor = Table(
     "compaction_floor",
     metadata,
-    Column("resource", Text, primary_key=True),  # "" for compactions of everything
+    Column("resource", Text, primary_key=True),  # "" for compactions of all resources
     Column("floor", BigInteger, nullable=False),
 )
 
 log_import = Table(
     "log_import",
     metadata,
-    # A stretch of the log whose revisions another server gave out: only there do they have gaps.
+    # A stretch of the log whose revisions another server assigned. Only there do revisions have gaps.
     Column("after_revision", BigInteger, primary_key=True, autoincrement=False),
     Column("last_revision", BigInteger, nullable=False),
 )
@@ -117,7 +117,7 @@ reconcile = Table(
     Column("key", Text, nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("started_at", BigInteger, nullable=False),
-    Column("duration", BigInteger, nullable=True),  # null while it runs, or when its process died in it
+    Column("duration", BigInteger, nullable=True),  # null while it runs, or if its process died during it
     Column("outcome", Text, nullable=True),
     Column("message", Text, nullable=False),
 )
@@ -125,7 +125,7 @@ reconcile = Table(
 failure = Table(
     "failure",
     metadata,
-    # The failed reconciles of a key, from the first until one succeeds: one row, which retries update.
+    # The failed reconciles of a key, from the first failure to the next success: one row, which retries update.
     Column("controller", Text, primary_key=True),
     Column("key", Text, primary_key=True),
     Column("since", BigInteger, primary_key=True, autoincrement=False),
@@ -134,15 +134,15 @@ failure = Table(
     Column("kind", Text, nullable=False),
     Column("error", Text, nullable=False),
     Column("traceback", Text, nullable=False),
-    Column("next_retry_at", BigInteger, nullable=True),  # null when only a change brings the next attempt
-    Column("ended_at", BigInteger, nullable=True),  # null while it fails
+    Column("next_retry_at", BigInteger, nullable=True),  # null if only a change causes the next attempt
+    Column("ended_at", BigInteger, nullable=True),  # null until a reconcile succeeds
     Index("failure_last", "last_at"),
 )
 
 reconcile_trigger = Table(
     "reconcile_trigger",
     metadata,
-    # All the changes that one reconcile answered.
+    # All changes that triggered one reconcile.
     Column("reconcile_id", BigInteger, primary_key=True, autoincrement=False),
     Column("revision", BigInteger, primary_key=True, autoincrement=False),
     Index("reconcile_trigger_revision", "revision"),

@@ -1,10 +1,11 @@
-"""Verification: every retained event against the hash chain, the head and the anchor.
+"""Verification: checks every retained event against the hash chain, the head and the anchor.
 
-Guarantees: a flipped bit in anything stored about an event, a missing, added or reordered event, and a log cut
-short behind its anchor are found, and the first damaged revision is named. Stretches that compaction has removed
-are bridged by the parent hash that it left on the event behind them. Where the log was imported, and only there,
-revisions may be left out; that nothing was removed is told by the chain, which goes on across such a gap. Of a purged
-event the digest is taken at its word, for the payload is gone: it is counted and told of.
+Guarantees:
+- It detects a changed bit of any stored field, a missing, added or reordered event, and a log that ends before its
+  anchor. The error names the first damaged revision.
+- Across a stretch that compaction removed, the parent hash in the first event after it continues the chain.
+- Only imported stretches may have gaps. The chain continues across such a gap, which shows that no event was removed.
+- The digest of a purged event cannot be recomputed. Such events are accepted and counted.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _REPORT_EVERY = 1000
 
 
 class Epoch(NamedTuple):
-    """An incarnation of a log: its events come after `after_revision` and chain on from `parent_hash`."""
+    """An incarnation of a log: its events follow `after_revision`, and their chain continues from `parent_hash`."""
 
     uuid: str
     after_revision: Revision
@@ -33,7 +34,7 @@ class Epoch(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """An event as stored: `key` as the database's index has it; `parent` only behind a compacted stretch."""
+    """An event as stored: `key` as in the database's index; `parent` only after a compacted stretch."""
 
     event: Event
     key: Key
@@ -44,10 +45,10 @@ class Verifiable(Protocol):
     """A log that can be verified."""
 
     def head(self) -> Head:
-        """Return where the log ends."""
+        """Return the head of the log."""
 
     def floor(self, resource: Resource | None = None) -> Revision:
-        """Return the revision up to which anything has been compacted."""
+        """Return the highest compaction floor."""
 
     def stored(self, *, start: Revision = 1) -> Iterator[Stored]:
         """Yield every retained event."""
@@ -56,11 +57,11 @@ class Verifiable(Protocol):
         """Return the incarnations, oldest first."""
 
     def imports(self) -> Sequence[Stretch]:
-        """Return what was imported, oldest first."""
+        """Return the imported stretches, oldest first."""
 
 
 class Verification(NamedTuple):
-    """A sound log: the events checked, the head they lead to, and how many of them have been purged."""
+    """The result for a sound log: the number of checked events, the head, and the number of purged events."""
 
     events: int
     head: Head
@@ -68,7 +69,7 @@ class Verification(NamedTuple):
 
 
 class _Marks(NamedTuple):
-    """Where revisions may be missing: compacted up to `floor`, at the beginning of an epoch, imported."""
+    """The revisions where events may be missing: up to `floor`, at the start of an epoch, and in imports."""
 
     floor: Revision
     epochs: list[Epoch]
@@ -76,9 +77,9 @@ class _Marks(NamedTuple):
 
 
 def verify(log: Verifiable, *, progress: Callable[[int], None] = lambda events: None) -> Verification:
-    """Check a whole log; `progress` is called now and then with the number of events checked.
+    """Check a whole log; calls `progress` with the number of checked events, every thousand events and at the end.
 
-    Raises `LogCorrupt`, naming the first damaged revision.
+    Raises `LogCorrupt`, which names the first damaged revision.
     """
     head = log.head()
     marks = _Marks(log.floor(), list(log.epochs()), log.imports())
@@ -104,7 +105,7 @@ def _check(stored: Stored, after: Revision, chain: bytes, marks: _Marks) -> tupl
     stamp = Stamp(event.recorded_at, event.actor, event.user_agent, event.term, event.reconcile, event.append_id)
     digest = content_digest(place, event.object.body, event.type.value, stamp)
     if link(parent, revision, event.previous, digest) != event.hash and not _is_purged(stored, parent):
-        # Across a gap that was imported both look the same.
+        # Across an imported gap, a changed event and a missing event look the same.
         missing = f", or one after {after} is missing" if revision > after + 1 and parent is chain else ""
         text = f"revision {revision} is damaged: its content does not match its hash{missing}"
         raise LogCorrupt(text, revision=revision)
@@ -112,14 +113,14 @@ def _check(stored: Stored, after: Revision, chain: bytes, marks: _Marks) -> tupl
 
 
 def _is_purged(stored: Stored, parent: bytes) -> bool:
-    """Say whether an event's payload was purged, and what it left behind fits the chain."""
+    """Say whether an event's payload was purged, and its remaining digest fits the chain."""
     event = stored.event
     digest = purged_digest(event.object.body, stored.key)
     return digest is not None and link(parent, event.revision, event.previous, digest) == event.hash
 
 
 def _parent(stored: Stored, after: Revision, chain: bytes, marks: _Marks) -> bytes:
-    """Return the hash this event must be chained to, or raise when events are missing before it."""
+    """Return the hash that this event must be chained to; raises `LogCorrupt` if events are missing before it."""
     revision = stored.event.revision
     started = [epoch for epoch in marks.epochs if after <= epoch.after_revision < revision]
     if started and started[-1].after_revision == revision - 1:
@@ -134,7 +135,7 @@ def _parent(stored: Stored, after: Revision, chain: bytes, marks: _Marks) -> byt
 
 
 def _check_end(head: Head, revision: Revision, chain: bytes, epochs: list[Epoch]) -> None:
-    """Check that the last event is the one the head knows; an incarnation may have no event yet."""
+    """Check that the last event is the head's; an incarnation may have no event yet."""
     newest = epochs[-1]
     if newest.uuid != head.uuid:
         raise LogCorrupt("the head and the newest incarnation of the log differ")

@@ -1,11 +1,10 @@
-"""The views of the log for people: `migrations/views/*.sql`, in the words of each database.
+"""The SQL views of the log for people: renders `migrations/views/*.sql` for SQLite and PostgreSQL.
 
 Guarantees:
-- A view has the same columns, with the same values, on SQLite and PostgreSQL; a test compares them.
-- What the two databases say differently is in this file and nowhere else. A template calls it by name, in braces:
-  `{time:e.recorded_at}`.
+- A view has the same columns and values on SQLite and PostgreSQL; a test compares them.
+- All SQL that differs between the two is in this file. A template calls it by name, in braces: `{time:e.recorded_at}`.
 
-What a name here makes is part of the migrations that used it: add to them, don't change them.
+The released migrations use these names. Add new ones; do not change existing ones.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ VIEWS = (
     "endpoints_by_service",
     "hot_objects",
 )
-"""The views, in the order in which one meets them. `objects_at` goes with them: on PostgreSQL it is a function."""
+"""The views, in the order of the documentation. `objects_at` is a function on PostgreSQL, so it is not listed."""
 
 _CALL = re.compile(r"\{(\w+):([^{}]*)\}")
 _STEP = re.compile(r'"([^"]+)"|([^.$"]+)')
@@ -67,8 +66,8 @@ JOIN event AS {0}
             GROUP BY leaf.path HAVING max(leaf.was) IS NOT max(leaf.now) ORDER BY leaf.path
         ) AS d)""",
 }
-# What is looked up by LATERAL with a LIMIT is looked up by index, an object at a time. Left to itself PostgreSQL joins
-# many objects by reading all events there ever were.
+# PostgreSQL looks up a LATERAL with a LIMIT by index, one object at a time. Without it, a join of many objects reads
+# all events.
 _POSTGRES = {
     "event": "CROSS JOIN LATERAL (SELECT * FROM event AS probe WHERE probe.revision = {1} LIMIT 1) AS {0}",
     "state": """CROSS JOIN LATERAL (
@@ -98,13 +97,13 @@ def select(name: str, dialect: str) -> str:
 
 
 def description(name: str) -> str:
-    """Return what a view says of itself, in its first line."""
+    """Return the description of a view: its template's first line."""
     template = (migrations_folder() / "views" / f"{name}.sql").read_text(encoding="utf-8")
     return template.partition("\n")[0].removeprefix("-- ")
 
 
 def render(template: str, dialect: str) -> str:
-    """Put what `dialect` says in the place of each call in braces; raises KeyError for an unknown name."""
+    """Replace each call in braces with the SQL of `dialect`; raises KeyError for an unknown name."""
     words, write_path = (_SQLITE, str) if dialect == "sqlite" else (_POSTGRES, _path_array)
     return _CALL.sub(lambda call: _say(words[call[1]], call[2].split(":"), write_path), template)
 
@@ -119,7 +118,7 @@ def _path_array(path: str) -> str:
 
 
 def statements(dialect: str) -> Iterator[str]:
-    """Yield what creates the views in a database that has none of them."""
+    """Yield the statements that create the views in a database without them."""
     if dialect == "postgresql":
         yield (migrations_folder() / "postgres" / "json.sql").read_text(encoding="utf-8")
         yield _objects_at()
@@ -128,7 +127,7 @@ def statements(dialect: str) -> Iterator[str]:
 
 
 def _objects_at() -> str:
-    """Return the function; a single SELECT that PostgreSQL plans as part of the query that calls it."""
+    """Return the statement that creates `objects_at`: a single SELECT, which PostgreSQL inlines into the query."""
     columns = (
         'resource text, namespace text, name text, uid text, revision bigint, "time" text, recorded_at bigint, '
         "actor text, user_agent text, kind text, api_version text, created_at text, labels text, body text"

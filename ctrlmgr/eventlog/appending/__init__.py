@@ -1,1 +1,1 @@
-"""Appends on their way into a log: from what was asked, through a line, to a group that one thread commits."""
+"""Appends before they are in the log: validation, the queue, and the group that one thread commits."""

@@ -1,18 +1,16 @@
-"""Group commit: many appends wait, one thread commits them together.
+"""Group commit: many appends wait in a queue, and one thread commits them together.
 
-One at a time works on the database: the committer's thread, or a caller that finds the committer idle.
-
+Only one thread uses the database at a time: the committer's thread, or a caller that finds the committer idle.
 Guarantees:
-- Whatever waits when the thread comes round is one group. A lone append never waits for company; after a group of
-  several requests, the thread lets those it has just released come back before it sets off again, as long as they keep
-  coming, and go with those who came meanwhile: half as many, twice as large groups cost half as many syncs to disk.
-  Nothing waits for reconciles, which take longer over what they write next.
+- All appends in the queue form one group. A lone append is committed at once. After a group of several requests, the
+  thread first waits briefly for the next requests of the same clients: half as many groups need half as many disk
+  syncs. Only appends without a cause count as requests, because reconciles return more slowly.
 - An append ends only after its group is durable, and in group order: observers first, then the appenders.
-- A refused append disturbs no other in its group.
-- Outcomes of reconciles go with the next append, or by themselves if none comes for `_LINGER` seconds.
-- A failing database is tried again, with backoff, for `patience` seconds; an append whose first try may have been
-  committed is never written twice (it is looked up by its id).
-- The line is bounded: beyond `MAX_WAITING` appends the next one is refused with `TooManyRequests`.
+- A refused append does not affect other appends of its group.
+- Outcomes of reconciles are written with the next append, or alone if no append arrives within `_LINGER` seconds.
+- A failing database is retried with backoff for `patience` seconds. An append whose first try may have been committed
+  is never written twice: it is looked up by its id.
+- The queue is bounded: beyond `MAX_WAITING` appends the next one is refused with `TooManyRequests`.
 """
 
 from __future__ import annotations
@@ -41,74 +39,74 @@ _FIRST_DELAY = 0.01
 _LONGEST_DELAY = 1.0
 _IDLE = 1.0
 _LINGER = 0.05
-"""Seconds that outcomes wait for an append: a sync to disk of their own would be half of those a controller causes."""
+"""Seconds that outcomes wait for an append, because writing them alone would double the disk syncs of a controller."""
 _CROWD = 4
 _GATHER = 0.001
-"""Seconds without a newcomer after which a group sets off that is smaller than the one before.
+"""The group is committed if no append arrives for this many seconds.
 
-A server decides on its clients' writes one after the other, and takes up to half a millisecond for each: with less than
-twice that, most groups would be the few that were early.
+A server handles its clients' writes one after the other, each in up to half a millisecond. A shorter wait would cut
+most groups short.
 """
 
 _RETURN = 0.005
-"""Seconds that the first of them may take: a server answers all of a group before it reads what they send next."""
+"""Maximum seconds to wait for the first append, because a server answers a whole group before it reads new requests."""
 
 Finished = tuple[int, Outcome] | Failure
-"""What reconciles leave behind besides their appends: the outcome of one that appended something, or a failure."""
+"""The records of reconciles other than appends: the outcome of one that appended events, or a failure."""
 Answer = list[Event] | CtrlmgrError
 
 
 class GroupWriter(Protocol):
-    """What a database must do for the committer."""
+    """The database operations that the committer needs."""
 
     def commit(
         self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], *, since: Revision | None
     ) -> list[Answer]:
-        """Commit a group in one transaction and answer each append, in order, with its events or its refusal.
+        """Commit a group in one transaction; return for each append, in order, its events or its refusal.
 
-        `since` is None on a first try. After a try whose outcome is unknown it is a revision from before that
-        try: an append whose id stands in an event after it is already in, and is answered with those events.
-        Raises `LogUnavailable` (nothing was written) or `OutcomeUnknown`; any other `LogError` is final.
+        `since` is None on a first try. After a try with unknown outcome it is a revision before that try. If an event
+        after it has an append's id, that append is in the log already, and its events are returned. Raises
+        `LogUnavailable` (nothing was written) or `OutcomeUnknown`; any other `LogError` is final.
         """
 
     def idle(self) -> None:
-        """Use a quiet moment for housekeeping."""
+        """Do housekeeping while no append is waiting."""
 
 
 class Committer:
-    """The line of waiting appends, and the thread that commits them."""
+    """The queue of waiting appends, and the thread that commits them."""
 
     def __init__(self, writer: GroupWriter, *, clock: Clock, head: Revision, patience: float) -> None:
-        """Start the thread; `head` is the log's revision now, `patience` in seconds."""
+        """Start the thread; `head` is the log's current revision, `patience` is in seconds."""
         self._writer = writer
         self._clock = clock
         self._patience = patience
-        self._head = head  # the newest revision known; belongs to the worker
-        # How many appends are to be in the next group, if all requests come back that the last one was of. Written by
-        # whoever is at work, and by the thread while nobody is.
+        self._head = head  # the newest known revision; only the working thread uses it
+        # The size of the next group if the client of each request in the last group sends another. Only the working
+        # thread writes it, or the committer's thread while no thread is working.
         self._crowd = 0
         self._observers: list[Callable[[Sequence[Event]], None]] = []
         self._lock = threading.Lock()
         self._condition = threading.Condition(self._lock)
         # Everything below is guarded by _lock.
         self._waiting: deque[PendingAppend] = deque()
-        self._requests = 0  # how many of those no reconcile makes
+        self._requests = 0  # number of waiting appends without a cause
         self._outcomes: list[Finished] = []
-        self._working = False  # a thread, one at a time, commits a group
-        self._queued = 0  # appends and outcomes ever taken in
-        self._ended = 0  # how many of them have ended; never more than _queued
-        self._wake_at = 0  # the length of the line at which the thread wants to be woken; 0: it is awake
-        self._wants_outcomes = False  # whether it wants to be woken for those as well
-        self._flushing = 0  # how many wait for _ended to grow
-        self._tidied = -1  # _ended when the writer last had its idle moment
+        self._working = False  # whether a thread is committing a group
+        self._queued = 0  # appends and outcomes accepted so far
+        self._ended = 0  # how many of those have ended
+        self._wake_at = 0  # queue length that wakes the sleeping thread; 0: it is awake
+        self._wants_outcomes = False  # whether outcomes also wake it
+        self._flushing = 0  # number of threads that wait for _ended to grow
+        self._tidied = -1  # _ended at the last housekeeping
         self._closing = False
         self._thread = threads.start("committer", self._run)
 
     def commit(self, pending: PendingAppend) -> None:
-        """Commit an append right here if no thread is at work, else queue it; raises as `submit` does.
+        """Commit an append on the calling thread if no thread is working, else queue it; raises as `submit` does.
 
-        A lone caller is spared two switches between threads. In a crowd, which the last groups tell, the first one
-        back would only keep the others waiting for a group of its own.
+        A lone caller avoids two thread switches. If the last groups were large, the append is queued instead, because a
+        group of one would delay the others.
         """
         with self._lock:
             in_company = self._working or self._waiting or self._crowd >= _CROWD
@@ -126,13 +124,13 @@ class Committer:
             self._enqueue(pending)
 
     def alone(self, write: Callable[[], list[Event]]) -> list[Event]:
-        """Have `write` commit something of its own on this thread, between two groups, and publish what it returns.
+        """Run `write` on this thread, between two groups, and publish the events that it returns.
 
-        It is tried once; raises what it raises, or `LogClosed`.
+        It is tried once; raises its errors, or `LogClosed`.
         """
         with self._lock:
             self._queued += 1
-            self._flushing += 1  # so that the thread at work says when it is done
+            self._flushing += 1  # so that the working thread notifies when it is done
             while self._working and not self._closing:
                 self._condition.wait()
             self._flushing -= 1
@@ -155,7 +153,7 @@ class Committer:
         self._queue((reconcile, outcome))
 
     def record_failure(self, failure: Failure) -> None:
-        """Queue a failure; raises `LogClosed`."""
+        """Queue a failure record; raises `LogClosed`."""
         self._queue(failure)
 
     def _queue(self, finished: Finished) -> None:
@@ -179,12 +177,12 @@ class Committer:
             self._wake()
 
     def _wake(self) -> None:
-        """Wake the thread, which sleeps, if the line is as long as it wants it to be."""
+        """Wake the sleeping thread if the queue has reached the length that it waits for."""
         if not self._working and len(self._waiting) >= self._wake_at:
             self._condition.notify_all()
 
     def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
-        """Have `observer` called with the events of each group."""
+        """Call `observer` with the events of each group."""
         self._observers.append(observer)
 
     def flush(self) -> None:
@@ -199,7 +197,7 @@ class Committer:
             self._flushing -= 1
 
     def close(self) -> None:
-        """Commit what waits, then end the thread."""
+        """Commit the queue, then stop the thread."""
         with self._lock:
             self._closing = True
             self._condition.notify_all()
@@ -221,7 +219,7 @@ class Committer:
             return self._take(), outcomes
 
     def _gather(self) -> None:
-        """Wait, with _lock held, while the appenders of the last groups are still coming back."""
+        """Wait, holding _lock, while the clients of the last group are still sending appends."""
         if self._crowd < _CROWD:
             return
         if not (self._waiting or self._closing):
@@ -234,10 +232,10 @@ class Committer:
             self._condition.wait(_GATHER)
         self._wake_at = 0
         if not self._waiting:
-            self._crowd = 0  # they have left
+            self._crowd = 0  # they have stopped
 
     def _linger(self) -> bool:
-        """Wait, with _lock held, for an append that outcomes can go with; return whether there are any to be taken."""
+        """Wait, holding _lock, for an append to write outcomes with; return whether to write outcomes alone."""
         waited = False
         while self._outcomes and not (waited or self._working or self._waiting or self._flushing or self._closing):
             self._wake_at = 1
@@ -246,7 +244,7 @@ class Committer:
         return bool(self._outcomes) and not self._working
 
     def _sleep(self) -> None:
-        """Wait for work, with _lock held, for a second at most; after a quiet one the writer has its idle moment."""
+        """Wait up to a second for work, holding _lock; if there was none, let the writer do housekeeping once."""
         ended = self._ended
         self._wake_at, self._wants_outcomes = 1, True
         is_quiet = not self._condition.wait(_IDLE) and not self._working and ended == self._ended
@@ -256,13 +254,13 @@ class Committer:
             self._tidy()
 
     def _tidy(self) -> None:
-        """Let the writer keep house, with _lock held before and after but not meanwhile."""
+        """Let the writer do housekeeping, without _lock; the caller holds it before and after."""
         self._working = True
         self._lock.release()
         try:
             self._writer.idle()
-        except Exception as error:  # whatever it was: all appends wait for the thread that this would end
-            log.warning("housekeeping put off", error=str(error) or type(error).__name__)
+        except Exception as error:  # any error: without this thread, no append would end
+            log.warning("housekeeping failed", error=str(error) or type(error).__name__)
         finally:
             self._lock.acquire()
             self._working = False
@@ -276,7 +274,7 @@ class Committer:
             with self._lock:
                 self._working = False
                 self._ended += len(group) + len(outcomes)
-                # A thread that sleeps over an empty line is left alone, or each lone append would wake it.
+                # A thread that waits for appends is not notified, or each lone append would wake it.
                 if self._waiting or self._outcomes or self._flushing or self._closing:
                     self._condition.notify_all()
 
@@ -301,7 +299,7 @@ class Committer:
                 pending.fail(error)
             return
         self._publish(list(chain.from_iterable(answer for answer in answers if type(answer) is list)))
-        # Before any of them can be back, and counted twice.
+        # Before the appenders continue, or their next appends would be counted twice.
         self._crowd = sum(pending.cause is None for pending in group) + self._requests
         for pending, answer in zip(group, answers, strict=True):
             if isinstance(answer, list):
@@ -316,11 +314,11 @@ class Committer:
         for observer in self._observers:
             try:
                 observer(events)
-            except Exception:  # an observer's bug must not turn a durable append into a failed one
+            except Exception:  # an observer's bug must not fail a durable append
                 log.exception("observer failed", revision=events[-1].revision)
 
     def _commit(self, group: list[PendingAppend], outcomes: list[Finished]) -> list[Answer]:
-        """Commit, trying again while the database is away; raises once patience runs out."""
+        """Commit, with retries while the database is unavailable; raises when `patience` has passed."""
         deadline = self._clock.monotonic() + self._patience
         delay, since = _FIRST_DELAY, None
         failure: LogError
@@ -334,6 +332,6 @@ class Committer:
                 failure = error if since is None else OutcomeUnknown(str(error))
             if self._clock.monotonic() + delay > deadline:
                 raise failure
-            log.warning("commit retried", error=str(failure), unknown=since is not None, delay=delay)
+            log.warning("retrying commit", error=str(failure), unknown=since is not None, delay=delay)
             pause(self._clock, delay)
             delay = min(delay * 2, _LONGEST_DELAY)

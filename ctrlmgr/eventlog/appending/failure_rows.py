@@ -1,7 +1,7 @@
-"""The statements that record failures, the same on SQLite and PostgreSQL but for how they write a parameter.
+"""SQL statements that record failures; SQLite and PostgreSQL differ only in the parameter marks.
 
-Guarantees: a failure has one row, which `UPSERT` makes or brings up to date. After `PRUNE` no more than `FAILURES_KEPT`
-rows are left, those that failed last.
+Guarantees: a failure has one row, which `UPSERT` inserts or updates. After `PRUNE` at most `FAILURES_KEPT` rows are
+left, the most recent failures.
 """
 
 from __future__ import annotations
@@ -34,5 +34,5 @@ def failures_of(finished: Sequence[Finished]) -> list[tuple[Any, ...]]:
 
 
 def outcomes_of(finished: Sequence[Finished]) -> list[tuple[int, Outcome]]:
-    """Return the outcomes of reconciles."""
+    """Return the outcomes of reconciles, without the failures."""
     return [each for each in finished if not isinstance(each, Failure)]

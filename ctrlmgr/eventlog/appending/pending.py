@@ -1,7 +1,7 @@
-"""An append on its way into the log: what was asked, stamped once, and how it ends.
+"""A submitted append: its proposals, its stamp and its result.
 
-Guarantees: it ends exactly once, with events or with an error; a waiter is woken once; the stamps (time,
-append id) are made when it is submitted, so trying it again writes the same bytes.
+Guarantees: an append ends exactly once, with events or with an error, and wakes each waiter once. Its time and id are
+fixed when it is submitted, so a retry writes the same bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ resource_name = lru_cache(maxsize=1024)(str)
 
 
 def namespace_place(name: str) -> Place:
-    """Return where a Namespace is."""
+    """Return the place of a Namespace in the log."""
     return (resource_name(NAMESPACES), "", name)
 
 
@@ -57,7 +57,7 @@ class PendingAppend:
     ) -> None:
         """Stamp an append with its time (µs since 1970) and its id (positive, 63 bits).
 
-        Raises `BadRequest` when there is nothing to append or an ADDED proposal expects a revision.
+        Raises `BadRequest` if there are no proposals or an ADDED proposal expects a revision.
         """
         if not proposals:
             raise BadRequest("an append needs at least one proposal")
@@ -73,7 +73,7 @@ class PendingAppend:
             append_id,
         )
         self.places: list[Place] = []
-        self.within: dict[int, Place] = {}  # by the proposal's number: the namespace that must not have changed
+        self.within: dict[int, Place] = {}  # by the proposal's index: the Namespace that must be unchanged
         self.digests: list[bytes] = []
         self.size = 0
         for proposal in proposals:
@@ -93,19 +93,19 @@ class PendingAppend:
         self._callbacks: list[Callable[[PendingAppend], None]] = []
 
     def event(self, index: int, revision: Revision, previous: Revision, hash: bytes) -> Event:
-        """Return proposal number `index` as the event it became."""
+        """Return the event of proposal number `index`."""
         proposal = self.proposals[index]
         return Event(revision, previous, proposal.type, proposal.object.at(revision), *self.stamp, hash)
 
     def succeed(self, events: Sequence[Event]) -> None:
-        """End it: its proposals are in the log as `events`."""
+        """End the append: its proposals are in the log as `events`."""
         self.events = events
         self._ended = True
         if self._callbacks:
             self._run_callbacks()
 
     def fail(self, error: BaseException) -> None:
-        """End it: it is not in the log (or, with `OutcomeUnknown`, that is not known)."""
+        """End the append: it is not in the log. With `OutcomeUnknown` it may be."""
         self.error = error
         self._ended = True
         self._run_callbacks()
@@ -115,7 +115,7 @@ class PendingAppend:
         while callbacks:
             try:
                 done = callbacks.pop()
-            except IndexError:  # another thread, which adds its own, has taken the last one
+            except IndexError:  # another thread has taken the last one
                 return
             try:
                 done(self)
@@ -123,9 +123,9 @@ class PendingAppend:
                 log.exception("append callback failed")
 
     def result(self, timeout: float | None = None) -> Sequence[Event]:
-        """Wait up to `timeout` seconds for its events; raises what it ended with, or `TimeoutError`."""
+        """Wait up to `timeout` seconds for its events; raises its error, or `TimeoutError`."""
         if not self._ended:
-            # A bare lock is the cheapest thing a thread can wait on, and only who waits needs one.
+            # A bare lock is the cheapest way to wait, and only a waiting thread needs one.
             ended = threading.Lock()
             ended.acquire()
             self.add_done_callback(lambda _: ended.release())
@@ -136,7 +136,7 @@ class PendingAppend:
         return self.events
 
     def add_done_callback(self, done: Callable[[PendingAppend], None]) -> None:
-        """Call `done(self)` once it has ended, at once if it has; exactly once either way."""
+        """Call `done(self)` exactly once when the append has ended; at once if it has ended already."""
         self._callbacks.append(done)
         if self._ended:
             self._run_callbacks()

@@ -1,8 +1,8 @@
-"""Array parameters in PostgreSQL's binary format, packed a whole array at a time.
+"""Array parameters in PostgreSQL's binary format; each array is packed as a whole.
 
-psycopg would adapt element by element, which for a group of appends costs more than the database does. An array is
-its dimensions, then each element behind its length (`array_recv` in PostgreSQL's arrayfuncs.c); elements are never
-null here.
+psycopg converts arrays element by element, which costs more for a group of appends than the database work. An array
+consists of its dimensions, then each element after its length (`array_recv` in PostgreSQL's arrayfuncs.c). Elements are
+never null here.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _length = struct.Struct(">i").pack
 
 
 class PackedArray:
-    """An array ready to be sent; its class says of which type."""
+    """An encoded array; its subclass says its type."""
 
     __slots__ = ("packed",)
 
     def __init__(self, packed: bytes) -> None:
-        """Wrap an array in PostgreSQL's binary format."""
+        """Wrap an array that is already in PostgreSQL's binary format."""
         self.packed = packed
 
 
@@ -97,7 +97,7 @@ def _variable(element: int, values: Sequence[bytes]) -> bytes:
         return _EMPTY.pack(0, 0, element)
     header = _HEADER.pack(1, 0, element, len(values), 1)
     first = values[0]
-    if values.count(first) == len(values):  # actors, namespaces, …: often all the same
+    if values.count(first) == len(values):  # actors, namespaces, …: often all equal
         return header + (_length(len(first)) + first) * len(values)
     parts = [header]
     for value in values:
@@ -113,7 +113,7 @@ class _Packed(Dumper):
 
 
 def register(connection: Connection) -> None:
-    """Teach a connection to send packed arrays as they are, as `%b` parameters."""
+    """Register dumpers on a connection that send packed arrays unchanged, as `%b` parameters."""
     for array, oid in (
         (BigintArray, 1016),
         (IntegerArray, 1007),

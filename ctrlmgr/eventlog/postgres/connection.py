@@ -1,10 +1,10 @@
-"""Connections to PostgreSQL, and what their failures mean.
+"""Connections to PostgreSQL, and the meaning of their failures.
 
 Guarantees:
-- A call on a connection that is not answered any more ends: dead peers are noticed by the network's timeouts
-  (`postgres_url`), a server that is alive but stuck by the call's own.
-- A failure is definite (`LogUnavailable` and the errors that stop us: nothing was written) only if the server itself
-  has said so. Everything else is `OutcomeUnknown`.
+- Every call ends. The network's timeouts detect a dead peer (`postgres_url`), and the call's own timeout detects a
+  server that is alive but hangs.
+- A failure is definite (`LogUnavailable` and other errors that mean that nothing was written) only if the server itself
+  reported it. Every other failure is `OutcomeUnknown`.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from ctrlmgr.errors import LogCorrupt, LogError, LogRolledBack, LogUnavailable, 
 from ctrlmgr.eventlog.postgres.url import Place
 
 _LOOK: Final = 0.1
-"""Seconds between looks whether to go on waiting for an answer."""
+"""Seconds between checks whether to keep waiting for an answer."""
 
 OLDER_THAN_WRITER = "CM001"
 COMPACTED = "CM002"
-"""SQLSTATEs of the append function, see migrations/postgres/append.sql."""
+"""SQLSTATEs of the append function; see migrations/postgres/append.sql."""
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """A connection that is given up when the server says nothing for `patience` seconds or is the primary no more.
+    """A connection that gives up if the server is silent for `patience` seconds or is no longer the primary.
 
-    The call under way then ends with OperationalError, and the connection is of no more use.
+    The current call then ends with OperationalError, and the connection cannot be used any more.
     """
 
     patience: float | None = None
     place: Place | None = None
-    """Where the server is."""
+    """The address of the server."""
     is_pooled = False
-    """Whether a pooler may give each transaction another session of the server."""
+    """Whether a pooler may assign each transaction to another session of the server."""
     is_former: Callable[[], bool] = staticmethod(lambda: False)
-    """Tells whether another server has become the primary since."""
+    """Returns whether another server has become the primary since."""
 
     def wait(self, gen: PQGen[RV], interval: float = _LOOK, timeout: float | None = None) -> RV:
         """Wait for the server; see psycopg."""
-        if timeout is not None:  # the caller wants to know what has come until then
+        if timeout is not None:  # the caller wants the results until then
             return super().wait(gen, interval, timeout)
         try:
             return super().wait(self._guarded(gen), _LOOK)
@@ -54,7 +54,7 @@ class BoundedConnection(psycopg.Connection[Any]):
             raise
 
     def _guarded(self, gen: PQGen[RV]) -> PQGen[RV]:
-        """Do what `gen` does, but for waiting too long."""
+        """Run `gen`, but raise OperationalError if the server is silent for too long."""
         silence = 0.0
         try:
             state = next(gen)
@@ -70,7 +70,7 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 
 def is_open(connection: BoundedConnection) -> bool:
-    """Whether an idle connection still leads to the primary, as far as can be told without asking it."""
+    """Return whether an idle connection is still open and to the primary, without a round trip."""
     if connection.closed or connection.is_former():
         return False
     try:
@@ -83,7 +83,7 @@ def is_open(connection: BoundedConnection) -> bool:
 
 
 def append_failure(error: psycopg.Error, connection: psycopg.Connection[Any]) -> LogError:
-    """Return what a failed call of the append function means for what it was to write."""
+    """Return the log error for a failed call of the append function."""
     state = error.sqlstate or ""
     text = str(error).strip()
     if not state or connection.closed or state.startswith(("08", "57P")):
@@ -101,7 +101,7 @@ def append_failure(error: psycopg.Error, connection: psycopg.Connection[Any]) ->
 
 
 def read_failure(error: BaseException | None) -> LogUnavailable | SchemaOutdated | LogCorrupt:
-    """Return what a failed read means."""
+    """Return the log error for a failed read."""
     state = (error.sqlstate or "") if isinstance(error, psycopg.Error) else ""
     if state in _NO_SCHEMA:
         return SchemaOutdated()

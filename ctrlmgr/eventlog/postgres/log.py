@@ -1,18 +1,17 @@
-"""The event log in a PostgreSQL database: any number of processes append to it and follow it, from any host.
+"""The event log in a PostgreSQL database: any number of processes on any hosts append to it and follow it.
 
 Guarantees beyond the protocol's:
-- An append is one round trip (`postgres_writer`), so a client stopped anywhere holds up no other; compaction, which
-  needs several, is thrown out by the server when it stands still for a second.
-- A dropped connection or a restarted server costs time, not an append and not a read: within `patience` seconds
-  everything is tried again, and what an interrupted append has done is found out, never guessed.
-- The primary may change: reads, appends and following go on with the new one, whose log is made sure to be the same
-  one (`postgres_servers`); nothing is acknowledged, and nothing new is read, from one that was replaced.
-- A server that does not answer is given up on: reading has no more than `pool_size` connections, and who finds none
-  free is told so within seconds.
-- Following others needs no luck with notifications: LISTEN is a hint, the head is looked at regularly anyway, and
-  where a self-test shows that hints do not arrive (a pooler in transaction mode) it is looked at often.
-- How durable "durable" is, is the database's setting: with a synchronous standby an acknowledged append survives
-  the loss of the primary, without one it survives what the primary's disk survives.
+- An append is one round trip (`postgres_writer`), so a stopped client never blocks other appends. Compaction needs
+  several; if it stops for a second, the server aborts it.
+- A dropped connection or a restarted server delays calls but fails none: reads and appends are retried for `patience`
+  seconds. The log looks up whether an interrupted append was committed.
+- The primary may change. Reads, appends and waits continue with the new one, after a check that it has the same log
+  (`postgres_servers`). A replaced primary acknowledges no append and serves no new read.
+- Readers have at most `pool_size` connections. If all are busy with a hanging server, a read fails within seconds.
+- Following other processes does not depend on notifications. LISTEN is only a hint, and the head is polled too. If a
+  self-test shows that hints do not arrive (a pooler in transaction mode), the head is polled more often.
+- The database's settings define durability. With a synchronous standby, an acknowledged append survives the loss of the
+  primary; without one, it is as safe as the primary's disk.
 """
 
 from __future__ import annotations
@@ -54,8 +53,8 @@ _POLL_WITHOUT_HINTS = 0.03
 _ECHO_PATIENCE = 1.0
 _SLICE = 0.2
 _HEAD_PATIENCE = 4.0
-"""Seconds: between looks at the head with and without hints, for the self-test's echo, between looks at `closed`, for
-the answer to where the log ends."""
+"""Seconds: head polling with and without hints, waiting for the self-test's echo, checking `closed`, reading the
+head."""
 
 _FIRST_DELAY = 0.05
 _LONGEST_DELAY = 2.0
@@ -67,13 +66,13 @@ _STANDSTILL = "SET LOCAL idle_in_transaction_session_timeout = "
 
 
 class HeadWatch:
-    """A connection that looks at the log's head and listens for hints that it has moved; for one thread at a time."""
+    """A connection that reads the log's head and listens for hints that it has moved; for one thread at a time."""
 
     def __init__(self, connect: Callable[[], BoundedConnection]) -> None:
         """Connect with `connect` on first use, and again whenever the connection is lost."""
         self._connect = connect
         self._connection: BoundedConnection | None = None
-        self.poll = _POLL_WITHOUT_HINTS  # seconds; how long a look at the head stays good without a hint
+        self.poll = _POLL_WITHOUT_HINTS  # seconds between reads of the head without a hint
 
     def revision(self) -> Revision:
         """Return the log's head revision; raises psycopg.Error, after which the next call connects again."""
@@ -88,9 +87,9 @@ class HeadWatch:
         return int(row[0]) if row else 0
 
     def _listen(self) -> BoundedConnection:
-        """Connect, listen, and find out whether what is sent is heard."""
+        """Connect, listen, and test whether notifications arrive."""
         self._connection = connection = self._connect()
-        if connection.is_pooled:  # what it listens to there, others would hear
+        if connection.is_pooled:  # others would receive its notifications
             self.poll = _POLL_WITHOUT_HINTS
             return connection
         connection.execute("LISTEN ctrlmgr")
@@ -100,7 +99,7 @@ class HeadWatch:
         return connection
 
     def hint(self, timeout: float) -> bool:
-        """Wait up to `timeout` seconds for a hint; False if none came. Raises psycopg.Error."""
+        """Wait up to `timeout` seconds for a hint; return False if none arrived. Raises psycopg.Error."""
         if self._connection is None or self._connection.is_pooled:
             return False
         try:
@@ -129,7 +128,7 @@ class PostgresEventLog(SQLLog):
         anchor: Anchor | None = None,
         pool_size: int = POOL_SIZE,
     ) -> None:
-        """Open a migrated database with up to `pool_size` connections for reading; see `SQLLog`."""
+        """Open a migrated database with up to `pool_size` connections for reads; see `SQLLog`."""
         self._servers = Servers(url)
         for place in self._servers.unverified:
             log.warning("the database's certificate is not verified", server=str(place), better="sslmode=verify-full")
@@ -167,7 +166,7 @@ class PostgresEventLog(SQLLog):
         return func.convert_to(events.c.body, "UTF8", type_=LargeBinary)
 
     def _nearest(self, at: ColumnElement[int]) -> tuple[FromClause, ColumnElement[bool]]:
-        # As a join with a condition it is planned for many objects as a hash of every event there is.
+        # PostgreSQL would plan a join with a condition, for many objects, as a hash of all events.
         nearest = (
             select(event.c.revision, event.c.previous)
             .where(event.c.object_id == object_.c.id, event.c.previous <= at)
@@ -186,7 +185,7 @@ class PostgresEventLog(SQLLog):
             raise self._translated(error) from error
 
     def _lend(self) -> Connection:
-        """Take a connection from the pool, waiting up to `patience` seconds for a server that answers."""
+        """Return a connection from the pool; waits up to `patience` seconds for a server that answers."""
         deadline = self._clock.monotonic() + self._patience
         delay = _FIRST_DELAY
         while not self._closed:
@@ -201,7 +200,7 @@ class PostgresEventLog(SQLLog):
         raise LogClosed
 
     def head(self) -> Head:
-        """Return where the log ends; given up on after a few seconds, which is what tells that a database hangs."""
+        """Return the head of the log; fails after a few seconds, which detects a database that hangs."""
         with self._read() as connection:
             _be_quick(connection)
             head = read_head(connection)
@@ -216,7 +215,7 @@ class PostgresEventLog(SQLLog):
         return head
 
     def _back_off(self, delay: float) -> float:
-        """Sleep about `delay` seconds and return the next, longer delay; jitter keeps a crowd from coming at once."""
+        """Sleep about `delay` seconds and return the next, longer delay; jitter spreads the retries of many clients."""
         pause(self._clock, delay * self._random.uniform(0.5, 1.0))
         return min(delay * 2, _LONGEST_DELAY)
 
@@ -231,12 +230,12 @@ class PostgresEventLog(SQLLog):
     @contextmanager
     def _write(self) -> Iterator[Connection]:
         with self._read() as connection, _transaction(connection, "READ COMMITTED", standstill="1s"):
-            # What is removed must not be what an append under way builds on.
+            # Lock the head, so that no append is based on a row that this transaction removes.
             connection.exec_driver_sql("SELECT revision FROM log_head WHERE id = 1 FOR UPDATE")
             yield connection
 
     def _scrub(self) -> None:
-        """Write the table anew; its owner alone may. Archives of the server's journal and standbys are not ours."""
+        """Rewrite the table, which only its owner may do. It does not clean WAL archives and standbys."""
         with self._read() as connection:
             owner = connection.exec_driver_sql(_OWNER).scalar()
             if owner is not None:
@@ -244,13 +243,13 @@ class PostgresEventLog(SQLLog):
             connection.exec_driver_sql("VACUUM (FULL) event")
 
     def peek(self) -> None:
-        """Return None: what other processes have committed takes a round trip to know."""
+        """Return None: reading the commits of other processes takes a round trip."""
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
-        """Block until the head is beyond `after` or `timeout` seconds have passed; return the head.
+        """Block until the head is greater than `after` or `timeout` seconds have passed; return the head.
 
-        A lost connection is opened again, with backoff; raises `LogUnavailable` if the database is still away
-        when the time is up, `LogClosed` when the log is closed meanwhile.
+        A lost connection is reopened, with backoff. Raises `LogUnavailable` if the database is still unavailable at the
+        deadline, `LogClosed` if the log is closed meanwhile.
         """
         deadline = None if timeout is None else self._clock.monotonic() + timeout
         delay = _FIRST_DELAY
@@ -273,7 +272,7 @@ class PostgresEventLog(SQLLog):
         return deadline is not None and self._clock.monotonic() >= deadline
 
     def _await_hint(self, deadline: float | None) -> None:
-        """Return when the head is worth another look."""
+        """Wait for a hint, or until the next poll of the head."""
         look = self._clock.monotonic() + self._watch.poll
         until = look if deadline is None else min(look, deadline)
         while not self._closed and (left := until - self._clock.monotonic()) > 0:
@@ -287,14 +286,14 @@ class PostgresEventLog(SQLLog):
 
 
 def _be_quick(connection: Connection) -> None:
-    """Have the next answer awaited for a short time only, until the connection goes back to the pool."""
+    """Limit the wait for the next answer to a few seconds, until the connection returns to the pool."""
     borrowed: Any = connection.connection.dbapi_connection
     borrowed.patience = _HEAD_PATIENCE
 
 
 @contextmanager
 def _transaction(connection: Connection, mode: str, *, standstill: str) -> Iterator[None]:
-    """Run a transaction on an autocommit connection; the server ends it when it idles for `standstill`."""
+    """Run a transaction on an autocommit connection; the server aborts it after an idle time of `standstill`."""
     connection.exec_driver_sql(f"BEGIN ISOLATION LEVEL {mode}; {_STANDSTILL}'{standstill}'")
     try:
         yield

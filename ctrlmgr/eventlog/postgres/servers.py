@@ -1,14 +1,12 @@
-"""The servers of one PostgreSQL URL: which of them is the primary, and whether it may be believed.
+"""The servers of one PostgreSQL URL: finds the primary, and checks that it has the expected log.
 
 Guarantees:
-- Only a primary is used (unless the URL asks for something else): what a standby shows may be older than what has
-  been acknowledged.
-- Of several primaries, because the old one of a failover is back or was only cut off, the newest is used, which
-  the timelines tell; and one that is older than a primary this process has seen is never used again.
-- A primary whose log is not the one this process knows is refused: a log of another incarnation, one that ends
-  earlier, or one that has another event at a revision which this process has seen (`LogRolledBack`).
-- When the primary is another server than before, connections to the former one are not used any longer, and no caller
-  waits for its answer.
+- Only a primary is used, unless the URL requests otherwise, because a standby may lack acknowledged appends.
+- If there are several primaries, because the old one of a failover is still running, the one with the newest timeline
+  is used. A primary with an older timeline than one seen before is never used again.
+- A primary with another log is refused (`LogRolledBack`): another incarnation, a log that ends earlier, or one that has
+  another event at a revision that this process has seen.
+- After the primary has changed, connections to the former one are no longer used, and waiting calls on them end.
 """
 
 from __future__ import annotations
@@ -30,18 +28,18 @@ from ctrlmgr.eventlog.postgres.connection import BoundedConnection
 from ctrlmgr.eventlog.postgres.url import Place, parse_url
 
 POOL_SIZE: Final = 8
-"""How many connections for reading there are at the most, by default."""
+"""Default maximum of connections for reading."""
 
 _POOL_PATIENCE: Final = 3.0
 _LOCK_PATIENCE: Final = "4s"
 _SILENCE: Final = 60.0
 _CENSUS_PATIENCE: Final = 3
-"""Seconds: for a free connection of the pool, for a lock, for a word of a reader's answer, for a connection to one of
-several."""
+"""Seconds to wait for: a free pooled connection, a lock, the next bytes of a read, a connection to one of several
+servers."""
 
 _ENCODING: Final = "UTF8"
 _PREPARE_AFTER: Final = 5
-"""How often the pool sees a statement until it has it prepared; those who say little prepare everything."""
+"""Uses of a statement before the pool prepares it. Other connections prepare every statement at once."""
 
 _WHO: Final = """
     SELECT pg_backend_pid(), pg_is_in_recovery(), (SELECT system_identifier FROM pg_control_system()),
@@ -54,34 +52,34 @@ _WHERE_LOG_IS: Final = """
 
 
 class WrongServer(psycopg.OperationalError):
-    """A server that is none to work with: it follows another one, or was replaced by one."""
+    """A server that must not be used: a standby, or a replaced primary."""
 
 
 class Identity(NamedTuple):
-    """Which server answers: the cluster it belongs to, and how many primaries that has had (0: it cannot be told)."""
+    """The identity of a server: its cluster's system identifier, and its timeline (0: unknown)."""
 
     system: int
     timeline: int
     is_standby: bool
     is_pooled: bool
-    """Whether the session at the other end is not the one that was greeted: a pooler stands between."""
+    """Whether a pooler is in between, because the session's process id is not the one in the connection's greeting."""
 
 
 class Servers:
-    """See the module's docstring; for any threads."""
+    """Connects to the primary of a URL; thread-safe."""
 
     def __init__(self, url: str) -> None:
-        """Take a URL; raises `SettingsError`. Nothing is connected to yet."""
+        """Parse a URL, without connecting; raises `SettingsError`."""
         self._target = target = parse_url(url)
         self.unverified = target.unverified()
         self._guard = threading.Lock()
-        self._primary: Place | None = None  # the one that was found last
-        self._timelines: dict[int, int] = {}  # by cluster, the newest that was seen
+        self._primary: Place | None = None  # the primary found last
+        self._timelines: dict[int, int] = {}  # by cluster, the newest timeline seen
         self._known: Head | None = None
         self._dialect = target.url.get_dialect()()
 
     def saw(self, head: Head) -> None:
-        """Take note of a place in the log that any primary must have, too."""
+        """Record a head that the log of every later primary must contain."""
         with self._guard:
             if self._known is None or self._known.uuid != head.uuid or self._known.revision < head.revision:
                 self._known = head
@@ -106,7 +104,7 @@ class Servers:
         @event.listens_for(engine, "checkin")
         def take_back(connection: BoundedConnection | None, _: object) -> None:
             if connection is not None:
-                connection.patience = _POOL_PATIENCE  # for the look whether it still leads somewhere
+                connection.patience = _POOL_PATIENCE  # for the check whether it still works
 
         return engine
 
@@ -118,8 +116,8 @@ class Servers:
     def connect(self, role: str, *, patience: float, standby: bool = False, **defaults: str | int) -> BoundedConnection:
         """Open an autocommit connection to the primary, for a caller that keeps it until it fails.
 
-        For `patience` seconds it waits for a word of an answer, `role` is added to the application name, `defaults` are
-        connection parameters for what the URL leaves open. With `standby` one of those will do, too, if there is no
+        `patience` is how many seconds a call waits for an answer. `role` is added to the application name. `defaults`
+        are connection parameters that the URL can override. With `standby` a standby is accepted if there is no
         primary. Raises psycopg.OperationalError, `LogRolledBack`.
         """
         connection = self._connected(role, defaults, search=True, standby=standby)
@@ -138,19 +136,19 @@ class Servers:
     def _connected(
         self, role: str, defaults: Mapping[str, str | int], *, search: bool, standby: bool
     ) -> BoundedConnection:
-        """Connect to the primary: the one found last, if that will do; where there are several, the best one."""
+        """Connect to the last known primary; with several servers, search for the primary if that fails."""
         standby = standby or not self._target.wants_primary
         places = self._target.places
         if len(places) == 1:
             return self._try(places[0], role, defaults, standby)[0]
         primary = self._primary
         if primary is not None and not search:
-            with suppress(psycopg.Error, LogRolledBack):  # then another one has to be looked for
+            with suppress(psycopg.Error, LogRolledBack):  # then search for another one
                 return self._try(primary, role, defaults, standby)[0]
         return self._best(role, {"connect_timeout": _CENSUS_PATIENCE, **defaults}, standby)
 
     def _best(self, role: str, defaults: Mapping[str, str | int], standby: bool) -> BoundedConnection:
-        """Look at all servers and return a connection to the primary with the newest timeline."""
+        """Connect to all servers and return the connection to the primary with the newest timeline."""
         found: list[tuple[int, BoundedConnection]] = []
         problems: list[str] = []
         refusal: LogRolledBack | None = None
@@ -176,7 +174,7 @@ class Servers:
     def _try(
         self, place: Place, role: str, defaults: Mapping[str, str | int], standby: bool
     ) -> tuple[BoundedConnection, int]:
-        """Connect to one server and make sure that it is one to work with; return its timeline, too."""
+        """Connect to one server and check that it may be used; return the connection and the server's timeline."""
         connection = self._open(place, role, defaults)
         try:
             identity = identify(connection)
@@ -199,7 +197,7 @@ class Servers:
         if role:
             arguments["application_name"] = f"{arguments['application_name']} {role}"
         connection = BoundedConnection.connect(**arguments, autocommit=True)
-        encoding = connection.info.parameter_status("server_encoding") or _ENCODING  # a pooler may not say
+        encoding = connection.info.parameter_status("server_encoding") or _ENCODING  # a pooler may not report it
         if encoding != _ENCODING:
             connection.close()
             raise SettingsError(
@@ -212,7 +210,7 @@ class Servers:
         return connection
 
     def _check(self, identity: Identity, place: Place) -> None:
-        """Refuse a primary that was replaced."""
+        """Raise `WrongServer` for a replaced primary."""
         with self._guard:
             newest = self._timelines.get(identity.system, 0)
             if 0 < identity.timeline < newest:
@@ -223,20 +221,20 @@ class Servers:
             self._timelines[identity.system] = max(identity.timeline, newest)
 
     def _check_log(self, connection: BoundedConnection) -> None:
-        """Refuse a server that has not the log which is known."""
-        known = self._known  # before the server is asked, whose log may be growing
+        """Raise `LogRolledBack` if the server's log is not the known one."""
+        known = self._known  # read before the query, because the log may be growing
         if known is None:
             return
         try:
             row = connection.execute(_WHERE_LOG_IS, (known.revision,)).fetchone()
         except (UndefinedTable, UndefinedColumn):
-            return  # the next read or write will say what is wrong
+            return  # the next read or write reports the error
         if row is not None:
             _compare(known, row[0], row[1], row[2])
 
 
 def _compare(known: Head, uuid: str, revision: int, chain_hash: bytes | None) -> None:
-    """Raise `LogRolledBack` unless a log is the one that is known; an event that compaction has removed will do."""
+    """Raise `LogRolledBack` unless a log contains the head `known`; a compacted event is accepted."""
     if uuid != known.uuid:
         raise LogRolledBack(
             f"the database holds log {uuid}, this process has worked with {known.uuid}: it was replaced, or "
@@ -260,9 +258,9 @@ def open_engine(url: str, pool_size: int = POOL_SIZE) -> Engine:
 
 
 def identify(connection: psycopg.Connection[Any]) -> Identity:
-    """Ask who is at the other end of an autocommit connection.
+    """Return the identity of the server at the other end of an autocommit connection.
 
-    PgBouncer greets with a process id of its own making. Some managed servers do not tell of timelines.
+    PgBouncer reports a process id of its own. Some managed servers do not report timelines.
     """
     try:
         row = connection.execute(_WHO, prepare=False).fetchone()

@@ -1,10 +1,10 @@
-"""Sessions in PostgreSQL: each process keeps a connection with an advisory lock, which ends with the connection.
+"""Sessions in PostgreSQL: each process holds an advisory lock on its own connection, and loses it with the connection.
 
 Guarantees beyond those of `session`:
-- A server that restarts loses all sessions, of the living too. So one counts as ended only when it was missing for
-  `_MISSING` seconds of looks, in which the living come back.
-- Behind a pooler that hands its connections around, locks outlive their owners: there no process holds a session.
-- No call waits for the database longer than a few seconds, and none at all for a while after one that was in vain.
+- A restarting server loses all sessions, including those of living processes. A session counts as ended only if it was
+  missing for `_MISSING` seconds, in which living processes reconnect.
+- Behind a pooler that shares connections, locks outlive their owners, so no process holds a session.
+- No call waits for the database longer than a few seconds. After a failed connection, the next attempt is delayed.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _MISSING: Final = 0.7
 _PATIENCE: Final = 1.0
 _CONNECT_PATIENCE: Final = 2
 _PAUSE: Final = 1.0
-"""Seconds: between looks, until a session counts as ended, for an answer, for a connection, between connections."""
+"""Seconds: between checks, until a session counts as ended, for an answer, for a connection, between connections."""
 
 _CLASS: Final = 0x63746C72
-"""The first half of the locks' keys, so that they are no other program's: `ctlr` in ASCII."""
+"""The first half of the locks' keys, which separates them from other programs' locks: `ctlr` in ASCII."""
 
 _LOCK: Final = "SELECT pg_try_advisory_lock(%s, %s)"
 _LOOK: Final = """
@@ -47,22 +47,22 @@ class PostgresSessions:
     may_be_lost = True
 
     def __init__(self, connect: Callable[[], BoundedConnection], *, clock: Clock) -> None:
-        """Connect with `connect` when needed."""
+        """Use `connect` to connect when needed."""
         self._connect = connect
         self._clock = clock
         self._connection: BoundedConnection | None = None
-        self._connects_at = 0.0  # not before then again (monotonic seconds)
+        self._connects_at = 0.0  # earliest next attempt (monotonic seconds)
         self._held = ""
-        # Since when (monotonic seconds) this session has been seen to be missing.
+        # The missing session, and since when (monotonic seconds) it has been missing.
         self._missing = ""
         self._since = 0.0
 
     def name(self, identity: str) -> str:
-        """Return what the session of the process `identity` is called."""
+        """Return the name of the session of the process `identity`."""
         return f"postgres:{number_of(identity, 31)}"
 
     def hold(self, identity: str) -> str:
-        """Lock our number, unless we have it and the connection still leads somewhere."""
+        """Lock this process's number, unless a working connection holds it; return the session's name, or ""."""
         name = self.name(identity)
         try:
             connection = self._open()
@@ -76,7 +76,7 @@ class PostgresSessions:
         return self._held
 
     def has_ended(self, session: str) -> bool:
-        """Whether that lock has been free for a while."""
+        """Return whether the session's lock has been free for `_MISSING` seconds."""
         kind, _, number = session.partition(":")
         if kind != "postgres" or not number.isdecimal() or not self._is_missing(int(number)):
             self._missing = ""
@@ -96,7 +96,7 @@ class PostgresSessions:
         return row is not None and not row[0]
 
     def _open(self) -> BoundedConnection | None:
-        """Return the connection, a new one if it was lost; None where there is none. Raises psycopg.Error."""
+        """Return the connection, reconnecting if it was lost; None if there is none yet. Raises psycopg.Error."""
         if self._connection is not None and is_open(self._connection):
             return self._connection
         self.close()
@@ -113,7 +113,7 @@ class PostgresSessions:
         return connection
 
     def close(self) -> None:
-        """End our session."""
+        """End this process's session."""
         self._held = ""
         if self._connection is not None:
             self._connection.close()

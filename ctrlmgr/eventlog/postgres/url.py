@@ -1,11 +1,11 @@
-"""A PostgreSQL URL: which servers it names, and how a connection to one of them is asked for.
+"""Parses a PostgreSQL URL: the servers that it names, and the connection parameters for each.
 
 Guarantees:
-- Several servers may be named in any of the usual ways: `postgresql://a:5432,b:5433/db`, or `host=` and `port=` in the
-  query, several times over or with commas, as libpq and SQLAlchemy know them.
-- Who leaves it to us is asked for nothing less than `sslmode=verify-full` on the way to another host: a server whose
-  certificate is not for its name is not let near a password.
-- A peer that is gone is noticed within about 10 seconds, whatever the network does with the packets.
+- A URL can name several servers as libpq and SQLAlchemy do: `postgresql://a:5432,b:5433/db`, or `host=` and `port=` in
+  the query, repeated or separated by commas.
+- The default for another host is `sslmode=verify-full`: a server without a certificate for its name receives no
+  password.
+- A lost peer is detected within about 10 seconds, even if the network drops packets.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ _SYSTEM_ROOTS_SINCE: Final = 16_00_00
 
 _TIMEOUTS: Final[Mapping[str, str | int]] = {
     "application_name": "ctrlmgr",
-    "connect_timeout": 5,  # seconds, for each server
+    "connect_timeout": 5,  # seconds, per server
     "keepalives": 1,
     "keepalives_idle": 5,  # seconds until the first probe
     "keepalives_interval": 2,  # seconds between probes
-    "keepalives_count": 3,  # probes lost until the peer counts as dead
-    "tcp_user_timeout": 8000,  # milliseconds that sent data may stay unacknowledged
+    "keepalives_count": 3,  # lost probes until the peer counts as dead
+    "tcp_user_timeout": 8000,  # maximum milliseconds until sent data is acknowledged
 }
-"""Connection parameters that a URL may set otherwise."""
+"""Connection parameters that a URL may override."""
 
 _OURS: Final = frozenset({"host", "port", "target_session_attrs"})
-"""Parameters of the query that say which server, which is decided here and in `postgres_servers`."""
+"""Query parameters that select a server; this module and `postgres_servers` handle them."""
 
 _PRIMARY: Final = frozenset({"", "read-write", "primary"})
 
 
 class Place(NamedTuple):
-    """Where a server is: a name, an address or the directory of a socket, and a port."""
+    """The address of a server: host name, IP address or socket directory; and port."""
 
     host: str
     port: int
 
     @property
     def is_here(self) -> bool:
-        """Whether what is sent there stays on this machine."""
+        """Whether the server is on this machine."""
         if self.host in ("", "localhost") or self.host.startswith(("/", "@")):
             return True
         try:
@@ -65,25 +65,25 @@ class Place(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What a URL asks for."""
+    """The servers and options of a URL."""
 
     url: URL
     """The URL without servers, for SQLAlchemy's dialect."""
     places: Sequence[Place]
     wants_primary: bool
-    """Whether a server will not do that only follows another one."""
+    """Whether only a primary is accepted."""
 
     def parameters(self, place: Place, defaults: Mapping[str, str | int]) -> dict[str, str | int]:
-        """Return the connection parameters for one of the servers, beside database, user and password.
+        """Return the connection parameters for one server, except database, user and password.
 
-        The URL beats `defaults`, which beat those of `_TIMEOUTS`.
+        The URL overrides `defaults`, which override `_TIMEOUTS`.
         """
         named = {name: _single(value) for name, value in self.url.query.items()}
         where: dict[str, str | int] = {"host": place.host} if place.host else {}
         return {**_TIMEOUTS, **_security(place, named), **defaults, **named, **where, "port": place.port}
 
     def unverified(self) -> list[Place]:
-        """Return the servers on other hosts that are not asked, by the URL's own wish, to prove who they are."""
+        """Return the servers on other hosts whose certificates the URL does not have verified."""
         modes = {
             place: self.parameters(place, {}).get("sslmode") or os.environ.get("PGSSLMODE") for place in self.places
         }
@@ -91,7 +91,7 @@ class Target(NamedTuple):
 
 
 def parse_url(url: str) -> Target:
-    """Read `postgresql://…`, `postgres://…` or SQLAlchemy's own form of it; raises `SettingsError`."""
+    """Parse `postgresql://…`, `postgres://…` or SQLAlchemy's form; raises `SettingsError`."""
     account, hosts, rest = _split(url.partition("://")[2])
     try:
         parsed = make_url(f"{_DRIVER}://{account}{rest}")
@@ -106,14 +106,14 @@ def parse_url(url: str) -> Target:
 
 
 def _split(address: str) -> tuple[str, str, str]:
-    """Split what follows the scheme into the account with its `@`, the servers, and the rest."""
+    """Split the part after the scheme into the account with its `@`, the servers, and the rest."""
     end = min((at for at in map(address.find, "/?") if at >= 0), default=len(address))
     account, at, hosts = address[:end].rpartition("@")
     return account + at, hosts, address[end:]
 
 
 def _places(hosts: str, ports: Sequence[str] = ()) -> list[Place]:
-    """Read `a:1,b:2`, or `a,b` with ports beside, of which one does for all."""
+    """Parse `a:1,b:2`, or `a,b` with separate ports; a single port applies to all."""
     if not hosts:
         return []
     found = [_place(host) for host in hosts.split(",")]
@@ -129,7 +129,7 @@ def _place(text: str) -> Place:
     if text.startswith("["):
         host, _, port = text[1:].partition("]")
         return Place(host, _port(port.removeprefix(":")))
-    if text.count(":") > 1:  # an IPv6 address as it is in a query
+    if text.count(":") > 1:  # an IPv6 address in a query
         return Place(text, _port(""))
     host, _, port = text.partition(":")
     return Place(host, _port(port))
@@ -143,7 +143,7 @@ def _port(text: str) -> int:
 
 
 def _default_place(query: Mapping[str, str | tuple[str, ...]]) -> Place:
-    """Return where libpq goes when it is not told: what its environment says, or a socket of this machine."""
+    """Return libpq's default server: from its environment variables, or a local socket."""
     return Place(os.environ.get("PGHOST", ""), _port(_single(query.get("port", ""))))
 
 
@@ -156,7 +156,7 @@ def _single(value: str | tuple[str, ...]) -> str:
 
 
 def _security(place: Place, named: Mapping[str, str]) -> dict[str, str]:
-    """Return how a connection is secured that the URL says nothing about."""
+    """Return the TLS parameters for a connection whose URL sets none."""
     if place.is_here or "sslmode" in named or "PGSSLMODE" in os.environ:
         return {}
     security = {"sslmode": "verify-full"}
@@ -167,5 +167,5 @@ def _security(place: Place, named: Mapping[str, str]) -> dict[str, str]:
 
 
 def _own_roots() -> Path:
-    """Return the file in which libpq looks for the authorities that a user trusts."""
+    """Return the file in which libpq looks for trusted certificate authorities."""
     return Path("~/.postgresql/root.crt").expanduser()

@@ -1,12 +1,12 @@
-"""Committing groups of appends to PostgreSQL: one call of `log_append` a group, on a connection of its own.
+"""Commits groups of appends to PostgreSQL: one call of `log_append` per group, on its own connection.
 
 Guarantees:
-- One round trip and one transaction a group; see `migrations/postgres/append.sql` for what it promises.
-- An answer is given only when the server has confirmed the commit without reservation: a warning on the way, such as
-  a wait for a synchronous standby that was cancelled, makes the outcome unknown.
-- No append is written twice, whatever happened to earlier tries and whether they still run: every call names a
-  revision from before the first try, and the server looks for the append among all events after it.
-- Data the database cannot hold is refused for the append that carries it, not for its group.
+- Each group is one round trip and one transaction; `migrations/postgres/append.sql` states its guarantees.
+- A group is acknowledged only if the server confirmed the commit without a warning. A warning, such as a cancelled wait
+  for a synchronous standby, makes the outcome unknown.
+- No append is written twice, even if earlier tries are still running. Every call names a revision before the first try,
+  and the server looks for the append among all later events.
+- Data that the database cannot store fails only the append that contains it, not its group.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ class PostgresWriter:
     """Commits groups; used by one thread at a time, except `saw`."""
 
     def __init__(self, connect: Callable[[], BoundedConnection], known: Revision) -> None:
-        """Connect with `connect` when there is something to write; `known` is a revision the log has reached."""
+        """Use `connect` to connect on the first write; `known` is a revision that the log has reached."""
         self._connect = connect
         self._connection: BoundedConnection | None = None
-        self._warning: str | None = None  # what the server had to add to the call under way
-        # A revision the log has certainly reached. Growing late costs the server a longer look for earlier tries;
-        # growing too early is what must never happen.
+        self._warning: str | None = None  # the server's warning during the current call
+        # A revision that the log has certainly reached. If it is too low, the server searches longer for earlier tries.
+        # It must never be too high.
         self._known = known
         self._growing = threading.Lock()
-        # The group last tried for the first time, and what was known then; None once it has been answered.
+        # The group of the latest first try, and `_known` at that time; None after it was answered.
         self._first_try: tuple[Sequence[PendingAppend], Revision] | None = None
-        self._last: tuple[Revision, bytes] | None = None  # the newest event of ours, and its hash
+        self._last: tuple[Revision, bytes] | None = None  # this process's newest event, and its hash
         self._damage: LogCorrupt | None = None
 
     def saw(self, revision: Revision) -> None:
-        """Take note that the log has reached `revision`; from any thread."""
+        """Record that the log has reached `revision`; thread-safe."""
         with self._growing:
             self._known = max(self._known, revision)
 
@@ -80,12 +80,12 @@ class PostgresWriter:
             return self._commit_one_by_one(group, outcomes, since, error)
         except psycopg.Error as error:
             if error.sqlstate == COMPACTED and since is None:
-                # Nothing was tried before, so nothing can be doubled: catch up and go on.
+                # There was no earlier try, so nothing can be written twice: read the head and retry.
                 self._catch_up(connection)
                 return self.commit(group, outcomes, since=None)
             failure = append_failure(error, connection)
             if isinstance(failure, OutcomeUnknown) or isinstance(error, ReadOnlySqlTransaction):
-                self.disconnect()  # a call may still be under way on it, or it leads to a standby
+                self.disconnect()  # a call may still be running on it, or it is to a standby
             raise failure from error
         self.saw(row[0])
         self._first_try = None
@@ -94,7 +94,7 @@ class PostgresWriter:
         return answers
 
     def _require_our_past(self, group: Sequence[PendingAppend], row: Any) -> None:
-        """Raise `LogCorrupt` if what was appended right behind our last event is chained to another one."""
+        """Raise `LogCorrupt` if the event right after this process's last one is chained to another event."""
         _, _, _, _, revisions, previouses, hashes = row
         placed = [number for number, revision in enumerate(revisions or ()) if revision is not None]
         if not placed or (self._last is not None and revisions[placed[-1]] <= self._last[0]):
@@ -109,9 +109,9 @@ class PostgresWriter:
         self._last = revisions[placed[-1]], hashes[placed[-1]]
 
     def _known_before(self, group: Sequence[PendingAppend], since: Revision | None) -> Revision:
-        """Return the newest revision known to be from before the first try of `group`.
+        """Return the newest revision known to be before the first try of `group`.
 
-        `since` is such a revision too, but may be old enough for compaction to have passed it.
+        `since` is such a revision too, but compaction may have passed it.
         """
         if since is None:
             self._first_try = group, self._known
@@ -132,7 +132,7 @@ class PostgresWriter:
         return self._connection
 
     def _on_notice(self, notice: psycopg.errors.Diagnostic) -> None:
-        # 01000 is what cancelling the wait for a synchronous standby comes with, beside a reported success.
+        # PostgreSQL reports a cancelled wait for a synchronous standby as a warning (01000) with a success.
         if notice.severity_nonlocalized == "WARNING":
             self._warning = notice.message_primary
 
@@ -155,7 +155,7 @@ class PostgresWriter:
     def _commit_one_by_one(
         self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], since: Revision | None, error: psycopg.Error
     ) -> list[Answer]:
-        """Find out which append of a group the database cannot hold."""
+        """Commit the appends one by one, to find the one that the database cannot store."""
         if len(group) == 1 and not outcomes:
             return [BadRequest(f"the database cannot store this: {str(error).strip()}")]
         if not group:
@@ -171,23 +171,23 @@ class PostgresWriter:
             self.saw(row[0])
 
     def idle(self) -> None:
-        """Look how far others have written, so that the next call has less to look through."""
+        """Read how far other processes have written, so that the next call searches fewer events."""
         if self._connection is None:
             return
         try:
             self._catch_up(self._connection)
         except psycopg.Error:
-            self.disconnect()  # the next group connects again
+            self.disconnect()  # the next group reconnects
 
     def disconnect(self) -> None:
-        """Close the connection; the next group opens another."""
+        """Close the connection; the next group opens a new one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
 
 def _arguments(known: Revision, group: Sequence[PendingAppend], outcomes: Sequence[Finished]) -> tuple[Any, ...]:
-    """Return the parameters of `log_append`; its header says what each one is."""
+    """Return the parameters of `log_append`; its header documents each."""
     numbers: dict[Place, int] = {}
     places = [numbers.setdefault(place, len(numbers) + 1) for pending in group for place in pending.places]
     touched = len(numbers)
@@ -223,7 +223,7 @@ def _arguments(known: Revision, group: Sequence[PendingAppend], outcomes: Sequen
 def _withins(
     group: Sequence[PendingAppend], numbers: dict[Place, int]
 ) -> tuple[IntegerArray | None, BigintArray | None]:
-    """Return the proposals' namespaces and their revisions, those places numbered too; nothing if none matters."""
+    """Return the number of each proposal's Namespace and its expected revision; None if no proposal has any."""
     if not any(pending.within for pending in group):
         return None, None
     places: list[int] = []
@@ -237,7 +237,7 @@ def _withins(
 
 
 def _fences(group: Sequence[PendingAppend]) -> tuple[TextArray | None, BigintArray | None, BooleanArray | None]:
-    """Return leases, terms and takeovers; nothing at all in a group without fences."""
+    """Return leases, terms and takeovers; None for each if the group has no fences."""
     fences = [pending.fence for pending in group]
     if not any(fences):
         return None, None, None
@@ -255,7 +255,7 @@ def _reconciles(group: Sequence[PendingAppend]) -> BigintArray | None:
 
 
 def _expected(revision: Revision | None) -> int:
-    # A revision that no log can have is as good a reason for a conflict as any other.
+    # A revision outside the log's range conflicts like any other wrong one.
     return _ANY_REVISION if revision is None else min(max(revision, 0), _LARGEST)
 
 
@@ -283,12 +283,12 @@ def _outcomes(outcomes: Sequence[Finished]) -> str | None:
 
 
 def _storable(text: str) -> str:
-    """Replace what PostgreSQL's text cannot hold, in prose where nothing depends on it."""
+    """Replace characters that PostgreSQL's text type cannot store; for free text only."""
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
 def _answers(group: Sequence[PendingAppend], row: Any) -> list[Answer]:
-    """Turn what `log_append` returned into an answer an append."""
+    """Return an answer for each append from the result of `log_append`."""
     _, verdicts, culprits, actuals, revisions, previouses, hashes = row
     answers: list[Answer] = []
     first = 0
@@ -306,7 +306,7 @@ def _answers(group: Sequence[PendingAppend], row: Any) -> list[Answer]:
 
 
 def _refused(pending: PendingAppend, verdict: int, culprit: int, actual: int | None) -> CtrlmgrError:
-    """Say in the words of `admission` what the database has decided."""
+    """Return the same error for the database's verdict as `eventlog.acceptance` returns."""
     if verdict == _FENCED:
         error: CtrlmgrError | None = fence_refusal(pending.fence, actual or 0)
     else:

@@ -1,11 +1,11 @@
-"""Whose turn it is to write a SQLite file, among the processes of one host, and how far they have got.
+"""A lock for writers of a SQLite file among the processes of one host, and their shared head revision.
 
 Guarantees:
-- One holder at a time, be it a thread or a process; a holder that dies loses it; none waits longer than its
-  patience. Measured with eight processes that write all the time: equal shares, 71 ms at the longest.
-- `head` is a revision in memory that all of them share. Holders set it after a commit, before any caller learns of it:
-  so a reader of it, which takes no call to the system, sees every commit that has been acknowledged. (Asking SQLite
-  takes a lock on its own shared memory, 25 µs, and the interpreter's lock is given up for it.)
+- One thread of one process holds the lock at a time. A holder that dies loses it. No caller waits longer than its
+  patience.
+- `head` is a revision in shared memory. The holder sets it after a commit, before any caller learns of the commit. A
+  reader therefore sees every acknowledged commit without a system call. (Asking SQLite would take a lock on its own
+  shared memory and release the GIL.)
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogUnavailable
 
 _POLL = 0.0003
-"""Seconds between looks."""
+"""Seconds between attempts."""
 
 _SIZE = 8
-"""Bytes of the head in the file, in the machine's own order: a word, so it is read and written as a whole."""
+"""Bytes of the head in the file, in native byte order. It is one machine word, so reads and writes are atomic."""
 
 
 class FileLock:
-    """The turn to write: an advisory lock that a dying process loses and that threads share through a mutex."""
+    """The write lock: an advisory file lock, which a dying process loses, and a mutex for the threads."""
 
     def __init__(self, path: Path, *, clock: Clock, patience: float) -> None:
-        """Use the file at `path`, made when missing; give up after `patience` seconds.
+        """Use the file at `path`, created if missing; give up after `patience` seconds.
 
-        Raises `LogUnavailable` where the disk is full.
+        Raises `LogUnavailable` if the disk is full.
         """
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._clock = clock
@@ -51,7 +51,7 @@ class FileLock:
 
     @property
     def head(self) -> Revision:
-        """The newest revision that any holder has committed and told of; to be set by the holder only."""
+        """The newest revision that any holder has committed; only the holder may set it."""
         return self._head[0]
 
     @head.setter
@@ -59,9 +59,9 @@ class FileLock:
         self._head[0] = revision
 
     def begin(self, read_head: Callable[[], Revision]) -> None:
-        """Set `head` to what `read_head` finds, for the file may be as old as its last user.
+        """Set `head` to the result of `read_head`, because the file may be outdated.
 
-        If another holds the lock this is left to it: it has set it when it began.
+        If another process holds the lock, it has already set `head`.
         """
         with self._mutex:
             if self._taken():
@@ -80,7 +80,10 @@ class FileLock:
             raise
 
     def _acquire(self) -> None:
-        """Poll: only so can one give up. The holder keeps it for a millisecond or so, so look several times in one."""
+        """Poll for the lock, which allows a timeout.
+
+        Holders keep it for about a millisecond, so poll several times in one.
+        """
         deadline = self._clock.monotonic() + self._patience
         pause = threading.Condition()
         while not self._taken():
@@ -101,14 +104,14 @@ class FileLock:
         self._mutex.release()
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._head.release()
         self._page.close()
         os.close(self._file)
 
 
 def _allocate(file: int, size: int) -> None:
-    """Make a file so long, on disk: to touch in memory what the disk then has no room for would be the end of us."""
+    """Allocate the file's bytes on disk. Otherwise writing to its mapping on a full disk would kill the process."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
     else:

@@ -1,12 +1,12 @@
-"""The event log in a SQLite file: embedded, durable, one committer thread a process.
+"""The event log in a SQLite file: embedded and durable, with one committer thread per process.
 
 Guarantees beyond the protocol's:
 - WAL with `synchronous=FULL`: an acknowledged append survives a power cut, not only a killed process.
-- Within a host several processes may append: an advisory lock on `<database>-lock` is held for each group, so they
-  take turns fairly (SQLite's own busy handler lets writers starve) and no two of them ever write or checkpoint at
-  the same time (SQLite before 3.51.3 can corrupt a WAL then).
-- Readers never wait for writers. A process that is stopped exactly between BEGIN and COMMIT keeps the others from
-  writing until it goes on or dies: that is what one file can promise; PostgreSQL promises more.
+- Several processes on one host may append. Each holds an advisory lock on `<database>-lock` for a group, so they take
+  turns fairly (SQLite's own busy handler lets writers starve). No two ever write or checkpoint at the same time,
+  because SQLite before 3.51.3 can then corrupt a WAL.
+- Readers never wait for writers. A process that is stopped between BEGIN and COMMIT blocks other writers until it
+  continues or dies. With PostgreSQL it would not.
 """
 
 from __future__ import annotations
@@ -40,25 +40,27 @@ from ctrlmgr.eventlog.sqllog import SQLLog
 from ctrlmgr.eventlog.tables import event, object_
 
 _POLL = 0.01
-"""Seconds between looks at the head that processes share."""
+"""Seconds between reads of the shared head."""
 _READ = 0.5
-"""Seconds after which the file is read all the same."""
+"""Maximum seconds between reads of the file."""
 
 _BUSY_MILLISECONDS = 2_000
 
 PAGE = 8_192
-"""Bytes of a page of a new file. With SQLite's 4,096 a pod, somewhat larger than half of that, has a page of its own:
-half of the file is empty, and a create takes an eighth more of the processor. 16,384 are no quicker, and a third more
-is written to the disk. A file that was made before keeps its own."""
+"""The page size in bytes of a new file.
+
+A pod needs more than half of SQLite's default page (4,096), so half of the file would be empty. Larger pages (16,384)
+are not faster and write more to the disk. An existing file keeps its page size.
+"""
 
 _CACHE_KIB = 4_096
-"""Pages that each connection which reads keeps: it reads ranges, and the system has the file in memory as well."""
+"""KiB of pages that each reading connection caches. It reads ranges, and the system caches the file as well."""
 _MUCH_KIB = 32_768
-"""Pages that a connection keeps which writes all over the file: those of the index come up again and again."""
+"""KiB of pages that a connection caches for writes all over the file, because index pages are used repeatedly."""
 
 
 def open_engine(path: Path) -> Engine:
-    """Return an engine for a SQLite file, transactions under our control; the file is made when missing."""
+    """Return an engine for a SQLite file, with explicit transactions; the file is created if missing."""
     engine = create_engine(
         f"sqlite:///{path}",
         connect_args={"isolation_level": None, "check_same_thread": False, "cached_statements": 128},
@@ -70,15 +72,15 @@ def open_engine(path: Path) -> Engine:
         connection.execute(f"PRAGMA page_size = {PAGE}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA wal_autocheckpoint = 0")  # checkpoints happen under the lock, see SQLiteWriter
+        connection.execute("PRAGMA wal_autocheckpoint = 0")  # SQLiteWriter checkpoints, under the lock
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        connection.execute("PRAGMA secure_delete = ON")  # what is forgotten is overwritten
+        connection.execute("PRAGMA secure_delete = ON")  # deleted data is overwritten
 
     return engine
 
 
 def open_read_only(path: Path) -> Engine:
-    """Return an engine for a SQLite file that cannot be written through it; nothing is made when it is missing."""
+    """Return a read-only engine for a SQLite file; a missing file is not created."""
     engine = create_engine(
         f"sqlite:///file:{quote(str(path.absolute()))}?mode=ro&uri=true",
         connect_args={"isolation_level": None, "check_same_thread": False},
@@ -93,13 +95,13 @@ def open_read_only(path: Path) -> Engine:
 
 
 def _configure(connection: Connection, *, pages: int, kib: int) -> None:
-    """Have commits checkpoint a WAL of so many pages (0: never), and keep so many KiB of pages in memory."""
+    """Checkpoint the WAL at a commit when it has this many pages (0: never), and cache this many KiB of pages."""
     connection.exec_driver_sql(f"PRAGMA wal_autocheckpoint = {pages}")
     connection.exec_driver_sql(f"PRAGMA cache_size = -{kib}")
 
 
 def own_connection(engine: Engine) -> sqlite3.Connection:
-    """Return a connection configured like the pool's but not in it: ours to keep open and to close."""
+    """Return a connection configured like the pool's, but outside the pool; the caller must close it."""
     pooled = engine.raw_connection()
     connection = pooled.dbapi_connection
     pooled.detach()
@@ -119,14 +121,14 @@ class SQLiteEventLog(SQLLog):
         anchor: Anchor | None = None,
     ) -> None:
         """Open a migrated file; see `SQLLog`."""
-        with ExitStack() as undo:  # of what was opened, should something after it fail
+        with ExitStack() as undo:  # closes what was opened if a later step fails
             engine = open_engine(path)
             undo.callback(engine.dispose)
             require_latest(engine)
             self._lock = FileLock(path.with_name(path.name + "-lock"), clock=clock, patience=patience)
             self._sqlite_writer = SQLiteWriter(own_connection(engine), self._lock)
             undo.callback(self._sqlite_writer.close)
-            # Who waits reads on a connection of its own; one thread at a time does.
+            # Threads that wait read on their own connection; only one of them at a time.
             self._waiting = own_connection(engine)
             undo.callback(self._waiting.close)
             self._waiter = threading.Lock()
@@ -150,7 +152,7 @@ class SQLiteEventLog(SQLLog):
         return nearest, (nearest.c.object_id == object_.c.id) & (nearest.c.previous == newest.scalar_subquery())
 
     def _since(self, revision: Revision) -> tuple[ColumnElement[bool], ...]:
-        """Say it by `previous`, by which SQLite finds events of an object: by revision it looked at all there are."""
+        """Select by `previous`, for which SQLite has an index by object; by revision it would read all events."""
         probe = event.alias("probe")
         newest = select(func.max(probe.c.previous)).where(
             probe.c.object_id == object_.c.id, probe.c.previous <= revision
@@ -172,12 +174,12 @@ class SQLiteEventLog(SQLLog):
 
     @contextmanager
     def _write_much(self) -> Iterator[Write]:
-        """Yield what begins transactions on one connection, which keeps pages and checkpoints as the writer's does.
+        """Yield a function that opens write transactions on one connection, configured like the writer's.
 
-        Without that the WAL would grow as large as all that is written, and what is read as slow as a large WAL is.
+        Without this the WAL would grow with every write, and reads of a large WAL are slow.
         """
         with self._read() as connection:
-            page = connection.exec_driver_sql("PRAGMA page_size").scalar_one()  # that of an older file may be another
+            page = connection.exec_driver_sql("PRAGMA page_size").scalar_one()  # an older file may have another
             _configure(connection, pages=CHECKPOINT // page, kib=_MUCH_KIB)
             try:
                 yield partial(self._write_on, connection)
@@ -186,7 +188,7 @@ class SQLiteEventLog(SQLLog):
 
     @contextmanager
     def _write_on(self, connection: Connection) -> Iterator[Connection]:
-        """Yield a connection in a transaction that ends, one way or the other, before others have their turn."""
+        """Yield a connection in a transaction that ends before the lock is released."""
         if self._closed:
             raise LogClosed
         with self._lock:
@@ -200,7 +202,7 @@ class SQLiteEventLog(SQLLog):
             self._lock.head = connection.exec_driver_sql("SELECT revision FROM log_head").scalar_one()
 
     def _scrub(self) -> None:
-        """Write the file anew and empty its journal: nothing is left in free pages, nor in what pages no longer use."""
+        """Rewrite the file and empty its journal, so that no free page or unused space holds removed data."""
         try:
             with self._lock, self._engine.connect() as connection:
                 connection.exec_driver_sql("VACUUM")
@@ -211,12 +213,12 @@ class SQLiteEventLog(SQLLog):
             raise LogUnavailable("the journal could not be emptied, because it is being read: try again")
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
-        """Block until the head is beyond `after` or `timeout` seconds have passed; return the head.
+        """Block until the head is greater than `after` or `timeout` seconds have passed; return the head.
 
-        It looks every 10 ms at the memory that all processes share, for this process's commits, too: who has to know of
-        them at once observes them, and waking a thread for each would take as long as the commit. It reads the file
-        twice a second, and before it says that nothing has come: a process may have died after its commit, before it
-        told of it. Raises `LogUnavailable` when the file cannot be read, `LogClosed` when the log is closed meanwhile.
+        It reads the head in shared memory every 10 ms. Readers that need this process's commits at once must observe
+        them, because waking a thread for each commit would take as long as the commit. It also reads the file twice a
+        second and before a timeout, because a process may have died after a commit, before it updated the head. Raises
+        `LogUnavailable` if the file cannot be read, `LogClosed` if the log is closed meanwhile.
         """
         now = self._clock.monotonic
         deadline = now() + (math.inf if timeout is None else timeout)
@@ -236,7 +238,7 @@ class SQLiteEventLog(SQLLog):
         raise LogClosed
 
     def _look(self) -> Revision:
-        """Return the head as it is known for next to nothing; called by one thread at a time."""
+        """Return the head without a system call; for one thread at a time."""
         return self._lock.head
 
     def _read_head(self) -> Revision:
@@ -247,7 +249,7 @@ class SQLiteEventLog(SQLLog):
         return head
 
     def peek(self) -> Revision:
-        """Return the newest revision: a look at memory that all processes share."""
+        """Return the newest revision, from the memory that all processes share."""
         if self._closed:
             raise LogClosed
         return self._lock.head

@@ -1,7 +1,7 @@
-"""The event log in a SQLite file, opened for reading alone.
+"""The event log in a SQLite file, opened read-only.
 
-Guarantees: the file is opened read-only, so nothing is written to it, whatever others write meanwhile; neither its
-lock nor its anchor is touched. Every read is what `SQLiteEventLog` gives.
+Guarantees: it writes nothing to the file and uses neither its lock nor its anchor, even while other processes write.
+Every read returns the same as `SQLiteEventLog`.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ _READ_ONLY = "the log is open for reading only"
 
 
 class _NoWriter:
-    """A `GroupWriter` of a log that is only read."""
+    """A `GroupWriter` that refuses every append."""
 
     def commit(
         self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], *, since: Revision | None
     ) -> list[Answer]:
-        """Refuse."""
+        """Refuse each append of the group."""
         return [LogUnavailable(_READ_ONLY) for _ in group]
 
     def idle(self) -> None:
-        """Return: there is no house to keep."""
+        """Do nothing."""
 
 
 class SQLiteReading(SQLiteEventLog):
     """An `EventLog` in a SQLite file that can only be read."""
 
     def __init__(self, path: Path, *, clock: Clock, random: Random) -> None:
-        """Open a migrated file; raises `SchemaOutdated` when there is none."""
+        """Open a migrated file; raises `SchemaOutdated` if it is missing."""
         if not path.exists():
             raise SchemaOutdated(f"there is no database at {path}; --database names another")
-        with ExitStack() as undo:  # of what was opened, should something after it fail
+        with ExitStack() as undo:  # closes what was opened if a later step fails
             engine = open_read_only(path)
             undo.callback(engine.dispose)
             require_latest(engine)
@@ -65,7 +65,7 @@ class SQLiteReading(SQLiteEventLog):
         raise LogUnavailable(_READ_ONLY)
 
     def peek(self) -> Revision:
-        """Return the newest revision: a look into the file, for who only reads has no part in what writers share."""
+        """Return the newest revision, from the file: a read-only log does not use the writers' shared memory."""
         return self.head().revision
 
     def _look(self) -> Revision:

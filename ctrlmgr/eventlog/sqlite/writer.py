@@ -1,9 +1,9 @@
-"""Committing groups of appends to a SQLite file.
+"""Commits groups of appends to a SQLite file.
 
-How it is fast: Python's sqlite3 gives up the interpreter lock for every step of a statement, and with dozens of
-callers awake each such pause costs more than the step. So a group is written in half a dozen statements, whatever its
-size: rows go in by multi-row inserts, and what the group must know of objects and causes is remembered from group to
-group, for as long as no other connection has written (`data_version` says so, under the write lock).
+Python's sqlite3 releases the GIL for every step of a statement, and with dozens of busy threads acquiring it again
+costs more than the step. So a group is written in about six statements: multi-row inserts write the rows, and the state
+of objects and causes is cached between groups. The cache is valid until another connection writes, which `data_version`
+shows under the write lock.
 """
 
 from __future__ import annotations
@@ -26,21 +26,20 @@ from ctrlmgr.eventlog.event import Cause, Event, EventType, Proposal
 from ctrlmgr.eventlog.sqlite.file_lock import FileLock
 
 CHECKPOINT = 40 * 1024 * 1024
-"""Bytes that the WAL may have before it is checkpointed, and those that its file keeps.
+"""Bytes of the WAL at which it is checkpointed, which is also the size that its file keeps.
 
-A commit within the file takes 250 us where one that makes it longer takes 310 to 360: then the file system has to
-write down, too, that it is longer.
+A commit within the existing file is faster, because the file system need not record a new length.
 """
 _REMEMBERED = 20_000
-"""Places and causes that are remembered."""
+"""The maximum number of cached places and causes."""
 _LARGEST_INSERT = 128
 """Rows in one INSERT."""
 _USUAL = 16
-"""Rows up to which each number of them has a statement of its own: groups are seldom larger."""
+"""Row counts up to this have a prepared statement each, because most groups are small."""
 
 
 class _State:
-    """What is known of a place: its row in `object`, as the group leaves it so far."""
+    """The cached state of a place: its row in `object`, including changes of the current group."""
 
     __slots__ = ("create_revision", "id", "place", "slot", "uid")
 
@@ -63,36 +62,36 @@ class _State:
 
 
 class _Group:
-    """What one transaction will write, gathered append by append before anything is inserted."""
+    """The rows of one transaction, collected append by append before the inserts."""
 
     def __init__(self) -> None:
         self.changed: dict[int, _State] = {}
         self.terms: dict[str, int] = {}  # only of leases that this group takes over
-        self.events: list[Any] = []  # the values of all rows, one after the other
+        self.events: list[Any] = []  # the values of all rows in one list
         self.causes: list[Cause] = []
 
 
 class SQLiteWriter:
-    """Commits groups on the one writing connection of this process; used by one thread at a time."""
+    """Commits groups on this process's only writing connection; for one thread at a time."""
 
     def __init__(self, connection: sqlite3.Connection, lock: FileLock) -> None:
-        """Take over `connection`; `lock` is the file's."""
+        """Use and later close `connection`; `lock` is the file's."""
         self._connection = connection
         self._lock = lock
-        self._dirty = False  # the WAL may hold something to checkpoint
-        # What follows is what the database says, as of data_version: another connection's commit changes that.
+        self._dirty = False  # whether the WAL may hold pages to checkpoint
+        # The following caches the database as of data_version, which changes if another connection commits.
         self._version = -1
         self._revision: Revision = 0
         self._hash = b""
-        self._committed: tuple[Revision, bytes] | None = None  # where the log was when we left it last
+        self._committed: tuple[Revision, bytes] | None = None  # the head after this process's last commit
         self._newest_object = 0
         self._states: dict[Place, _State] = {}
         self._causes: set[int] = set()
-        # KiB, all of which a busy server comes to hold. With four times as much, 100,000 objects are written no faster.
+        # KiB; a busy server fills it, and a larger cache is not faster.
         connection.execute("PRAGMA cache_size = -16384")
-        connection.execute("PRAGMA temp_store = MEMORY")  # a multi-row insert journals itself: not to a file
+        connection.execute("PRAGMA temp_store = MEMORY")  # keeps journals of multi-row inserts out of files
         pages = CHECKPOINT // self._one("PRAGMA page_size")[0]
-        connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")  # it runs inside our commits
+        connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")  # it runs in commits
         connection.execute(f"PRAGMA journal_size_limit = {CHECKPOINT}")
         lock.begin(lambda: self._one("SELECT revision FROM log_head")[0])
 
@@ -123,7 +122,7 @@ class SQLiteWriter:
         try:
             self._connection.execute("COMMIT")
         except sqlite3.OperationalError as error:
-            # The disk failed under the commit: what of it is durable is unknown.
+            # The disk failed during the commit, so it is unknown whether the commit is durable.
             self._rollback()
             raise OutcomeUnknown(f"the commit failed: {error}") from error
         self._lock.head = self._revision
@@ -133,12 +132,12 @@ class SQLiteWriter:
         return answers
 
     def _rollback(self) -> None:
-        self._version = -1  # what is remembered includes what has just been undone
+        self._version = -1  # the cache includes the changes of this transaction
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
     def _look(self, group: Sequence[PendingAppend]) -> None:
-        """Bring what is remembered up to date, and know every place the group touches that has a row."""
+        """Clear the cache if another connection has written, and load the rows of the group's places."""
         places = self._unknown(group)
         version = self._find(places)
         if version == self._version and len(self._states) + len(self._causes) < _REMEMBERED:
@@ -152,7 +151,7 @@ class SQLiteWriter:
         self._find(self._unknown(group))
 
     def _unknown(self, group: Sequence[PendingAppend]) -> list[Place]:
-        """Return the places that a group touches and of which nothing is remembered."""
+        """Return the places of a group that are not cached."""
         places = [place for pending in group for place in pending.places if place not in self._states]
         for pending in group:
             if pending.within:
@@ -160,7 +159,7 @@ class SQLiteWriter:
         return places
 
     def _find(self, places: Sequence[Place]) -> int:
-        """Remember those of these places that have a row, and return the `data_version`, in one statement if few."""
+        """Load the rows of these places into the cache and return `data_version`; a short list needs one statement."""
         version, at = 0, 0
         for run in _runs(len(places)) or (0,):
             values = list(chain.from_iterable(places[at : at + run]))
@@ -176,9 +175,9 @@ class SQLiteWriter:
         return version
 
     def _require_our_past(self) -> None:
-        """Raise `LogCorrupt` if what another connection has left is not a continuation of what we left.
+        """Raise `LogCorrupt` if the log no longer contains this process's last commit.
 
-        An event that compaction has removed since cannot differ.
+        An event that compaction has removed cannot be compared, so it is accepted.
         """
         if self._committed is None or not self._committed[0]:
             return
@@ -193,7 +192,7 @@ class SQLiteWriter:
         return self._connection.execute(query, parameters).fetchone()
 
     def _answer(self, work: _Group, pending: PendingAppend, since: Revision | None) -> Answer:
-        """Place one append on top of the group so far, or refuse it and leave the group as it was."""
+        """Add one append to the group, or refuse it and leave the group unchanged."""
         if since is not None and (already := self._already(pending, since)):
             return already
         fence = pending.fence
@@ -202,7 +201,7 @@ class SQLiteWriter:
         return self._refusal(pending) or self._place(work, pending)
 
     def _already(self, pending: PendingAppend, since: Revision) -> list[Event]:
-        """Return the events of an append that an earlier try has committed after all."""
+        """Return the events of an append if an earlier try has committed it."""
         rows = self._connection.execute(
             "SELECT revision, previous, hash FROM event WHERE revision > ? AND append_id = ? ORDER BY revision",
             (since, pending.stamp.append_id),
@@ -216,7 +215,7 @@ class SQLiteWriter:
         return row[0] if row else 0
 
     def _refusal(self, pending: PendingAppend) -> ApiError | None:
-        """Check all proposals of an append before any is placed; each sees what those before it would do."""
+        """Check all proposals of an append before any is added; each check includes the effects of those before it."""
         if len(pending.proposals) == 1:
             state = self._states.get(pending.places[0])
             refused = refusal(pending.proposals[0], state.slot if state else EMPTY)
@@ -240,7 +239,7 @@ class SQLiteWriter:
         return state.slot if state else EMPTY
 
     def _place(self, work: _Group, pending: PendingAppend) -> list[Event]:
-        """Turn an append that is not refused into events."""
+        """Add an accepted append to the group and return its events."""
         events = []
         revision, parent = self._revision, self._hash
         for index, place in enumerate(pending.places):
@@ -310,7 +309,7 @@ class SQLiteWriter:
         self._insert("reconcile_trigger (reconcile_id, revision)", list(chain.from_iterable(triggers)), known)
 
     def _insert(self, table: str, values: Sequence[Any], conflict: str = "") -> None:
-        """Insert rows given as all their values in one list."""
+        """Insert rows, whose values are all in one list."""
         columns = table.count(",") + 1
         every = len(values) // columns
         if every <= _USUAL:
@@ -325,10 +324,10 @@ class SQLiteWriter:
             at += rows * columns
 
     def idle(self) -> None:
-        """Bring what is in the WAL home while no process writes, so that its file is written from the start again.
+        """Checkpoint the WAL while no process writes, so that its file is reused from the start.
 
-        It waits for no reader, who may be frozen: all who write would wait with it. Raises `LogUnavailable` when it
-        cannot be done now: the disk is full, or another process keeps the turn to write.
+        It does not wait for readers, because a frozen reader would then block all writers. Raises `LogUnavailable` if
+        the disk is full or another process holds the write lock for too long.
         """
         if not self._dirty:
             return
@@ -349,9 +348,9 @@ class SQLiteWriter:
             self._connection.execute(f"PRAGMA busy_timeout = {usual}")
 
     def close(self) -> None:
-        """Close the connection, under the lock: the last one to close a database checkpoints it.
+        """Close the connection, under the lock, because the last connection of a database checkpoints it.
 
-        Where another process keeps that for too long, because it was frozen, it is closed without.
+        If another process holds the lock for too long, close it without the lock.
         """
         with ExitStack() as stack:
             stack.callback(self._lock.close)
@@ -362,7 +361,7 @@ class SQLiteWriter:
 
 @lru_cache(maxsize=32)
 def _lookup_statement(places: int) -> str:
-    """Return the query for the rows of so many places; one row more, without a resource, has the `data_version`."""
+    """Return the query for the rows of `places` places; one extra row, without a resource, has the `data_version`."""
     version = "SELECT NULL, NULL, NULL, data_version, 0, 0, NULL, 0 FROM pragma_data_version"
     if not places:
         return version
@@ -381,7 +380,7 @@ def _insert_statement(table: str, columns: int, rows: int, conflict: str) -> str
 
 
 def _runs(rows: int) -> list[int]:
-    """Cut a number of rows into runs, of which there are few sizes, so that few statements are ever prepared."""
+    """Split a number of rows into runs of few different sizes, so that few statements are prepared."""
     runs = []
     while rows:
         run = rows if rows <= _USUAL else min(_LARGEST_INSERT, 1 << (rows.bit_length() - 1))
