@@ -1,9 +1,10 @@
-"""The Kubernetes API over HTTP, on the one event loop of the process. asyncio lives here and nowhere else.
+"""Serves the Kubernetes API over HTTP, on the one event loop of the process. No other package uses asyncio.
 
-In the order a request travels: `http` accepts it, `app` asks who may (`access`) and finds what it is about (`routes`,
-`endpoints`); `api` has the `driver` run what the engine makes of it, and shows the result (`presentation`) as it was
-asked for (`negotiation`), in one piece or many (`sending`). A watch goes on from there: `watching` until it has caught
-up, then in the `hub`, which tells all watchers at once. What is no resource is among the `pages`.
+A request travels in this order. `http` accepts it. `app` authenticates and authorizes the sender (`authn`, `authz`) and
+resolves the path (`routes`, `endpoints`). `api` has the `driver` run the engine's operation. `presenting` encodes the
+result in the media type that the client accepts and sends it, whole or in chunks. The package `watch` serves a watch:
+`watching` sends past events until the watch has caught up, then the `hub` sends each new event to all watchers. `pages`
+serves paths that are not resources, such as `/healthz`.
 """
 
 from ctrlmgr.server.app import App

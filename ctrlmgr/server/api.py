@@ -1,9 +1,9 @@
-"""Requests about resources, from a resolved path to an answer: the engine's verbs, as HTTP has them.
+"""Answers requests for resources: maps each HTTP request to a verb of the engine.
 
 Guarantees:
-- An answer is what the engine says, shown as it was asked for; nothing is decided here but how to show it.
-- Options are read and refused before anything is done; a body is read only where one is needed.
-- A read that needs no waiting is answered within one turn of the event loop.
+- The engine decides the answer. This module decides only how to present it.
+- Query options are validated before the request has any effect. A body is read only if the verb needs one.
+- A read that does not have to wait is answered within one turn of the event loop.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ from ctrlmgr.server.watch.watching import Watches
 T = TypeVar("T")
 
 _SHAPING = frozenset({"create", "update", "patch"})
-"""Verbs that look at an object's fields whether or not there is an object yet."""
+"""Verbs that need the kind's schema even if no object of the kind exists yet."""
 
 _ANY = GetOptions()
 _NO_OPTIONS = WriteOptions()
 
 
 class Call:
-    """A request about a resource that is served: what it is about, and how to answer it."""
+    """One request for a served resource: its endpoint, its target and the representation of its answer."""
 
     __slots__ = ("endpoint", "how", "path", "request", "target")
 
     def __init__(self, request: Request, endpoint: Endpoint, path: ResourcePath, target: Target) -> None:
-        """Answer in plain JSON unless `negotiate` finds something else."""
+        """Answer in plain JSON unless `negotiate` selects another representation."""
         self.request = request
         self.endpoint = endpoint
         self.path = path
@@ -76,24 +76,24 @@ class Call:
         self.how = PLAIN
 
     def negotiate(self) -> None:
-        """Find out how to answer; raises `NotAcceptable`."""
+        """Select the representation of the answer from the Accept header; raises `NotAcceptable`."""
         request = self.request
         how = self.endpoint.accepts.negotiate(request.header(b"accept"))
         self.how = how._replace(pretty=True) if request.wants_pretty else how
 
     @property
     def namespace(self) -> str | None:
-        """The namespace of a collection, None for all of them."""
+        """The namespace of a collection; None for all namespaces."""
         return (self.path.namespace or None) if self.endpoint.kind.namespaced else None
 
     @property
     def patches(self) -> Sequence[str]:
-        """The patches that a custom kind takes, empty for the others, which all take the same."""
+        """The patch types that a custom kind supports; empty for built-in kinds, which all support the same."""
         return self.endpoint.kind.patches if self.endpoint.kind.is_custom else ()
 
     @property
     def list_options(self) -> ListOptions:
-        """The query of a collection; the name that `watch/` paths may have is a field selector."""
+        """The list options of the query. A name in a `watch/` path becomes a field selector."""
         query, name = self.request.query, self.path.name
         if name:
             if query.get("fieldSelector", [""])[0] not in ("", f"metadata.name={name}"):
@@ -104,11 +104,11 @@ class Call:
         return parse_list(query, self.endpoint.kind)
 
     async def body(self, media_type: str) -> Body:
-        """Read the body."""
+        """Read the request's body."""
         return self.heard(media_type, await self.request.body())
 
     def heard(self, media_type: str, data: bytes) -> Body:
-        """Return a body that the audit log will hear of, if it wants to."""
+        """Return a body. If the request is audited, the audit record receives it when it is decoded."""
         record = self.request.audit
         return Body(media_type, data) if record is None else Body(media_type, data, record.hear)
 
@@ -117,7 +117,7 @@ _Handler: TypeAlias = Callable[[Call], Awaitable[None]]
 
 
 class Api:
-    """Serves resources; used on the event loop only."""
+    """Serves resources. Used on the event loop only."""
 
     def __init__(
         self,
@@ -131,15 +131,15 @@ class Api:
         large: LargeBodies,
         runtime: Runtime | None = None,
     ) -> None:
-        """Have `driver` run what `engine` makes of requests, and `watches` go on with watches.
+        """Run the operations of `engine` with `driver`, and serve watches with `watches`.
 
-        Without `tokens` there is no place to ask for any; without a `runtime` nothing runs anywhere. Requests with
-        large bodies are carried out by `large`.
+        Without `tokens`, token requests are answered with 404. Without a `runtime`, no node runs pods. `large` runs
+        requests with large bodies in other processes.
         """
         self._runtime = runtime
         self._engine = engine
         self.logs = Logs(engine.cacher)
-        """Those that are being followed."""
+        """The container logs that clients follow now."""
         self._driver = driver
         self._watches = watches
         self._presentations = presentations
@@ -159,10 +159,10 @@ class Api:
         }
 
     def answer(self, call: Call, verb: str) -> Awaitable[None]:
-        """Return what answers a call when it is awaited; both raise the error to answer with."""
+        """Return an awaitable that answers the call. Both the call and the awaitable raise `ApiError`."""
         if call.endpoint.connects:
             return self._connect(call)
-        if verb == "patch":  # looked at before Accept is
+        if verb == "patch":  # the Content-Type is checked before Accept
             patch_type(call.request.header(b"content-type"), taken=call.patches)
         call.negotiate()
         if not call.endpoint.kind.is_prepared and self._needs(call.endpoint.kind, verb):
@@ -170,11 +170,11 @@ class Api:
         return self._handlers[verb](call)
 
     def _needs(self, kind: Kind, verb: str) -> bool:
-        """Say whether a verb has anything to do with what objects of a kind look like."""
+        """Return whether a verb needs the schema of a kind."""
         return verb in _SHAPING or bool(self._engine.cacher.list(kind.storage))
 
     async def _prepared(self, call: Call, verb: str) -> None:
-        """Have the call's kind prepared, which may take long, where no other request waits for it; then answer."""
+        """Prepare the call's kind on another thread, because that can take long, then answer."""
         await self._driver.compute(call.endpoint.kind.prepare)
         await self._handlers[verb](call)
 
@@ -206,7 +206,7 @@ class Api:
             await self._watches.fail(stream, start)
 
     async def _started(self, operation: Operation[Start]) -> Start | ApiError:
-        """Return how a watch begins, or the error that is the only thing it tells of."""
+        """Return the start of a watch, or the error that the watch sends as its only event."""
         try:
             return await self._driver.run(operation)
         except (Expired, RequestTimeout) as error:
@@ -291,11 +291,12 @@ class Api:
         return call.heard(body_type(call.request.header(b"content-type")), data) if data else None
 
     async def _connect(self, call: Call) -> None:
-        if call.target.subresource != "log":  # which is read, not connected to
+        if call.target.subresource != "log":  # a log is read, not connected to
             gvk = call.endpoint.shown
             options = connect_options(gvk, call.request.query, call.path.rest)
             told = await self._admit(call, Verb.CONNECT, options, gvk)
-            call.request.headers = (*call.request.headers, *warnings(told))  # whatever comes of it
+            # sent whether the connection succeeds or not
+            call.request.headers = (*call.request.headers, *warnings(told))
         target = call.target._replace(subresource="", name=object_name(call.path.name))
         obj = await self._driver.run(self._engine.get(target, _ANY))
         if self._runtime is not None and target.kind.resource == PODS:
@@ -322,7 +323,7 @@ class Api:
         options: WriteOptions = _NO_OPTIONS,
         complete: Callable[[Unstructured], None] = lambda body: None,
     ) -> Sequence[str]:
-        """Let admission have its say about what is not kept, and return what else it tells the caller.
+        """Run admission for an object that is not stored, and return the warnings for the caller.
 
         `complete` is as in `Engine.admit`.
         """
@@ -340,7 +341,7 @@ class Api:
         body: Body | None,
         options: WriteOptions | DeleteOptions,
     ) -> None:
-        """Run a write, in a process of its own if it is large, and show what it came to."""
+        """Run a write, in another process if it is large, and send its result."""
         target, requester = call.target, call.request.requester
         try:
             is_large = self._is_large(target, body)
@@ -358,7 +359,7 @@ class Api:
         await self._sender.whole(call.request, answer.code, shown, call.how, warnings(answer.warnings))
 
     def _is_large(self, target: Target, body: Body | None) -> bool:
-        """Say whether a body, or what it is to change, is large."""
+        """Return whether the body, or the object that it changes, is large."""
         cost = target.kind.strategy.validation_cost
         if body is not None and jobs.is_large(body, cost(body.data)):
             return True
@@ -366,7 +367,7 @@ class Api:
         return current is not None and jobs.is_large_object(current, cost(current.body))
 
     async def _run(self, call: Call, job: Callable[..., Operation[T]], *arguments: Any, is_large: bool) -> T:
-        """Have a job done, in a process of its own if it is large, and return its result or raise what it raises."""
+        """Run a job, in another process if it is large. Return its result, or raise its error."""
         if not is_large:
             return await self._driver.run(job(self._engine, *arguments))
         record = call.request.audit

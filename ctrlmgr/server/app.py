@@ -1,8 +1,8 @@
-"""The application: it leads each request through the chain, and whatever happens there, it answers.
+"""The application: passes each request through the chain and answers every error.
 
 Guarantees:
-- Every error is answered with a `Status`; an unexpected one is logged and answered as 500 without details.
-- Every request about a resource is counted and timed, once, under kube-apiserver's metric names.
+- Every error is answered with a `Status`. An unexpected error is logged and answered as 500 without details.
+- Every request for a resource is counted and timed once, under kube-apiserver's metric names.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from ctrlmgr.server.presenting.negotiation import Accepts, Representation, of_er
 log = structlog.get_logger(__name__)
 
 _CLIENT_CLOSED = 499
-"""What is counted for a client that did not wait for its answer."""
+"""The status code in metrics of a request whose client closed the connection before the answer."""
 
 _UNEXPECTED = "Internal error occurred: something unexpected went wrong; the server's log says what"
 
 
 class App:
-    """Answers HTTP requests; made for one process, shared by all its connections."""
+    """Answers HTTP requests. A process has one `App`, which all connections share."""
 
     def __init__(
         self,
@@ -59,11 +59,11 @@ class App:
         auditing: Auditing | None = None,
         ends_watches: bool = True,
     ) -> None:
-        """Serve the resources of `backend`, and `pages` beside them, to whom `authenticator` and `authorizer` admit.
+        """Serve the resources of `backend`, and `pages`, to the users that `authenticator` and `authorizer` admit.
 
-        Only those of `kinds` are served if it is given: a process may run its engine for itself alone.
-        `random` names requests, and `auditing` writes them down. At most `max_reads` reads and `max_writes` writes are
-        worked on at a time. `ends_watches` says whether a watch ends that could no longer be begun.
+        If `kinds` is given, only these kinds are served over HTTP; the engine of `backend` may hold more. `random`
+        generates request ids, and `auditing` writes audit events. At most `max_reads` reads and `max_writes` writes run
+        at a time. If `ends_watches` is set, a watch ends when its user loses the right to start it.
         """
         self._backend = backend
         self._ids = RequestIds(random)
@@ -97,7 +97,8 @@ class App:
         finally:
             if request.metrics is not None:
                 request.metrics.answered(request.code, self._clock.monotonic() - began)
-            record, request.audit = request.audit, None  # each holds the other: nothing is left to be collected
+            # the record and the request refer to each other; this breaks the cycle
+            record, request.audit = request.audit, None
             if record is not None and self._auditing is not None:
                 stage = self._auditing.end(request, record)
                 if self._auditing.waits:
@@ -105,7 +106,10 @@ class App:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Be at work on the running event loop; requests are answered only while it is."""
+        """Run the backend and the checks of watches on the running event loop.
+
+        Requests are answered only within this context.
+        """
         async with self._backend.running():
             revalidation = self._chain.watch_revalidation.run()
             looking = asyncio.create_task(revalidation, name="credentials and rights of watches")
@@ -115,7 +119,7 @@ class App:
                 looking.cancel()
 
     def drain(self) -> None:
-        """Let go of who would stay for long: the server stops."""
+        """End all watches and followed logs, because the server is stopping."""
         self._backend.end_watches()
 
     async def _refuse(self, request: Request, error: ApiError) -> None:
@@ -127,7 +131,7 @@ class App:
         await request.respond(refused(error, self._how(request)), warnings(error.warnings))
 
     def _how(self, request: Request) -> Representation:
-        """Return how to tell of an error: as was asked for if that is possible, else in JSON."""
+        """Return the representation of an error: the one that the client asked for if possible, else JSON."""
         accept = request.header(b"accept")
         try:
             how = self._errors.negotiate(accept)
@@ -137,10 +141,10 @@ class App:
 
 
 def _let_go(error: BaseException | None) -> None:
-    """Have an error that has been told forget where it was raised, and those that led to it.
+    """Remove the tracebacks of an error that has been answered, and of the errors that caused it.
 
-    A frame that holds the error which it raised is a circle, and with it stays what else was in the frames: a body of
-    megabytes for each refusal, until the collector comes by.
+    A traceback refers to the frames, and a frame can refer to the error. This cycle would keep everything in the
+    frames, such as a body of megabytes, until the garbage collector runs.
     """
     while error is not None and error.__traceback__ is not None:
         error.__traceback__ = None

@@ -47,7 +47,7 @@ class AppendSerializer:
     """Serializes appends that change a shared object; see the module's docstring."""
 
     def __init__(self, view: View, submit: Submit, catch_up: Callable[[], Awaitable[None]]) -> None:
-        """Decide on `view`, which `catch_up` makes current, and append by `submit`."""
+        """Decide on `view`, which `catch_up` makes current, and append with `submit`."""
         self._view = view
         self._submit = submit
         self._catch_up = catch_up
@@ -76,7 +76,7 @@ class AppendSerializer:
                 await self._append_all([each for each in together if not each.outcome.done()])
         finally:
             del self._waiting[place]
-            for each in waiting:  # only when the server stops in the middle
+            for each in waiting:  # not empty only if the server stops during an append
                 each.outcome.cancel()
 
     async def _append_all(self, together: Sequence[_Waiting]) -> None:
@@ -119,7 +119,7 @@ class AppendSerializer:
 
 
 def _tell(admitted: Sequence[_Waiting], events: Sequence[Event]) -> None:
-    """Tell each write its own events."""
+    """Pass each write its own events."""
     start = 0
     for each in admitted:
         end = start + len(each.append.proposals)

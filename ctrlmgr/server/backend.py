@@ -1,6 +1,6 @@
-"""What stands behind the API of one process: the cache, the engine, who drives it and who watches, wired together.
+"""Wires together the parts behind the API of one process: the cache, the engine, the driver and the watches.
 
-It lives on one event loop, the server's. Before that runs nothing here does anything; afterwards nothing is left.
+The backend runs on the server's event loop. It does nothing before `running`, and has released everything after it.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from ctrlmgr.server.workers import Workers
 T = TypeVar("T")
 
 _FOLLOWERS = 2
-"""Threads that find out where the log is, and read what the feed has lost."""
+"""Threads that read the log's newest revision, and events that the feed has lost."""
 
 
 class Backend:
-    """See the module's docstring; `api` is what it is for."""
+    """The parts behind the API; `api` answers requests."""
 
     def __init__(
         self,
@@ -65,15 +65,16 @@ class Backend:
         runtime: Runtime | None = None,
         shown_at: Clock | None = None,
     ) -> None:
-        """Serve `kinds` from `event_log`, whose feed is `feed`; at least `window` events are kept for watchers.
+        """Serve `kinds` from `event_log`, whose feed is `feed`; the cache keeps at least `window` events for watchers.
 
-        Service accounts get their tokens from `tokens`, if they get any. `rewinds` says that clients may know revisions
-        that are no more, because the log was taken back. `blueprint` says what `kinds` are and what has a say in
-        writes of them; that asks `rights` about users, without which everything is allowed. `runtime` speaks for what
-        runs on nodes, if anything does. Ages in tables are those at `shown_at`, by default at `clock`.
+        `tokens` issues tokens of service accounts; None issues none. `rewinds` says that the log may have been taken
+        back to an earlier revision, so that clients may know revisions that no longer exist. `blueprint` makes the
+        kinds and their admission. Admission checks users' permissions with `rights`; without it every request is
+        allowed. `runtime` answers for pods on nodes, if there are any. Tables show ages at the time of `shown_at`, by
+        default of `clock`.
         """
         self.kinds = kinds
-        # Who reads the log may have to wait for it: what others are given threads for must not wait behind them.
+        # Reads of the log can block, so they have threads of their own: other work must not queue behind them.
         self.workers, self._readers, self._followers = Workers(), Workers(), Workers(_FOLLOWERS)
         self._computing = Workers(1)
         rights = rights or Rights(AlwaysAllow(), RbacIndex())
@@ -95,7 +96,7 @@ class Backend:
             caller=self._caller,
         )
         self.last_used = LastUsed(self.engine, self._driver, clock=clock)
-        """Notes the use of tokens that are kept in Secrets."""
+        """Records on Secrets the day on which their token was last used."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self.api = Api(
             self.engine,
@@ -110,20 +111,20 @@ class Backend:
         )
 
     def tell_of_rounds(self, around: Round) -> None:
-        """Have `around` told when several requests are answered one after the other."""
+        """Call `around` before and after several requests that are answered in one turn of the event loop."""
         self._driver.round = around
 
     def run(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
-        """Run an operation of the engine and return its result; called on any thread but the event loop's.
+        """Run an operation of the engine and return its result. Call it from any thread but the event loop's.
 
-        Raises what the operation raises, and `ServiceUnavailable` when the loop does not run.
+        Raises the operation's error, and `ServiceUnavailable` if the event loop does not run.
         """
         return self.wait_for(self._driver.run(operation, cause, fence))
 
     def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
-        """Have `work` done on the event loop and return its result; called on any thread but the event loop's.
+        """Run `work` on the event loop and return its result. Call it from any thread but the event loop's.
 
-        Raises what it raises, and `ServiceUnavailable` when the loop does not run.
+        Raises the error of `work`, and `ServiceUnavailable` if the event loop does not run.
         """
         if self._loop is None:
             work.close()
@@ -131,22 +132,22 @@ class Backend:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def step(self) -> None:
-        """Take in what has been acknowledged, as far as that is known without waiting."""
+        """Apply all acknowledged events to the cache that are known without waiting."""
         self._follower.is_current()
 
     async def catch_up(self) -> None:
-        """Take in all that has been acknowledged; raises `LogUnavailable`."""
+        """Apply all acknowledged events to the cache; raises `LogUnavailable`."""
         await self._follower.catch_up()
 
     def call(self, calls: Sequence[Call]) -> list[Reply]:
-        """Call other processes and wait for their replies; called on any thread but the event loop's."""
+        """Call other processes and wait for their replies. Call it from any thread but the event loop's."""
         if self._loop is None:
             return [Reply(problem="dial tcp: the server does not run") for _ in calls]
         return asyncio.run_coroutine_threadsafe(self._caller.call(calls), self._loop).result()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Be at work on the running event loop; what fails here fails the caller."""
+        """Run on the current event loop. An error of a background task is raised in the caller."""
         self._loop = asyncio.get_running_loop()
         for workers in (self.workers, self._readers, self._followers, self._computing, self._large):
             workers.start()
@@ -166,6 +167,6 @@ class Backend:
                 workers.stop()
 
     def end_watches(self, parting: Parting = Parting.CLOSING) -> None:
-        """End all watches and followed logs, and those that begin from now on as soon as they have begun."""
+        """End all watches and followed logs. Those that start later end immediately."""
         self._hub.close(parting)
         self.api.logs.close()

@@ -1,10 +1,11 @@
-"""Calls other processes over HTTPS: what the engine's `CallOut` asks for.
+"""Calls other processes over HTTPS, as the engine's `CallOut` asks.
 
 Guarantees:
-- A call ends within its timeout, from connecting to the last byte; one that may be tried again within as many.
-- A server that says when to come again (429 or 5xx with `Retry-After`) is asked again then, within the same timeout.
-- Nothing is raised: what goes wrong is told in the words that Go's HTTP client has for it.
-- A process that calls no other pays nothing for it: what makes connections is loaded with the first call.
+- A call ends within its timeout, from connecting to the last byte. A call with retries can take one timeout per
+  attempt.
+- If a server answers 429 or 5xx with `Retry-After`, the same call is sent again after that time, within its timeout.
+- A failed call raises nothing. The reply carries the error text of Go's HTTP client.
+- The HTTP client library is imported at the first call, so a process without calls does not load it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ctrlmgr.engine.calls.replies import comes_again, is_passing
 from ctrlmgr.server.go_words import DEADLINE
 
 _AGAIN: Final = 10
-"""How often a server is asked again that says when to come again (client-go `rest/request.go`)."""
+"""How often a call is sent again to a server that answers with `Retry-After` (client-go `rest/request.go`)."""
 
 
 class _Connections(Protocol):
@@ -30,7 +31,7 @@ class _Connections(Protocol):
 
 
 async def _answered(connections: _Connections, call: Call) -> Reply:
-    """Return the answer to a call, made again as often as a server asks for that, within reason."""
+    """Return the reply to a call. Send it again while the server answers with `Retry-After`, at most `_AGAIN` times."""
     for _ in range(_AGAIN):
         reply = await connections.answer(call)
         if not comes_again(reply):
@@ -40,20 +41,20 @@ async def _answered(connections: _Connections, call: Call) -> Reply:
 
 
 class Caller:
-    """Makes calls; used on one event loop."""
+    """Calls other processes. Used on one event loop."""
 
     def __init__(self, clock: Clock) -> None:
-        """Start without connections; `clock` measures calls."""
+        """Start without connections; `clock` measures the duration of calls."""
         self._clock = clock
         self._connections: _Connections | None = None
 
     async def call(self, calls: Sequence[Call]) -> list[Reply]:
-        """Make calls, all at the same time, and return their replies in the same order."""
+        """Make all calls concurrently and return their replies in the same order."""
         connections = self._connections
         if connections is None:
             connections = await self._connected()
         tasks = [asyncio.ensure_future(self._call(connections, each)) for each in calls]
-        if len(tasks) == 1:  # which ends with it when this is cancelled
+        if len(tasks) == 1:  # cancelling this coroutine cancels the awaited task as well
             return [await tasks[0]]
         try:
             await asyncio.wait(tasks)
@@ -70,7 +71,7 @@ class Caller:
 
     async def _connected(self) -> _Connections:
         module = await asyncio.to_thread(import_module, "ctrlmgr.server.connections")
-        if self._connections is None:  # another call may have been faster
+        if self._connections is None:  # another call may have created them during the import
             self._connections = module.Connections()
         return self._connections
 

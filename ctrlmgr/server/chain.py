@@ -1,21 +1,21 @@
-"""The chain: what happens to every request, in this order.
+"""The handler chain: the steps that every request passes, in this order.
 
-| step | it finds out | it may refuse with |
+| step | determines | may answer with |
 |---|---|---|
-| request info | what the request is about, whether or not that exists | 500 |
-| authentication | who sends it | 401 |
-| audit | how much of it is written down; the record grows with the steps, and ends when it is answered | |
-| impersonation | for whom it is made, if not for its sender | 400, 403 |
-| fairness | whether there is room for it now | 429 |
-| authorization | whether that may be done | 403 |
-| verb | the answer; a write passes admission within the engine, where its object is known | what the verb says |
+| request info | the resource and the verb, whether or not the resource exists | 500 |
+| authentication | the sender | 401 |
+| audit | the audit level; the record collects facts from later steps, and ends with the answer | |
+| impersonation | the user to act as, if the headers name one | 400, 403 |
+| fairness | whether a place for the request is free | 429 |
+| authorization | whether the user may make the request | 403 |
+| verb | the answer; a write passes admission within the engine, where its object is known | the verb's errors |
 
 Guarantees:
-- A client learns nothing of what is here before it is known who it is and that it may ask: 401 and 403 come before 404.
-- A step that needs no other process is passed without waiting.
-- What was acknowledged before a request came counts for it: rights that were taken are gone, on any connection.
-- A watch lasts no longer than the credentials that it was begun with, but for a minute, nor than the right to begin it,
-  unless that is not looked at again.
+- An unauthorized client learns nothing about which objects exist: 401 and 403 are decided before 404.
+- A step that calls no other process passes without waiting.
+- Writes that were acknowledged before a request arrived apply to it. A revoked right is gone on every connection.
+- A watch ends at most a minute after its credentials expire or its user loses the right to start it. The right is not
+  checked again if `ends_watches` is off.
 
 Rules: apiserver `pkg/server/config.go` (`DefaultBuildHandlerChain`), `pkg/endpoints/filters`.
 """
@@ -55,42 +55,42 @@ from ctrlmgr.server.pages.pages import Pages
 log = structlog.get_logger(__name__)
 
 _UPGRADING = frozenset({"attach", "exec", "portforward"})
-"""Subresources of pods through which one acts, whatever the method (`AuthorizePodWebsocketUpgradeCreatePermission`)."""
+"""Subresources of pods that require the verb create for any method (`AuthorizePodWebsocketUpgradeCreatePermission`)."""
 
 
 class Answering(Protocol):
-    """What answers requests about resources."""
+    """Answers requests for resources."""
 
     def answer(self, call: Call, verb: str) -> Awaitable[None]:
-        """Return what answers a call when it is awaited; both raise the error to answer with."""
+        """Return an awaitable that answers the call. Both the call and the awaitable raise `ApiError`."""
 
 
 class Behind(Protocol):
-    """What a chain leads to: a `Backend`, or what stands for one."""
+    """The interface of a `Backend` that the chain uses."""
 
     @property
     def kinds(self) -> Kinds:
-        """What there is."""
+        """The kinds that are served."""
 
     @property
     def api(self) -> Answering:
-        """What answers requests."""
+        """The handler of requests for resources."""
 
     def step(self) -> None:
-        """Take in what has been acknowledged, as far as that is known without waiting."""
+        """Apply all acknowledged events to the cache that are known without waiting."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Be at work on the running event loop."""
+        """Run on the current event loop while the context is open."""
 
     def tell_of_rounds(self, around: Round) -> None:
-        """Have `around` told when several requests are answered one after the other."""
+        """Call `around` before and after several requests that are answered in one turn of the event loop."""
 
     def end_watches(self) -> None:
-        """End all watches, and those that begin from now on as soon as they have begun."""
+        """End all watches. Watches that start later end immediately."""
 
 
 class Chain:
-    """See the module's docstring; used on the event loop only."""
+    """The handler chain of a server. Used on the event loop only."""
 
     def __init__(
         self,
@@ -103,9 +103,9 @@ class Chain:
         *,
         ends_watches: bool = True,
     ) -> None:
-        """Lead to `backend` for resources and to `pages` for all else; `auditing` writes requests down.
+        """Pass requests for resources to `backend` and all others to `pages`; `auditing` writes audit events.
 
-        `ends_watches` says whether a watch ends that could no longer be begun.
+        If `ends_watches` is set, a watch ends when its user loses the right to start it.
         """
         self._auditing = auditing
         self._backend = backend
@@ -115,10 +115,10 @@ class Chain:
         self._limits = limits
         self._impersonation = Impersonation(authorizer)
         self.watch_revalidation = WatchRevalidation(authenticator, LastingRights(authorizer) if ends_watches else None)
-        """Ends watches whose credentials or rights have ended."""
+        """Ends watches whose credentials have expired or whose user has lost the right."""
 
     async def answer(self, request: Request, place: Place) -> None:
-        """Answer a request; raises the error to answer with."""
+        """Answer a request; raises the `ApiError` to answer with."""
         if place.location.problem:
             problem = f"failed to create RequestInfo: {place.location.problem}, {request.uri}"
             await request.respond(_undecided(request.uri, problem))
@@ -159,9 +159,9 @@ class Chain:
                 await self._perform(request, place, attributes)
 
     async def _is_kept(self, auditing: Auditing, request: Request, *, may: bool) -> bool:
-        """Return whether a request has been written down that has to be; answer it if that cannot be done.
+        """Return whether the request may continue after its first audit event. If not, answer it with 500.
 
-        It is known already whether it `may` be made for all that is told of it without waiting.
+        `may` is the result of the backends that do not wait. This method also waits for the slow ones.
         """
         if may and request.audit is not None:
             may = await auditing.stored(request.audit, Stage.REQUEST_RECEIVED)
@@ -171,7 +171,7 @@ class Chain:
         return may
 
     async def _impersonate(self, request: Request, attributes: Attributes) -> None:
-        """Have a request made for the user that its headers name."""
+        """Set the request's user to the one that its headers name."""
         wanted = wanted_user(request.raw_headers)
         if wanted is not None:
             taken = await self._impersonation.impersonate(request.user, wanted, attributes)
@@ -180,7 +180,7 @@ class Chain:
                 request.audit.impersonated, request.audit.constraint = taken.user, taken.constraint
 
     async def _perform(self, request: Request, place: Place, attributes: Attributes) -> None:
-        """Answer a request that may be made."""
+        """Answer an authorized request."""
         endpoint, path, target = place.endpoint, place.location.resource, place.target
         if path is None:
             await request.respond(await self._pages.answer(request))
@@ -201,7 +201,7 @@ class Chain:
             await self._backend.api.answer(Call(request, endpoint, path, target), verb)
 
     async def _check_upgrade(self, request: Request, target: Target, attributes: Attributes) -> None:
-        """Refuse to act within a pod to those who may only read: the method of a web socket is always GET."""
+        """Require the verb create for exec, attach and portforward. A web socket always uses GET, a read."""
         asked = attributes._replace(verb="create")
         verdict = self._authorizer.authorize(request.user, asked)
         if verdict is None:
@@ -211,12 +211,12 @@ class Chain:
 
 
 def _undecided(uri: str, problem: str) -> Response:
-    """Answer that a request could not be read or authorized (`responsewriters.InternalError`)."""
+    """Log a request that cannot be parsed or authorized, and return a 500 (`responsewriters.InternalError`)."""
     log.error("a request could not be made", uri=uri, error=problem)
     said = f"Internal Server Error: {msgspec.json.encode(uri).decode()}: {problem}"
     return text(500, said.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") + "\n")
 
 
 def _impersonates(headers: Sequence[HeaderLine]) -> bool:
-    """Whether any header is about impersonation."""
+    """Return whether any header is about impersonation."""
     return any(name.startswith(PREFIX) for name, _ in headers)

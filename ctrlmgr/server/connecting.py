@@ -1,7 +1,10 @@
-"""Requests for what runs somewhere: logs, shells, proxies. Nothing runs here, and the answer says so.
+"""Answers requests for running containers: logs, exec, attach, proxy.
 
-Guarantees: an object that does not exist is told from one that cannot be reached, in the words that kube-apiserver
-has for a cluster without kubelets (`pkg/registry/core/pod/strategy.go`, `pkg/registry/core/service/storage`).
+ctrlmgr runs no containers, and the answer says so.
+
+Guarantees: the answer distinguishes an object that does not exist from one that is unreachable. The error texts are
+those of kube-apiserver in a cluster without kubelets (`pkg/registry/core/pod/strategy.go`,
+`pkg/registry/core/service/storage`).
 """
 
 from __future__ import annotations
@@ -27,32 +30,32 @@ _FLAGS = ("stdin", "stdout", "stderr", "tty")
 
 
 class Piece(Protocol):
-    """A piece of a log."""
+    """A part of a log."""
 
     @property
     def data(self) -> bytes:
-        """The lines."""
+        """The log lines as bytes."""
 
     @property
     def wait(self) -> float | None:
-        """Seconds until there is more, if nothing happens to the pod before; None: that was all."""
+        """Seconds until more lines are available unless the pod changes before; None at the end of the log."""
 
 
 class Reading(Protocol):
-    """The log of a container that is being read."""
+    """A container's log that a client reads."""
 
     def more(self, pod: Object | None, node: Object | None) -> Piece:
-        """Return what there is to read by now, of a pod as it is now."""
+        """Return the lines that are available now, given the current pod and its node."""
 
 
 class Runtime(Protocol):
-    """Speaks for what runs on some nodes; a pod on any other it knows nothing of (None)."""
+    """Answers for the pods on some nodes; returns None for a pod on any other node."""
 
     def logs(self, pod: Object, node: Object | None, options: LogOptions) -> Reading | None:
-        """Begin to read what a container of a pod has written; raises `BadRequest`."""
+        """Return a reader for a container's log, None if the pod's node is unknown; raises `BadRequest`."""
 
     def refusal(self, node: Object | None, what: str) -> ApiError | None:
-        """Return why a pod on a node cannot be connected to for `what` (a subresource)."""
+        """Return the error for connecting to a pod's subresource `what`; None if the node is unknown."""
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -72,7 +75,7 @@ class _Addressed(msgspec.Struct):
 
 
 def has_no_log(target: Target, part: str, obj: Object) -> bool:
-    """Whether the log is asked for of a pod that runs nowhere yet: it is empty then."""
+    """Return whether the request is for the log of a pod without a node, which is empty."""
     if part != "log" or target.kind.resource.plural != "pods":
         return False
     spec = obj.view(_Placed).spec
@@ -80,10 +83,11 @@ def has_no_log(target: Target, part: str, obj: Object) -> bool:
 
 
 def unreachable(target: Target, part: str, obj: Object, view: View) -> ApiError:
-    """Return why what `obj` stands for cannot be connected to for `part`, a subresource."""
+    """Return the error for connecting to `obj`; `part` is the subresource."""
     match target.kind.resource.plural:
         case "services":
-            if view.get(ENDPOINTS, obj.key) is None:  # which Kubernetes takes for the service itself
+            # Kubernetes reports a missing Endpoints object as a missing Service
+            if view.get(ENDPOINTS, obj.key) is None:
                 return not_found(target.kind.resource, target.name)
             return ServiceUnavailable(f'no endpoints available for service "{target.name}"')
         case "pods":
@@ -93,13 +97,13 @@ def unreachable(target: Target, part: str, obj: Object, view: View) -> ApiError:
             if spec is None or not spec.node_name:
                 return BadRequest(f"pod {target.name} does not have a host assigned")
             if view.get(_NODES, Key("", spec.node_name)) is None:
-                return not_found(target.kind.resource, spec.node_name)  # Kubernetes' confusion, too
+                return not_found(target.kind.resource, spec.node_name)  # Kubernetes uses the pods resource here as well
             return ServiceUnavailable(f'no kubelet answers for node "{spec.node_name}"')
     return ServiceUnavailable(f'no kubelet answers for node "{target.name}"')
 
 
 def _is_proxyable(pod: Object) -> bool:
-    """Whether a pod has an address that may be called (apimachinery `proxyutil.IsProxyableIP`)."""
+    """Return whether a pod has an address that a proxy may call (apimachinery `proxyutil.IsProxyableIP`)."""
     status = pod.view(_Addressed).status
     try:
         address = ip_address(status.pod_ip if status is not None else "")
@@ -109,13 +113,13 @@ def _is_proxyable(pod: Object) -> bool:
 
 
 def node_of(obj: Object, view: View) -> Object | None:
-    """Return the node of a pod, None if it has none."""
+    """Return the node of a pod; None if the pod has none."""
     spec = obj.view(_Placed).spec
     return view.get(_NODES, Key("", spec.node_name)) if spec is not None and spec.node_name else None
 
 
 def connect_options(gvk: GroupVersionKind, query: Query, rest: str) -> Unstructured:
-    """Return the options of a connection (PodExecOptions and the like) that a URL has, as admission is shown them."""
+    """Return the connect options in a URL's query (such as PodExecOptions), as admission receives them."""
     options: Unstructured = {"kind": gvk.kind, "apiVersion": gvk.api_version}
     for name in _FLAGS:
         if query.get(name, [""])[0].lower() in ("true", "1"):
@@ -132,6 +136,6 @@ def connect_options(gvk: GroupVersionKind, query: Query, rest: str) -> Unstructu
 
 
 def object_name(name: str) -> str:
-    """Return the name in `[SCHEME:]NAME[:PORT]`, as proxies are asked for (`utilnet.SplitSchemeNamePort`)."""
+    """Return NAME from `[SCHEME:]NAME[:PORT]`, the form that proxy requests use (`utilnet.SplitSchemeNamePort`)."""
     parts = name.split(":")
     return parts[1] if len(parts) == 3 else parts[0]

@@ -1,10 +1,9 @@
-"""Connections to other processes: what sends one call and reads its answer.
+"""Keeps HTTP connections to other processes, sends calls and reads their answers.
 
 Guarantees:
-- Connections are kept and used again, apart for each set of authorities and each certificate that is shown; what a
-  connection was trusted for is not trusted by another configuration.
-- An answer of more than `MAX_ANSWER` bytes is none.
-- Nothing is raised but what ends a task: what goes wrong is told in the words that Go's HTTP client has for it.
+- A connection is reused only by calls with the same authorities, client certificate and verification setting.
+- An answer of more than `MAX_ANSWER` bytes is an error.
+- A failed call raises nothing but cancellation. The reply carries the error text of Go's HTTP client.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from ctrlmgr.server.go_words import EOF, RESET, TOO_MANY_REDIRECTS, malformed, o
 from ctrlmgr.settings.kubeconfig import trusting
 
 MAX_ANSWER: Final = 16 * 1024 * 1024
-"""Bytes of an answer that are read."""
+"""Maximum size of an answer, in bytes."""
 _CONTEXTS: Final = 64
-"""Sets of authorities for which connections are kept."""
+"""Maximum number of TLS contexts that are cached, one for each combination of authorities and client certificate."""
 _CONTEXT_BYTES: Final = 16 * 1024 * 1024
-"""Bytes of these authorities and of the certificates that are shown."""
+"""Maximum total size of the cached authorities and client certificates, in bytes."""
 _IDLE = 90.0
-"""Seconds for which an idle connection is kept."""
+"""Seconds after which an idle connection is closed."""
 _REDIRECTS = 10
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _HEADERS: Final = {
@@ -44,10 +43,10 @@ _Trust = tuple[bytes, bytes, bool]
 
 
 class Connections:
-    """Keeps connections; used on one event loop, on which it is made."""
+    """Keeps HTTP connections. Used on the event loop that created it."""
 
     def __init__(self) -> None:
-        """Start without any."""
+        """Start without connections."""
         self._contexts: BoundedCache[_Trust, ssl.SSLContext] = BoundedCache(
             "tls-contexts", entries=_CONTEXTS, size=_CONTEXT_BYTES
         )
@@ -59,7 +58,7 @@ class Connections:
         )
 
     async def answer(self, call: Call) -> Reply:
-        """Return the answer to a call, or why there is none; takes as long as that takes."""
+        """Return the answer to a call, or a reply with the problem. It has no timeout of its own."""
         try:
             return await self._answered(call)
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -97,7 +96,7 @@ class Connections:
             return Reply(response.status, media_type, bytes(body), retry_after=seconds)
 
     def _context(self, call: Call) -> ssl.SSLContext:
-        """Return what trusts the authorities of a call, and shows its certificate."""
+        """Return a TLS context that trusts the call's authorities and presents its client certificate."""
         key = (call.ca_bundle, call.credentials.certificate, call.is_checked)
         context = self._contexts.get(key)
         if context is None:

@@ -1,11 +1,12 @@
-"""Runs the engine's operations on the event loop: does what their commands ask for, without ever blocking the loop.
+"""Runs the engine's operations on the event loop: performs their commands without blocking the loop.
 
 Guarantees (the driver's side of `engine.operations`):
-- An append is durable, or its refusal is final, before the operation goes on. One whose outcome is not known within
-  `WRITE_PATIENCE` ends as a 504: it may still come to be in the log, and the client must look.
-- After a refused append the operation sees all that the log refused it for.
-- A read takes as long as it takes while the database answers others; one that hangs ends it with a 503.
-- What can be answered at once is: an operation whose commands need no waiting (a GET, mostly) takes no detour.
+- An append is durable, or its refusal is final, before the operation continues. If the outcome is unknown after
+  `WRITE_PATIENCE` seconds, the operation fails with 504. The append may still reach the log, so the client must check.
+- After a refused append, the operation sees all events that caused the refusal.
+- A slow read continues as long as the database answers other queries. If the database does not answer, the read fails
+  with 503.
+- An operation whose commands need no waiting, such as most GETs, runs without switching tasks.
 """
 
 from __future__ import annotations
@@ -34,24 +35,24 @@ T = TypeVar("T")
 
 
 class Round(Protocol):
-    """What is to know when several operations go on in one turn of the event loop, one after the other."""
+    """Receives a call before and after several operations that continue in one turn of the event loop."""
 
     def begin_round(self) -> None:
-        """Note that the first of them is next."""
+        """Note that the first of these operations continues next."""
 
     def end_round(self) -> None:
-        """Note that the last of them has gone on, to its end or until it waits again."""
+        """Note that the last of these operations has ended or waits again."""
 
 
 WRITE_PATIENCE = 4.5
-"""Seconds an append may take."""
+"""Maximum duration of an append, in seconds."""
 
 READ_PATIENCE = 1.0
-"""Seconds a read may take before the log is asked whether it is there at all; if it is, it may take as long again."""
+"""Seconds after which a slow read checks that the log still answers. The check repeats at this interval."""
 
 
 class Driver:
-    """Drives operations; used on the event loop only."""
+    """Drives operations. Used on the event loop only."""
 
     def __init__(
         self,
@@ -64,13 +65,16 @@ class Driver:
         rewinds: bool = False,
         caller: Caller | None = None,
     ) -> None:
-        """Append to `event_log`, which `follower` follows, and read from it on `workers`; `caller` calls others.
+        """Append to `event_log`, which `follower` follows, and read from it on `workers`.
 
-        What takes long beside large bodies, to compile a definition, say, is done on `computing`.
+        `caller` calls other processes.
 
-        What is decided at the last moment is decided on `view`, which `follower` keeps current.
+        Long computations, such as compiling a definition, run on `computing`.
 
-        `rewinds` says that the log may be taken back: what is asked of its future is of its past, and `Expired`.
+        Deferred proposals are decided on `view`, which `follower` keeps current.
+
+        `rewinds` says that the log can be taken back to an earlier revision. A read of a revision that does not exist
+        then raises `Expired` instead of waiting for it.
         """
         self._log = event_log
         self._follower = follower
@@ -80,14 +84,14 @@ class Driver:
         self._caller = caller or Caller(SystemClock())
         self._admission_causes = AdmissionCauseDedup(event_log)
         self._serializer = AppendSerializer(view, self._submitted, self._current)
-        # Appends that have ended, and who waits for them; filled by the committing thread.
+        # Ended appends with the futures of their callers. The committing thread appends to it.
         self._ended: deque[tuple[asyncio.Future[Sequence[Event]], Appending]] = deque()
         self._resolving = False  # whether `_resolve_ended` is on its way; set by that thread, cleared by the loop
         self.round: Round | None = None
-        """Hears of operations whose appends ended together."""
+        """Receives a call before and after operations whose appends ended together."""
 
     async def run(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
-        """Return the result of an operation, or raise what it raises; its appends carry `cause` and `fence`."""
+        """Return the result of an operation, or raise its error. Its appends carry `cause` and `fence`."""
         try:
             command = next(operation)
             while True:
@@ -105,11 +109,11 @@ class Driver:
             return result
 
     async def compute(self, call: Callable[[], T]) -> T:
-        """Return what `call` returns, which takes long; raises what it raises."""
+        """Run a long computation on another thread and return its result; raises its error."""
         return await self._computing.run(call)
 
     async def obey(self, command: Command) -> Any:
-        """Do what a command asks for that came from another process, and return its answer; raises what that raises."""
+        """Perform a command of another process and return its answer; raises the command's error."""
         return await self._perform(command, None, None)
 
     async def _perform(self, command: Command, cause: Cause | None, fence: Fence | None) -> Any:
@@ -139,7 +143,7 @@ class Driver:
             await self._follower.catch_up()
 
     async def _read(self, call: Callable[[], Any]) -> Any:
-        """Return what a call returns that reads the log; raises `LogUnavailable` if that does not answer at all."""
+        """Return the result of `call`, which reads the log; raises `LogUnavailable` if the log does not answer."""
         reading = asyncio.ensure_future(self._workers.run(call))
         try:
             while not (await asyncio.wait((reading,), timeout=READ_PATIENCE))[0]:
@@ -174,7 +178,7 @@ class Driver:
         except RequestTimeout:
             raise
         except CtrlmgrError:
-            with suppress(LogError):  # then it decides on what is older, which the log will notice again
+            with suppress(LogError):  # the operation then decides on older state, and the log refuses its append again
                 await self._follower.catch_up()
             raise
 
@@ -183,11 +187,11 @@ class Driver:
         outcome: asyncio.Future[Sequence[Event]] = loop.create_future()
 
         def ended(pending: Appending) -> None:
-            """Pass the outcome on; runs on the committing thread, many times in a row after a group."""
+            """Queue the outcome for the event loop. Runs on the committing thread, once per append of a group."""
             self._ended.append((outcome, pending))
             if not self._resolving:
                 self._resolving = True
-                with suppress(RuntimeError):  # the loop is closed: no caller waits any more
+                with suppress(RuntimeError):  # the loop is closed, so no caller waits
                     loop.call_soon_threadsafe(self._resolve_ended)
 
         pending.add_done_callback(ended)
@@ -202,7 +206,7 @@ class Driver:
         self._resolving = False  # before reading: what ends from here on is resolved next time
         loop, around = asyncio.get_running_loop(), self.round
         if around is not None:
-            loop.call_soon(around.begin_round)  # the loop calls those who wait in the order in which they are told
+            loop.call_soon(around.begin_round)  # the loop runs callbacks in the order of their scheduling
         try:
             self._tell_ended()
         finally:

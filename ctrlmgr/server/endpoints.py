@@ -1,8 +1,8 @@
-"""What is served where: for each shape of path, the kind it is about and the methods it takes.
+"""Maps each shape of path to the kind that it addresses and the methods that it supports.
 
-Guarantees: what is not served is told apart as Kubernetes does it. A path that leads to no kind, or to no place where
-that kind can be, is 404; a place that exists but does not take the method is 405 (without `Allow`, as there).
-What has been found is kept until the kinds change.
+Guarantees: errors for unknown paths are Kubernetes' own. A path without a kind, or with a scope that the kind does not
+have, is 404. A valid path that does not support the method is 405, without an `Allow` header, as in Kubernetes.
+Resolved paths are cached until the kinds change.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ _COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _SUBRESOURCE = {**_OBJECT, "POST": "create"}
 _PROXIED = {"HEAD": "get", "OPTIONS": "get"}
-"""The methods that a proxy takes besides those that discovery has verbs for (`ConnectMethods`)."""
+"""Additional methods that a proxy supports; discovery has no verbs for them (`ConnectMethods`)."""
 _METHOD_NAMES = {"create": "POST", "update": "PUT"}
-"""What a verb is called in metrics, where that is not itself."""
+"""The names of verbs in metrics, where they differ from the verb."""
 
 _READING = frozenset({"GET", "HEAD"})
 _NAMED = frozenset({"update", "patch"})
-"""Verbs that need a name; of built-in kinds no path without one takes them."""
+"""Verbs that need a name. No path of a built-in kind without a name supports them."""
 _CONNECT = frozenset({"attach", "exec", "log", "portforward", "proxy"})
-"""Subresources that pass a request on to something that runs."""
+"""Subresources that connect to a running process."""
 
 _SHOWN = frozenset({"scale", "status"})
-"""Subresources that have tables, and so other forms: those whose storage is a `rest.TableConvertor`."""
+"""Subresources that support tables and other representations: their storage is a `rest.TableConvertor`."""
 
 
 _PLACES: Final = 4096
-"""Paths whose places are cached."""
+"""Maximum number of paths whose places are cached."""
 _LONGEST: Final = 512
-"""Bytes of such a path."""
+"""Maximum length of a cached path, in bytes."""
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-"""What a place keeps attributes for: a client may make up methods."""
+"""The methods whose attributes are cached. A client can send any other method, so these are not cached."""
 
 
 class Endpoint:
-    """One shape of path: its kind, the verbs that its methods stand for, and what goes with them."""
+    """One shape of path: its kind, and the verb of each method."""
 
     def __init__(
         self,
@@ -61,26 +61,26 @@ class Endpoint:
         lacks: bool = False,
         prefix: str = "",
     ) -> None:
-        """Serve `verbs`, by method; `scope` is `resource`, `namespace` or `cluster`, as metrics have it.
+        """Serve `verbs`, by method; `scope` is `resource`, `namespace` or `cluster`, as in metrics.
 
-        What a custom kind `lacks` is a subresource: that is not found as an object is not. The `prefix` of the path
-        (`watch`, `proxy`) is the verb of what is refused.
+        `lacks` says that the path names a subresource that a custom kind does not have; the answer is 404. The `prefix`
+        of the path (`watch`, `proxy`) is the verb in the text of a 405.
         """
         self.lacks = lacks
         self._prefix = prefix
         self.kind = kind
         self.subresource = subresource
         self.is_served = bool(verbs)
-        """Whether there is anything here."""
+        """Whether any method is supported."""
         self.connects = subresource is not None and subresource.name in _CONNECT
-        """Whether requests are for what runs somewhere, not for what is stored."""
-        is_kept = kind.verbs != {"create"}  # unlike a review, which is answered and forgotten
+        """Whether requests connect to a running process instead of reading a stored object."""
+        is_kept = kind.verbs != {"create"}  # a review is answered and not stored
         transforms = is_kept if subresource is None else subresource.name in _SHOWN
         self.accepts = Accepts(lists="list" in verbs.values(), transforms=transforms, routed=not kind.is_custom)
         self.shown = kind.gvk if subresource is None else subresource.kind
-        """What its answers are."""
+        """The kind of its answers."""
         self.headers = warnings([kind.deprecation])
-        """What every answer has besides its own headers."""
+        """Headers that every answer has besides its own."""
         self._verbs = verbs
         self._scope = scope
         self._has_name = scope == "resource"
@@ -89,16 +89,19 @@ class Endpoint:
         self._watch_metrics: WatchMetrics | None = None
 
     def is_place_for(self, method: str) -> bool:
-        """Whether a method finds anything here: of a namespaced custom kind, everywhere, that is to list."""
+        """Return whether the path exists for a method.
+
+        A namespaced custom kind supports only reads across all namespaces.
+        """
         everywhere = self._scope != "cluster" or not self.kind.is_custom or not self.kind.namespaced
         return everywhere or (method in _READING and self._prefix != "proxy")
 
     def serves(self, method: str) -> bool:
-        """Whether a method means anything here."""
+        """Return whether the method is supported."""
         return method in self._verbs
 
     def verb(self, method: str) -> str:
-        """Return what a method means here; raises `MethodNotAllowed`, and `BadRequest` for want of a name."""
+        """Return the verb of a method; raises `MethodNotAllowed`, and `BadRequest` if the verb needs a name."""
         verb = self._verbs.get(method)
         if verb is None:
             raise self._not_allowed(method)
@@ -107,7 +110,7 @@ class Endpoint:
         return verb
 
     def _not_allowed(self, method: str) -> MethodNotAllowed:
-        """Return the 405 of a method, for custom kinds in the words of their handler: no router knows them."""
+        """Return the 405 for a method. A custom kind has its own text, because its handler has no router."""
         resource = self.kind.resource
         if not self.kind.is_custom:
             return MethodNotAllowed(details=StatusDetails())
@@ -116,7 +119,7 @@ class Endpoint:
         return MethodNotAllowed(f'{verb} is not supported on resources of kind "{resource}"', details=details)
 
     def metrics(self, verb: str, *, dry_run: bool) -> RequestMetrics:
-        """Return what requests like this are counted with."""
+        """Return the metrics of requests with this verb."""
         metrics = self._metrics.get((verb, dry_run))
         if metrics is None:
             part = self.subresource.name if self.subresource is not None else ""
@@ -127,23 +130,23 @@ class Endpoint:
 
     @property
     def watch_metrics(self) -> WatchMetrics:
-        """What watches like this are counted with."""
+        """The metrics of watches of this shape of path."""
         if self._watch_metrics is None:
             self._watch_metrics = WatchMetrics(*self._name, self._scope)
         return self._watch_metrics
 
 
 class Place:
-    """A path, and what is there; shared by all requests for it."""
+    """A path and its endpoint, shared by all requests for the path."""
 
     __slots__ = ("_attributes", "endpoint", "location", "target")
 
     def __init__(self, location: Location, endpoint: Endpoint | None = None) -> None:
-        """Resolve a location to the endpoint that serves it, None if it is no resource, or none that is served."""
+        """Pair a location with its endpoint; None if the path is not a resource or is not served."""
         self.location = location
         self.endpoint = endpoint
         self.target: Target | None = None
-        """What the engine is asked about there; None where there is no endpoint."""
+        """The target of the engine's operation; None without an endpoint."""
         self._attributes: dict[str, Attributes] = {}
         path = location.resource
         if endpoint is not None and path is not None:
@@ -151,7 +154,7 @@ class Place:
             self.target = Target(endpoint.kind, namespace, path.name, path.subresource)
 
     def attributes(self, method: str, query: Mapping[str, list[str]]) -> Attributes:
-        """Return what a request is about, whether or not that exists (apiserver `request/requestinfo.go`)."""
+        """Return the authorization attributes of a request, even if its resource does not exist (`requestinfo.go`)."""
         attributes = self._attributes.get(method)
         if attributes is None:
             attributes = _attributes(self.location, method)
@@ -164,17 +167,17 @@ class Place:
 
 
 class Places:
-    """Finds places, and caches those it has found."""
+    """Resolves paths to places, and caches them."""
 
     def __init__(self, kinds: Kinds) -> None:
-        """Serve `kinds`."""
+        """Resolve paths of `kinds`."""
         self._kinds = kinds
         self._endpoints: dict[tuple[str, str, str, str, bool, bool, str], Endpoint] = {}
         self._places: BoundedCache[bytes, Place] = BoundedCache("places", entries=_PLACES, largest=_LONGEST)
         self._epoch = kinds.epoch
 
     def find(self, raw_path: bytes) -> Place:
-        """Return where a path leads, given as it stands in the request line (without the query)."""
+        """Return the place of a path; `raw_path` is the path in the request line, without the query."""
         if self._epoch != self._kinds.epoch:
             self._epoch = self._kinds.epoch
             self._places.clear()
@@ -198,7 +201,8 @@ class Places:
         endpoint = self._endpoints.get(shape)
         if endpoint is None:
             endpoint = _endpoint(kind, path)
-            if not path.subresource or path.subresource in kind.subresources:  # a client may make some up
+            # a client can make up subresources, so unknown ones are not cached
+            if not path.subresource or path.subresource in kind.subresources:
                 self._endpoints[shape] = endpoint
         served = endpoint.is_served and (endpoint.connects or not path.rest)
         return Place(location, endpoint if served or kind.is_custom else None)
@@ -225,9 +229,9 @@ def _endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
 
 
 def _custom_endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
-    """Return what serves a custom kind: verbs, not routes (apiextensions-apiserver `crdHandler`).
+    """Return the endpoint of a custom kind, which has verbs instead of routes (apiextensions-apiserver `crdHandler`).
 
-    A HEAD is read as a GET there; of built-in kinds no route takes it.
+    A HEAD is answered as a GET. Built-in kinds have no route for it.
     """
     subresource = kind.subresources.get(path.subresource)
     if path.subresource:
@@ -245,7 +249,7 @@ def _custom_endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
 
 
 def unknown_resource() -> NotFound:
-    """Return the 404 of a path below the API that leads to nothing."""
+    """Return the 404 for a path below the API without a resource."""
     return NotFound("the server could not find the requested resource", details=StatusDetails())
 
 
@@ -258,7 +262,7 @@ def _attributes(location: Location, method: str) -> Attributes:
 
 
 def _verb(method: str, name: str) -> str:
-    """Return what a method does to an object, or without a name to a collection."""
+    """Return the verb of a method for an object, or for a collection if `name` is empty."""
     match method:
         case "GET" | "HEAD":
             return "get" if name else "list"
@@ -274,12 +278,12 @@ def _verb(method: str, name: str) -> str:
 
 
 def _scope(path: ResourcePath) -> str:
-    """Return the scope of a request as metrics have it."""
+    """Return the scope of a request, as metrics name it."""
     return "resource" if path.name else "namespace" if path.namespace else "cluster"
 
 
 def _is_place_of(kind: Kind, path: ResourcePath) -> bool:
-    """Whether objects of a kind can be where a path leads: namespaced ones in a namespace, others in none."""
+    """Return whether the path has the kind's scope: a namespaced object needs a namespace, others must have none."""
     if kind.namespaced:
         return bool(path.namespace) or not path.name
     return not path.namespace or (path.resource == "namespaces" and path.namespace == path.name)

@@ -1,4 +1,4 @@
-"""What Go's HTTP client says when a call goes wrong, which callers of webhooks are told as they are by Kubernetes."""
+"""The error texts of Go's HTTP client. Kubernetes passes them to callers of webhooks unchanged."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ TOO_MANY_REDIRECTS: Final = "stopped after 10 redirects"
 _EXPIRED = "certificate has expired or is not yet valid"
 _UNKNOWN = "certificate signed by unknown authority"
 _X509 = {9: _EXPIRED, 10: _EXPIRED, 18: _UNKNOWN, 19: _UNKNOWN, 20: _UNKNOWN, 21: _UNKNOWN}
-"""Words for what OpenSSL finds (`X509_V_ERR_…`)."""
+"""Go's error texts for OpenSSL's verification errors (`X509_V_ERR_…`)."""
 
 
 def of_tls(cause: BaseException) -> str:
-    """Say what is wrong with a handshake; nothing if that is not what went wrong."""
+    """Return Go's text for a failed TLS handshake; empty if the error is not about TLS."""
     if isinstance(cause, ssl.SSLCertVerificationError):
         words = _X509.get(cause.verify_code, cause.verify_message)
         return f"tls: failed to verify certificate: x509: {words}"
@@ -27,12 +27,12 @@ def of_tls(cause: BaseException) -> str:
 
 
 def malformed(error: Exception) -> str:
-    """Say that an answer is no HTTP."""
+    """Return Go's text for an answer that is not valid HTTP."""
     return f"malformed HTTP: {error}"
 
 
 def unreachable(cause: BaseException, url: str, address: tuple[str, int] | None = None) -> str:
-    """Say that nothing answers where `url` is, at `address` if its host was looked up by other means."""
+    """Return Go's text for a failed connection to `url`; `address` replaces its host if another resolver found it."""
     parts = urlsplit(url)
     host, port = address or (parts.hostname or "", parts.port or (80 if parts.scheme == "http" else 443))
     if isinstance(cause, socket.gaierror):
@@ -45,7 +45,7 @@ def unreachable(cause: BaseException, url: str, address: tuple[str, int] | None 
 
 
 def root(error: BaseException) -> BaseException:
-    """Return what an error was raised for, as far down as that is known."""
+    """Return the first error in a chain of causes."""
     seen = error
     while (below := seen.__cause__ or seen.__context__) is not None:
         seen = below

@@ -1,7 +1,7 @@
-"""The kubeconfig that `serve` writes, so that kubectl and every client library find it and may do everything.
+"""Writes the kubeconfig of `serve`, with which kubectl and client libraries connect as an administrator.
 
-Guarantees: the file has mode 0600, is written whole or not at all, and keeps its token over restarts, so that a
-client holding one goes on working. Of several processes in one directory only one claims it at a time.
+Guarantees: the file has mode 0600 and is written atomically. It keeps its token over restarts, so existing clients
+continue to work. Only one of several processes in a directory claims the file at a time.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _TOKEN_BITS = 256
 
 
 def admin_token(path: Path, random: Random) -> str:
-    """Return the token in the kubeconfig at `path`, or a new one, drawn from `random`, if there is none.
+    """Return the token in the kubeconfig at `path`; if the file does not exist, return a new token from `random`.
 
-    Raises `SettingsError` when the file is there and is not a kubeconfig with a token, or others may read it.
+    Raises `SettingsError` if the file exists but is not a kubeconfig with a token, or if other users may read it.
     """
     try:
         mode, text = path.stat().st_mode, path.read_text()
@@ -43,15 +43,15 @@ def admin_token(path: Path, random: Random) -> str:
 
 
 def new_token(random: Random) -> str:
-    """Return a token; it has no sign that a command line could take for an option."""
+    """Return a new hexadecimal token. It never starts with a dash, which a command line would read as an option."""
     return f"{random.getrandbits(_TOKEN_BITS):x}"
 
 
 class Claim:
-    """That a kubeconfig is this process's, as long as that lives."""
+    """A lock on a kubeconfig, held while this process lives."""
 
     def __init__(self, path: Path) -> None:
-        """Claim the kubeconfig at `path` if no other process that lives has it; raises `SettingsError`."""
+        """Claim the kubeconfig at `path` unless another running process holds it; raises `SettingsError`."""
         lock = path.with_name(f"{path.name}.lock")
         try:
             self._file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -60,19 +60,19 @@ class Claim:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.is_held = True
-            """Whether it is ours."""
+            """Whether this process holds the claim."""
         except BlockingIOError:
             self.is_held = False
 
     def end(self) -> None:
-        """Let another process have it."""
+        """Release the claim."""
         os.close(self._file)
 
 
 def write_kubeconfig(path: Path, *, server: str, authority: bytes, token: str) -> None:
     """Write a kubeconfig for `server` (URL), its certificate authority (PEM) and a bearer token.
 
-    Raises `SettingsError` when that cannot be done.
+    Raises `SettingsError` if the file cannot be written.
     """
     try:
         write_private(path, yaml.safe_dump(_kubeconfig(server, authority, token), sort_keys=False).encode())

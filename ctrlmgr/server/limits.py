@@ -1,12 +1,12 @@
-"""In-flight limits: so many requests at a time and no more, reads and writes apart, and of one user half of them.
+"""In-flight limits: bounds the number of concurrent reads and of concurrent writes, and the share of each user.
 
 Guarantees:
-- A refused client is told when to come back (429, Retry-After).
-- One user cannot take all the places: the others keep half of them. `system:masters` are not counted, so that an
-  administrator can always find out what goes on.
-- A request has no place while its body is awaited, so a client that withholds it takes none.
-- Requests that last (watches, logs) are not counted, nor are health checks and requests about a lease, which keep
-  leaders alive while everything else waits: a leader reads its lease before it renews it (apiserver
+- A refused client receives 429 with Retry-After.
+- One user can use at most half of the places. Members of `system:masters` are not counted, so an administrator can
+  always inspect the server.
+- A request holds no place while the server waits for its body. A client that withholds the body occupies nothing.
+- Long-running requests (watches, logs) are not counted. Neither are health checks and requests for a lease. A leader
+  reads its lease before it renews it, and must be able to do so under load (apiserver
   `pkg/server/filters/maxinflight.go`).
 """
 
@@ -21,27 +21,26 @@ from ctrlmgr.errors import StatusDetails, TooManyRequests
 from ctrlmgr.metrics import in_flight
 
 READS = 400
-"""Reads at a time (kube-apiserver's --max-requests-inflight)."""
+"""Maximum number of concurrent reads (kube-apiserver's --max-requests-inflight)."""
 
 WRITES = 200
-"""Writes at a time (kube-apiserver's --max-mutating-requests-inflight)."""
+"""Maximum number of concurrent writes (kube-apiserver's --max-mutating-requests-inflight)."""
 
 MASTERS = "system:masters"
-"""The group that is not counted."""
+"""The group whose members are not counted."""
 
 LONG_RUNNING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
-"""Subresources for which a request lasts as long as its user likes (`BasicLongRunningRequestCheck`, as
-`pkg/controlplane/apiserver` calls it)."""
+"""Subresources of long-running requests (`BasicLongRunningRequestCheck`, as `pkg/controlplane/apiserver` calls it)."""
 
 _RETRY_AFTER = 1
 _READING = frozenset({"GET", "HEAD"})
 
 
 class InFlight:
-    """Counts the requests of one kind; used on the event loop only."""
+    """Counts the concurrent reads or writes. Used on the event loop only."""
 
     def __init__(self, kind: str, limit: int) -> None:
-        """Admit `limit` at a time; `kind` (`readOnly`, `mutating`) is what the metric calls them."""
+        """Admit `limit` requests at a time; `kind` (`readOnly`, `mutating`) is the label of the metric."""
         self._limit = limit
         self._share = -(-limit // 2)
         self._count = 0
@@ -49,7 +48,7 @@ class InFlight:
         in_flight(kind).set_function(lambda: self._count)
 
     def take(self, user: str) -> None:
-        """Take a place for a user; raises `TooManyRequests` when there is none."""
+        """Take a place for a user; raises `TooManyRequests` if the limit or the user's share is reached."""
         own = self._of.get(user, 0)
         if self._count >= self._limit or own >= self._share:
             raise TooManyRequests(
@@ -59,7 +58,7 @@ class InFlight:
         self._of[user] = own + 1
 
     def give_back(self, user: str) -> None:
-        """Give a place back that was taken for a user."""
+        """Release a place that was taken for a user."""
         self._count -= 1
         left = self._of[user] - 1
         if left:
@@ -69,12 +68,12 @@ class InFlight:
 
 
 class Seat:
-    """A user's place among the requests that are worked on, or none for a request that is not counted."""
+    """A user's place among the concurrent requests; it takes none if the request is not counted."""
 
     __slots__ = ("_among", "_is_taken", "_user")
 
     def __init__(self, among: InFlight | None = None, user: str = "") -> None:
-        """Take no place before it is entered."""
+        """Create a place without taking it."""
         self._among = among
         self._user = user
         self._is_taken = False
@@ -88,28 +87,28 @@ class Seat:
         self.leave()
 
     def take(self) -> None:
-        """Take the place, again after `leave`; raises `TooManyRequests`."""
+        """Take the place, also again after `leave`; raises `TooManyRequests`."""
         if self._among is not None:
             self._among.take(self._user)
             self._is_taken = True
 
     def leave(self) -> None:
-        """Give the place back: nothing is worked on for now."""
+        """Release the place while the request waits."""
         if self._among is not None and self._is_taken:
             self._is_taken = False
             self._among.give_back(self._user)
 
 
 class InFlightLimits:
-    """What requests are counted in while they are worked on."""
+    """Counts concurrent requests, reads and writes apart."""
 
     def __init__(self, reads: int, writes: int) -> None:
-        """Admit so many reads and writes at a time."""
+        """Admit this many concurrent reads and writes."""
         self._reads = InFlight("readOnly", reads)
         self._writes = InFlight("mutating", writes)
 
     def seat(self, method: str, attributes: Attributes, user: User) -> Seat:
-        """Return what a request is counted in; pages, and what lasts or keeps leaders alive, are not."""
+        """Return the place of a request. Pages, long-running requests and requests for leases are not counted."""
         if not attributes.is_resource or attributes.verb == "watch" or MASTERS in user.groups:
             return Seat()
         if attributes.subresource in LONG_RUNNING:

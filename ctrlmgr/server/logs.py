@@ -1,9 +1,10 @@
-"""Logs of containers, as they are told: whole, or followed for as long as the container writes.
+"""Sends logs of containers: whole, or followed while the container writes.
 
 Guarantees:
-- Who follows is told of a line when it is there; the pod is looked at again each time, so that its end is the log's.
-- A reader who has not read for `READ_PATIENCE` seconds is cut off.
-- All of them end when the server stops.
+- A follower receives each line as soon as it is available. The pod is read again each time, so the log ends with the
+  pod.
+- A reader that reads nothing for `READ_PATIENCE` seconds is disconnected.
+- All followed logs end when the server stops.
 """
 
 from __future__ import annotations
@@ -23,26 +24,26 @@ from ctrlmgr.server.watch.watching import READ_PATIENCE
 
 _HEADERS: Final = (TEXT_TYPE, NO_CACHE, NO_SNIFFING)
 _LOOK: Final = 0.25
-"""Seconds after which a pod is looked at again: it may have been told something else."""
+"""Maximum seconds between two reads of the pod, which may have changed."""
 
 
 class Logs:
-    """See the module's docstring; used on the event loop only."""
+    """Sends logs of containers. Used on the event loop only."""
 
     def __init__(self, view: View) -> None:
-        """Look at pods and nodes in `view`."""
+        """Read pods and nodes from `view`."""
         self._view = view
         self._waiting: set[asyncio.Future[None]] = set()
         self._closing = asyncio.Event()
 
     def close(self) -> None:
-        """End all that are followed, now and from now on."""
+        """End all followed logs. Logs that start later end immediately."""
         self._closing.set()
         for each in self._waiting:
             _wake(each)
 
     async def tell(self, request: Request, reading: Reading, pod: Object) -> None:
-        """Answer with a log; raises `Disconnected` if its reader is gone before it ends."""
+        """Answer with a log; raises `Disconnected` if the client disconnects before the log ends."""
         piece = reading.more(pod, node_of(pod, self._view))
         wait = piece.wait
         if wait is None:
@@ -60,7 +61,7 @@ class Logs:
         stream.end()
 
     async def _pass(self, stream: Stream, seconds: float) -> None:
-        """Return after so many seconds, or when the reader is gone, or everything ends."""
+        """Return after `seconds`, or earlier if the client disconnects or the server stops."""
         loop = asyncio.get_running_loop()
         over: asyncio.Future[None] = loop.create_future()
         stream.on_lost(partial(_wake, over))

@@ -1,9 +1,9 @@
-"""Asks another server with reviews: whose a token is, who may do what.
+"""Sends reviews to another server: TokenReviews and SubjectAccessReviews.
 
 Guarantees:
-- A server that stumbles is asked again, five times in all and longer apart each time; one that cannot be reached, or
-  says that the question was wrong, is not.
-- What went wrong is told in the words of Go's HTTP client.
+- A transient failure is retried, up to five attempts with growing pauses. An unreachable server, or one that rejects
+  the review, is not asked again.
+- Errors carry the texts of Go's HTTP client.
 
 Rules: apiserver `pkg/util/webhook/webhook.go` (`WithExponentialBackoff`, `DefaultShouldRetry`).
 """
@@ -25,25 +25,25 @@ _TRIES: Final = Tries(5, 0.5, 1.5)
 
 
 class NoAnswer(CtrlmgrError):
-    """The other server gave no answer that can be used."""
+    """The other server gave no usable answer."""
 
 
 class ReviewServer:
-    """The server of a kubeconfig's current context; used on one event loop."""
+    """The server in a kubeconfig's current context. Used on one event loop."""
 
     def __init__(self, config: Path, *, patience: float, clock: Clock) -> None:
-        """Read `config`; an attempt takes `patience` seconds at most. Raises `SettingsError`."""
+        """Read `config`; an attempt takes at most `patience` seconds. Raises `SettingsError`."""
         self._access = load([config])
         self._patience = patience
         self._caller = Caller(clock)
 
     @property
     def url(self) -> str:
-        """Where it is asked."""
+        """The URL that reviews are sent to."""
         return self._access.server
 
     async def ask(self, review: bytes) -> bytes:
-        """Return the answer to a review in JSON; raises `NoAnswer`."""
+        """Return the answer to a review, both in JSON; raises `NoAnswer`."""
         access = self._access
         call = Call(
             access.server,
@@ -55,7 +55,7 @@ class ReviewServer:
             is_checked=access.is_checked,
             tries=_TRIES,
         )
-        # A request may be answered without a task (`eager`), and a call needs one.
+        # The request may run without a task (`eager`), and a call needs one.
         (reply,) = await asyncio.create_task(self._caller.call([call]))
         if reply.problem:
             raise NoAnswer(f'Post "{self.url}": {reply.problem}')

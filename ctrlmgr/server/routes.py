@@ -1,19 +1,19 @@
-"""Where a path leads: the URL space of the Kubernetes API, read by one parser.
+"""Parses paths in the URL space of the Kubernetes API.
 
 Guarantees:
-- A path is decoded once. One that would mean something else to a program that decodes it again or normalises it (`..`,
-  `//`, an encoded slash or NUL) leads nowhere.
-- What a path is about does not depend on what is served here, so that who may not ask learns nothing
-  (apiserver `pkg/endpoints/request/requestinfo.go`).
+- A path is decoded once. A path is invalid if a program that decodes it again or normalises it would read another path:
+  one with `..`, `//`, an encoded slash or NUL.
+- The result does not depend on which kinds are served, so an unauthorized client learns nothing about them (apiserver
+  `pkg/endpoints/request/requestinfo.go`).
 
-| path | is |
+| path | meaning |
 |---|---|
 | `/api/v1/…`, `/apis/GROUP/VERSION/…` | a resource, as follows |
 | `…/RESOURCE`, `…/namespaces/NAMESPACE/RESOURCE` | a collection |
-| `…/RESOURCE/NAME[/SUBRESOURCE[/REST]]` | an object, or a part of it |
-| `…/watch/…` | the same to be watched, as one did before `?watch=true` |
-| `…/proxy/…` | the same to be passed on to, as one did before `/proxy` at the end; nothing answers there |
-| anything else | no resource |
+| `…/RESOURCE/NAME[/SUBRESOURCE[/REST]]` | an object, or a subresource of it |
+| `…/watch/…` | a watch of the same; the form before `?watch=true` |
+| `…/proxy/…` | a proxy request; the form before the subresource `/proxy`, always answered with 404 |
+| anything else | not a resource |
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
-"""What follows `namespaces/NAME` and belongs to the namespace itself, not to something in it."""
+"""Segments after `namespaces/NAME` that are subresources of the namespace, not resources in it."""
 
 _PREFIXES = frozenset({"proxy", "watch"})
-"""Segments that may precede a resource, and are the verb then (`specialVerbs`)."""
+"""Segments that may precede a resource; they are then the verb (`specialVerbs`)."""
 
 _AMBIGUOUS = re.compile(r"%(2f|00|25|5c)|\\", re.IGNORECASE)
-"""A slash, NUL, percent sign or backslash that was encoded; and a backslash that was not."""
+"""An encoded slash, NUL, percent sign or backslash, or a literal backslash."""
 
 _NOWHERE = frozenset({"", ".", ".."})
 
 
 class ResourcePath(NamedTuple):
-    """What a path says about a resource; empty strings for what it does not."""
+    """The resource in a path; absent parts are empty strings."""
 
     group: str
     version: str
@@ -44,33 +44,33 @@ class ResourcePath(NamedTuple):
     name: str = ""
     subresource: str = ""
     rest: str = ""
-    """What follows the subresource, for those that pass it on (`proxy`)."""
+    """The path after the subresource, for subresources that pass it on (`proxy`)."""
     prefix: str = ""
-    """The `watch` or `proxy` of old that precedes the resource."""
+    """The deprecated prefix `watch` or `proxy` before the resource."""
 
     @property
     def watch(self) -> bool:
-        """Whether it has the `watch/` of old."""
+        """Whether the path has the deprecated prefix `watch/`."""
         return self.prefix == "watch"
 
 
 class Location(NamedTuple):
-    """Where a path leads."""
+    """A parsed path."""
 
     path: str
-    """The path, decoded."""
+    """The decoded path."""
     parts: tuple[str, ...] | None
-    """Its segments; None if it leads nowhere."""
+    """Its segments; None for an invalid path."""
     resource: ResourcePath | None
-    """What they say about a resource; None if it is about none."""
+    """The resource in the path; None if the path is not about a resource."""
     is_api: bool
-    """Whether what is unknown here is answered with a `Status`."""
+    """Whether an unknown path is answered with a `Status`."""
     problem: str = ""
-    """Why the path cannot be read; empty if it can."""
+    """Why the path cannot be parsed; empty if it can."""
 
 
 def locate(raw_path: bytes) -> Location:
-    """Return where a path leads, given as it stands in the request line (without the query)."""
+    """Return the parsed path; `raw_path` is the path in the request line, without the query."""
     path = raw_path.decode("latin-1")
     is_api = path.startswith(("/api/", "/apis/"))
     ambiguous = _AMBIGUOUS.search(path) is not None
@@ -90,13 +90,13 @@ def locate(raw_path: bytes) -> Location:
 
 
 def _below_version(parts: list[str]) -> list[str] | None:
-    """Return the segments that follow a version of a group; None if there are none."""
+    """Return the segments after the group and version; None if there are none."""
     skipped = {"api": 2, "apis": 3}.get(parts[0], len(parts))
     return parts[skipped:] or None
 
 
 def _resource_path(whole: list[str], parts: list[str]) -> ResourcePath:
-    """Return what `parts`, which follow the version in `whole`, say about a resource."""
+    """Return the resource in `parts`, the segments of `whole` after the version."""
     group, version = ("", whole[1]) if whole[0] == "api" else (whole[1], whole[2])
     prefix = parts[0] if parts[0] in _PREFIXES else ""
     if prefix:

@@ -1,8 +1,7 @@
-"""Selectors in a request's query, as authorizers see them.
+"""Reads selectors in a request's query for authorizers.
 
-Guarantees: a name that a field selector requires is the request's name for rules that are limited to names, if the
-whole query can be read; of two selectors one that cannot be read leaves the other as it is, and is refused later, in
-the verb's words.
+Guarantees: if a field selector requires a name, and the whole query is valid, rules with `resourceNames` see this name.
+A malformed selector does not affect the other selector. The verb refuses it later with its own error.
 
 Rules: apiserver `pkg/endpoints/request/requestinfo.go`, `pkg/endpoints/filters/authorization.go`.
 """
@@ -22,11 +21,11 @@ from ctrlmgr.errors import BadRequest
 _Read = TypeVar("_Read")
 
 SELECTING = frozenset({"list", "watch", "deletecollection"})
-"""Verbs that select."""
+"""Verbs with selectors."""
 
 
 def selected(attributes: Attributes, query: Mapping[str, list[str]]) -> Attributes:
-    """Return what a request for a collection is about, given its query."""
+    """Return the authorization attributes of a request for a collection, given its query."""
     if attributes.verb == "list" and _watches(query):
         attributes = attributes._replace(verb="watch")
     if "fieldSelector" not in query and "labelSelector" not in query:
@@ -51,7 +50,7 @@ def _read(read: Callable[[], _Read]) -> _Read | None:
 
 
 def _has_numbers(query: Mapping[str, list[str]]) -> bool:
-    """Whether the options that are numbers can be read; the other options can always be."""
+    """Return whether the numeric options are valid; the other options always are."""
     return _read(lambda: [read_integer(query, name) for name in ("limit", "timeoutSeconds")]) is not None
 
 

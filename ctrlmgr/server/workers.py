@@ -1,7 +1,7 @@
-"""Threads for what may wait: database reads and compression, so that the event loop never does.
+"""Threads for blocking calls, such as database reads and compression, so that the event loop never blocks.
 
-Guarantees: calls are begun in the order they were given, a few at a time; the awaiter of one gets its result or what
-it raised; stopping lets the calls that were given run to their end.
+Guarantees: calls start in the order in which they were given, a few at a time. The awaiting coroutine receives the
+result or the error. `stop` lets all given calls finish.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ctrlmgr import threads
 T = TypeVar("T")
 
 COUNT = 4
-"""How many calls run at a time: as many as there are usefully connections to a database for reading."""
+"""Default number of threads; more connections for reading a database would not help."""
 
 
 class Workers:
-    """Started and stopped by the server that they work for."""
+    """Threads that the server starts and stops."""
 
     def __init__(self, count: int = COUNT) -> None:
-        """Make it `count` threads."""
+        """Create `count` threads."""
         self._count = count
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
 
@@ -34,12 +34,12 @@ class Workers:
             threads.start(f"server worker {number}", self._work)
 
     def stop(self) -> None:
-        """Have the threads end once the calls given before are done."""
+        """Stop the threads after all calls that were given before."""
         for _ in range(self._count):
             self._calls.put(None)
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Have a thread call `call`; return what it returns, or raise what it raises."""
+        """Run `call` on a thread. Return its result, or raise its error."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
@@ -55,17 +55,18 @@ class Workers:
         return await future
 
     def begin(self, call: Callable[[], None]) -> None:
-        """Have a thread call `call`, which raises nothing, without waiting for it."""
+        """Run `call` on a thread without waiting for it. `call` must not raise."""
         self._calls.put(call)
 
     def _work(self) -> None:
         while (work := self._calls.get()) is not None:
             work()
-            del work  # and all that it holds, a large body perhaps, which would stay until the next one comes
+            # releases the call and its arguments, such as a large body, before the thread waits for the next call
+            del work
 
 
 def _tell(loop: asyncio.AbstractEventLoop, resolve: Callable[..., None], *arguments: Any) -> None:
-    with suppress(RuntimeError):  # the loop is closed: no caller waits any more
+    with suppress(RuntimeError):  # the loop is closed, so no caller waits
         loop.call_soon_threadsafe(resolve, *arguments)
 
 
