@@ -1,1 +1,1 @@
-"""The audit log at the server's door: the step that writes down requests, and the webhook that may take them."""
+"""The audit step of the request chain, the backends for files and the database, and the audit webhook."""

@@ -1,6 +1,6 @@
-"""Where audit events go: to a file, line by line or many at a time; and into a database that can be asked.
+"""Audit backends: log files, written line by line or in batches, and a database for queries.
 
-Guarantees: what could not be kept is counted under kube-apiserver's metric and logged, and the request goes on.
+Guarantees: an event that cannot be written is counted under kube-apiserver's metric and logged. The request continues.
 """
 
 from __future__ import annotations
@@ -19,28 +19,31 @@ from ctrlmgr.metrics import AUDIT_ERRORS
 log = structlog.get_logger(__name__)
 
 _TO_STORE = Batching(buffer_size=20_000, max_size=20_000, max_wait=0.25, qps=1.0)
-"""What comes alone can be asked for at once. What keeps coming is noted once a second: each time costs a row."""
+"""One batch per second at most, because each batch costs a row. A single event waits at most 0.25 s."""
 
 
 class ToFile:
-    """Writes events before the server goes on: a `Backend`."""
+    """A `Backend` that writes each event to a file before the request continues."""
 
     def __init__(self, file: LogFile, form: Form = WHOLE, *, is_strict: bool = False) -> None:
-        """Write to `file`, events as `form` has them; if it `is_strict`, what cannot be written may not be done."""
+        """Write events to `file`, formatted by `form`.
+
+        If `is_strict`, a request whose event cannot be written is refused.
+        """
         self._file = file
         self._form = form
         self._fails = False
         self.is_strict = is_strict
 
     def tell(self, events: Sequence[Telling]) -> bool:
-        """Append a line for each; return whether that could be done."""
+        """Append a line for each event; return whether all were written."""
         said, count = together(events, self._form)
         if count:
             self.write(said, count)
         return count == len(events) and not self._fails
 
     def write(self, said: bytes, count: int) -> None:
-        """Append so many lines; says once that it cannot, and once that it can again."""
+        """Append `count` lines. Log the first failure, and the first success after failures."""
         try:
             self._file.write(said)
         except OSError as error:
@@ -54,7 +57,7 @@ class ToFile:
         self._fails = False
 
     def start(self) -> None:
-        """Nothing has to be started."""
+        """Do nothing; this backend has no thread."""
 
     def stop(self) -> None:
         """Close the file."""
@@ -62,12 +65,12 @@ class ToFile:
 
 
 class ToFileInBatches:
-    """Writes many events at a time, on a thread of its own: a `Backend`."""
+    """A `Backend` that writes events to a file in batches, on its own thread."""
 
     is_strict = False
 
     def __init__(self, file: ToFile, batching: Batching, form: Form = WHOLE, *, clock: Clock) -> None:
-        """Write to `file`, events as `form` has them."""
+        """Write events to `file`, formatted by `form`."""
         self._file = file
         self._form = form
         self._batches: Batches[bytes] = Batches(batching, self._write, name="audit log", clock=clock, dropped=_dropped)
@@ -76,7 +79,7 @@ class ToFileInBatches:
         self._file.write(b"".join(said), len(said))
 
     def tell(self, events: Sequence[Telling]) -> bool:
-        """Have lines appended soon; return whether they are small enough."""
+        """Queue the events for writing; return whether none exceeds the size limit."""
         said = lines(events, self._form)
         self._batches.add(said)
         return len(said) == len(events)
@@ -86,13 +89,13 @@ class ToFileInBatches:
         self._batches.start()
 
     def stop(self) -> None:
-        """Write what is left, and close the file."""
+        """Write the queued events, and close the file."""
         self._batches.stop()
         self._file.stop()
 
 
 class ToStore:
-    """Notes how requests ended, many at a time on a thread of its own: a `Register`."""
+    """A `Register` that stores the outcome of requests in batches, on its own thread."""
 
     def __init__(self, store: Store, *, clock: Clock) -> None:
         """Write to `store`."""
@@ -100,7 +103,7 @@ class ToStore:
         self._batches: Batches[Row] = Batches(_TO_STORE, self._write, name="audit store", clock=clock, dropped=_dropped)
 
     def note(self, events: Sequence[Telling]) -> None:
-        """Have requests noted soon whose last events these are."""
+        """Queue the outcomes of requests; `events` are their last events."""
         self._batches.add([_row(event) for event in events])
 
     def _write(self, rows: Sequence[Row]) -> None:
@@ -112,7 +115,7 @@ class ToStore:
         self._batches.start()
 
     def stop(self) -> None:
-        """Write what is left, and close the database."""
+        """Write the queued rows, and close the database."""
         self._batches.stop()
         self._store.close()
 

@@ -1,11 +1,11 @@
-"""The audit step of the chain: it begins a record of each request that the policy wants, and tells the backends of it.
+"""The audit step of the handler chain: records requests as the audit policy asks and passes events to backends.
 
 Guarantees:
-- A request that the policy does not want costs the look at the policy, and nothing from then on.
-- A backend that fails is counted, and loses the event; the request is answered all the same, unless the backend is
-  strict and knows nothing of the request yet: then it is not made.
-- A backend that does not batch has an event before its answer leaves the process; the last events of requests that are
-  answered in one turn of the loop it has as one, which is what makes them cheap.
+- A request at level None costs one lookup in the policy.
+- If a backend fails, the failure is counted and its event is lost; the request continues. If a strict backend fails at
+  the first event, the request is refused.
+- A backend without batches receives an event before the answer is sent. It receives the last events of all requests
+  that are answered in one turn of the event loop in one call.
 
 Rules: apiserver `pkg/endpoints/filters/{audit,authn_audit,audit_init}.go`.
 """
@@ -30,50 +30,50 @@ _LASTING_PARTS = frozenset({"attach", "exec", "proxy", "log", "portforward"})
 _CLIENT_CLOSED = 499
 _NONE = Level.NONE
 _RECEIVED, _STARTED, _COMPLETE = Stage.REQUEST_RECEIVED, Stage.RESPONSE_STARTED, Stage.RESPONSE_COMPLETE
-"""Python 3.11 calls a function to find a member of an enumeration."""
+"""Local names: Python 3.11 calls a function for each access to an enumeration's member."""
 
 
 class Backend(Protocol):
-    """What keeps audit events; it neither raises nor waits for another process."""
+    """Keeps audit events. It neither raises nor waits for another process."""
 
     @property
     def is_strict(self) -> bool:
-        """Whether a request may not be made whose first event is not kept."""
+        """Whether a request is refused if its first event is not kept."""
 
     def tell(self, events: Sequence[Telling]) -> bool:
-        """Take events; return whether all are kept, as far as that is known."""
+        """Keep events; return whether all are kept, as far as the backend knows."""
 
 
 class SlowBackend(Protocol):
-    """What keeps audit events elsewhere, and has requests wait for that; it does not raise."""
+    """Sends audit events to another server, while the request waits. It does not raise."""
 
     @property
     def is_strict(self) -> bool:
-        """Whether a request may not be made whose first event is not kept."""
+        """Whether a request is refused if its first event is not kept."""
 
     async def store(self, event: Telling) -> bool:
-        """Take an event; return whether it is kept."""
+        """Keep an event; return whether it is kept."""
 
 
 class Register(Protocol):
-    """What keeps how requests ended, to be asked about them."""
+    """Stores the outcome of requests for later queries."""
 
     def note(self, events: Sequence[Telling]) -> None:
-        """Take the last events of requests that have been answered."""
+        """Store the outcomes of answered requests; `events` are their last events."""
 
 
 class _Asked(NamedTuple):
-    """What a request was about, and what becomes of such a one: the next is about the same, more often than not."""
+    """The last lookup in the policy, cached because consecutive requests often have the same attributes and user."""
 
     attributes: Attributes | None
     user: User | None
     handling: Handling
     lasts: bool
-    """Whether it takes long until it has been answered."""
+    """Whether the request is long-running."""
 
 
 class Auditing:
-    """See the module's docstring; used on the event loop only."""
+    """The audit step of the handler chain. Used on the event loop only."""
 
     def __init__(
         self,
@@ -84,13 +84,13 @@ class Auditing:
         *,
         clock: Clock,
     ) -> None:
-        """Apply `policy`, and tell `backends` of events and `registers` of requests.
+        """Apply `policy`; pass events to `backends` and the outcomes of requests to `registers`.
 
         Requests wait for the `slow` backends.
         """
         self._slow = slow
         self.waits = bool(slow)
-        """Whether requests have to wait until their events are `stored`."""
+        """Whether requests wait until their events are `stored`."""
         self._storing: set[asyncio.Task[bool]] = set()
         self._policy = policy
         self.backends = backends
@@ -98,12 +98,12 @@ class Auditing:
         self._clock = clock
         self._asked = _Asked(None, None, NOT_AUDITED, lasts=False)
         self._in_round = False
-        self._ended: list[Telling] = []  # the last events of requests of this round
+        self._ended: list[Telling] = []  # the last events of requests in this round
 
     def begin(self, request: Request, attributes: Attributes, user: User | None) -> bool:
-        """Begin the record of a request by `user`, None if it is not known who sends it; if it is to have one.
+        """Begin the audit record of a request, if the policy asks for one; `user` is None if authentication failed.
 
-        Return whether the request may be made: not if it cannot be written down and has to be.
+        Return whether the request may continue. It may not if a strict backend did not keep its first event.
         """
         asked = self._asked
         if asked.attributes is not attributes or asked.user != user:
@@ -114,7 +114,7 @@ class Auditing:
         now = self._clock.now()
         request.audit = record = Record(handling, attributes, user, request, now, request.told.annotations)
         if user is None:
-            return True  # its one event is told of when it has been answered
+            return True  # an unauthenticated request has one event, sent after its answer
         if asked.lasts:
             record.started = self._started
         if _RECEIVED in handling.omitted:
@@ -126,7 +126,7 @@ class Auditing:
         return _Asked(attributes, user, self._policy.handling(user, attributes), lasts)
 
     async def stored(self, record: Record, stage: Stage) -> bool:
-        """Have an event stored where that takes time; return whether the request may be made, as `begin` does."""
+        """Send an event to the slow backends and wait for them; return whether the request may continue."""
         if stage in record.handling.omitted:
             return True
         event = Telling(record, stage, self._clock.now())
@@ -134,7 +134,7 @@ class Auditing:
         return all(kept)
 
     def end(self, request: Request, record: Record) -> Stage:
-        """Tell of a request that has been answered, or whose client has gone away; return the stage that this is."""
+        """Send the last event of a request that was answered or whose client disconnected; return its stage."""
         record.code = record.code or request.code or _CLIENT_CLOSED
         stage = _STARTED if record.user is None else Stage.PANIC if record.panicked else _COMPLETE
         handling = record.handling
@@ -146,11 +146,11 @@ class Auditing:
         return stage
 
     def begin_round(self) -> None:
-        """Note that several requests are answered from here to `end_round`, in one turn of the event loop."""
+        """Note that several requests are answered in this turn of the event loop, until `end_round`."""
         self._in_round = True
 
     def end_round(self) -> None:
-        """Tell of the requests that have been answered in this round."""
+        """Send the last events of the requests that were answered in this round."""
         self._in_round = False
         if self._ended:
             self._tell_ended()
@@ -164,13 +164,13 @@ class Auditing:
     def _started(self, record: Record) -> None:
         if _STARTED not in record.handling.omitted:
             self._tell([Telling(record, _STARTED, self._clock.now())])
-        if self._slow:  # the head of an answer is sent at once, whatever becomes of this
+        if self._slow:  # the head of the answer is not delayed, even if storing fails
             task = asyncio.get_running_loop().create_task(self.stored(record, _STARTED))
             self._storing.add(task)
             task.add_done_callback(self._storing.discard)
 
     def _tell(self, events: Sequence[Telling]) -> bool:
-        """Tell of events; return whether all backends have them that have to."""
+        """Send events to the backends; return whether all strict backends kept them."""
         COUNTS.events += len(events)
         may = True
         for backend in self.backends:

@@ -1,9 +1,9 @@
-"""Sends audit events to another server, many at a time, on a thread of its own.
+"""Sends audit events to a webhook in batches, on its own thread.
 
 Guarantees:
-- No request waits for it, unless settings say so (`Blocking`). Events that do not fit into the buffer, or could not be
-  sent in `_TRIES` attempts, are counted and lost.
-- When the process ends, what is left is sent once more, and not tried again.
+- No request waits for the webhook, unless its mode is `blocking` (`Blocking`). Events that do not fit into the buffer,
+  or that fail `_TRIES` times, are counted and lost.
+- When the process stops, the remaining events are sent once, without retries.
 
 Rules: apiserver `plugin/pkg/audit/webhook/webhook.go`, `pkg/util/webhook`.
 """
@@ -28,13 +28,13 @@ from ctrlmgr.settings.kubeconfig import Access, load
 log = structlog.get_logger(__name__)
 
 _AT_A_TIME: Final = 8
-"""Events that are sent at the same time where requests wait for that."""
+"""Maximum number of concurrent calls in the blocking mode."""
 
 _TRIES: Final = 5
 _FACTOR: Final = 1.5
-"""By how much longer each wait is than the one before."""
+"""Factor by which each pause between retries grows."""
 _PATIENCE: Final = 30.0
-"""Seconds that the other server may take to answer."""
+"""Timeout of one call, in seconds."""
 _HEAD = b'{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":['
 _WORTH_A_RETRY = frozenset((408, 429))
 
@@ -44,11 +44,11 @@ class _Problem(NamedTuple):
 
     words: str
     passes: bool = True
-    """Whether another try may do better."""
+    """Whether another attempt may succeed."""
 
 
 class ToWebhook:
-    """Sends events to where a kubeconfig says: a `Backend`."""
+    """A `Backend` that sends events to the server of a kubeconfig."""
 
     is_strict = False
 
@@ -62,9 +62,9 @@ class ToWebhook:
         largest: int | None = None,
         clock: Clock,
     ) -> None:
-        """Read `config`; the first retry comes after `backoff` seconds. Raises `SettingsError`.
+        """Read `config`; the first retry follows after `backoff` seconds. Raises `SettingsError`.
 
-        Events are sent as `form` has them, in lists of `largest` bytes at most.
+        Events are formatted by `form` and sent in lists of at most `largest` bytes.
         """
         self._form = form
         self._largest = largest
@@ -78,13 +78,13 @@ class ToWebhook:
         self._pool = urllib3.PoolManager(maxsize=_AT_A_TIME, timeout=_PATIENCE, retries=False, **options)
 
     def tell(self, events: Sequence[Telling]) -> bool:
-        """Have events sent soon; return whether they are small enough."""
+        """Queue the events for sending; return whether none exceeds the size limit."""
         said = lines(events, self._form)
         self._batches.add(said)
         return len(said) == len(events)
 
     def send(self, event: Telling) -> bool:
-        """Send an event now; return whether the other server has it. Any thread may call that."""
+        """Send an event now; return whether the other server accepted it. Any thread may call this."""
         line = self._form(event)
         if line is None:
             return False
@@ -95,7 +95,7 @@ class ToWebhook:
         self._batches.start()
 
     def stop(self) -> None:
-        """Send what is left, and end the thread."""
+        """Send the queued events, and stop the thread."""
         with self._stopping:
             self._is_stopping = True
             self._stopping.notify_all()
@@ -121,7 +121,7 @@ class ToWebhook:
         return False
 
     def _try(self, body: bytes) -> _Problem | None:
-        """Return why a body could not be sent, None if it was; what the other server refuses is not sent again."""
+        """Return the problem of one attempt, None if it succeeded. A rejection by the other server is not retried."""
         headers = {"content-type": "application/json", **self._access.headers()}
         try:
             answer = self._pool.request("POST", self._access.server, body=body, headers=headers)
@@ -133,7 +133,7 @@ class ToWebhook:
         return _Problem(f"it answered {answer.status}", passes)
 
     def _wait(self, seconds: float) -> bool:
-        """Wait; return whether there is to be another try."""
+        """Wait; return whether to try again."""
         deadline = self._clock.monotonic() + seconds
         with self._stopping:
             while not self._is_stopping and (rest := deadline - self._clock.monotonic()) > 0:
@@ -142,16 +142,16 @@ class ToWebhook:
 
 
 class Blocking:
-    """Sends each event before its request goes on: a `SlowBackend`; it ends with the process."""
+    """A `SlowBackend` that sends each event before its request continues. It stops with the process."""
 
     def __init__(self, webhook: ToWebhook, *, is_strict: bool) -> None:
-        """Send through `webhook`; if it `is_strict`, what cannot be sent may not be done."""
+        """Send through `webhook`. If `is_strict`, a request whose event cannot be sent is refused."""
         self._webhook = webhook
         self._workers = Workers(_AT_A_TIME)
         self.is_strict = is_strict
 
     async def store(self, event: Telling) -> bool:
-        """Send an event, and return whether the other server has it."""
+        """Send an event; return whether the other server accepted it."""
         return await self._workers.run(lambda: self._webhook.send(event))
 
     def start(self) -> None:
@@ -159,7 +159,7 @@ class Blocking:
         self._workers.start()
 
     def stop(self) -> None:
-        """End them, and give up what is being tried again."""
+        """Stop the threads and their retries."""
         self._workers.stop()
         self._webhook.stop()
 

@@ -1,1 +1,1 @@
-"""Authentication at the server's door, and the reviews and tokens that go with it."""
+"""Authentication of requests, access reviews, and tokens of service accounts."""

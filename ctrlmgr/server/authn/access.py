@@ -1,7 +1,7 @@
-"""Who sends a request: what the chain asks of authentication.
+"""The interface of authentication that the handler chain uses.
 
-`AllowEverything` answers yes to all questions, for tests and for servers whose owner puts a door of their own before
-them.
+`AllowEverything` authenticates and authorizes every request. It is for tests, and for servers behind a proxy that does
+both.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from ctrlmgr.server.authn.parts import RequestParts
 
 
 class Authenticator(Protocol):
-    """Tells who sends a request."""
+    """Determines the user of a request."""
 
     async def authenticate(self, parts: RequestParts) -> User:
-        """Return who sends a request; raises `Unauthorized` for wrong credentials."""
+        """Return the user of a request; raises `Unauthorized` for wrong credentials."""
 
     async def review(self, token: str, audiences: Audiences) -> Authenticated:
-        """Return whom a token stands for towards `audiences` (none: this server); raises `CredentialsRefused`."""
+        """Return the user of a token for `audiences` (empty: this server); raises `CredentialsRefused`."""
 
 
 class AllowEverything(AlwaysAllow):
-    """An `Authenticator` and `Authorizer` that knows one user, who may do everything."""
+    """An `Authenticator` and `Authorizer` with one user, which may do everything."""
 
     def __init__(self, user: User | None = None) -> None:
-        """Take all callers for `user`; by default the administrator."""
+        """Authenticate every request as `user`, by default as the administrator."""
         self._user = user or User("admin", "admin", ("system:masters", "system:authenticated"))
 
     async def authenticate(self, parts: RequestParts) -> User:

@@ -1,8 +1,8 @@
-"""What an access review asks: its spec, checked and read as the attributes of a request.
+"""Validates the spec of an access review, and converts it to the attributes of a request.
 
-Guarantees: a selector that cannot be read is left out, and so is a part that cannot. The review then asks for more
-rights, never for fewer, and the answer says so (`evaluationError`). A selector of more than `MOST_REQUIREMENTS`
-requirements is refused before any of them is looked at.
+Guarantees: a selector, or a term of it, that cannot be parsed is ignored. The review then asks for more rights, never
+for fewer, and its status says so (`evaluationError`). A selector of more than `MOST_REQUIREMENTS` requirements is
+refused before any of them is read.
 
 Rules: `pkg/apis/authorization/validation/validation.go`, `pkg/registry/authorization/util/helpers.go`.
 """
@@ -28,9 +28,10 @@ _FIELDS = ("group", "version", "resource", "subresource", "namespace", "name")
 
 
 def review_errors(review: Unstructured, *, names_user: bool, namespace: str | None) -> list[FieldError]:
-    """Return what is wrong with a review.
+    """Return the errors in a review.
 
-    `names_user` says that it is about a user that it names; `namespace` is that of a LocalSubjectAccessReview's path.
+    `names_user` says whether the review's spec names a user. `namespace` is the path's namespace, for a
+    LocalSubjectAccessReview only.
     """
     spec = review.get("spec") or {}
     errors = _spec_errors(spec, names_user=names_user)
@@ -43,15 +44,15 @@ def review_errors(review: Unstructured, *, names_user: bool, namespace: str | No
 
 
 class Asked(NamedTuple):
-    """What an access review asks about."""
+    """The question of an access review."""
 
     attributes: Attributes
     problems: tuple[str, ...] = ()
-    """The selectors that could not be read, in Kubernetes' words."""
+    """Kubernetes' error texts for the selectors that could not be parsed."""
 
 
 def asked_in(spec: Mapping[str, Any]) -> Asked:
-    """Return what a valid spec asks about."""
+    """Return the question in a valid spec."""
     asked = spec.get("resourceAttributes")
     if asked is None:
         path = spec.get("nonResourceAttributes") or {}
@@ -109,7 +110,7 @@ def _selector_errors(selector: Mapping[str, Any], path: Path, *, is_of_labels: b
 
 
 def _field_errors(requirement: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check one term of a field selector; an operator that is not known is none that could be wrong."""
+    """Check one term of a field selector. An unknown operator is not an error."""
     errors = [] if requirement.get("key") else [required(path.child("key"), "must be specified")]
     values, below = requirement.get("values"), path.child("values")
     match requirement.get("operator"):
@@ -121,13 +122,13 @@ def _field_errors(requirement: Mapping[str, Any], path: Path) -> list[FieldError
 
 
 class _Terms(NamedTuple):
-    """The terms of a selector that could be read."""
+    """The parsed terms of a selector."""
 
     terms: tuple[Requirement, ...]
     is_whole: bool = True
 
     def problem(self, selector: str) -> tuple[str, ...]:
-        """Return the message about terms that could not be read, if there are any."""
+        """Return the error text for terms that could not be parsed; empty if all were."""
         if self.is_whole:
             return ()
         part = "partially " if self.terms else ""
@@ -156,7 +157,7 @@ _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 def _is_field_term(term: Requirement) -> bool:
-    """Whether a term can be part of a field selector: one that compares with a single value."""
+    """Return whether a term is valid in a field selector: it must compare with a single value."""
     return term.operator in ("In", "NotIn") and len(term.values) == 1
 
 

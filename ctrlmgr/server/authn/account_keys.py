@@ -1,7 +1,7 @@
-"""The keys of service accounts' tokens, from the files that settings name.
+"""Reads the keys of service accounts' tokens from the files that settings name.
 
-Guarantees: without any setting there is one key, made on first start and kept; a file that cannot be used ends the
-start with its name and the reason.
+Guarantees: without any setting, one key is generated at the first start and kept. An unusable file ends the start with
+an error that names the file and the reason.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _EXPONENT = 65537
 
 
 class AccountKeys(NamedTuple):
-    """What signs tokens and what verifies them."""
+    """The keys that sign tokens and those that verify them."""
 
     signing: PrivateKey
-    """For tokens that are asked for."""
+    """Signs requested tokens."""
     kept: PrivateKey
-    """For tokens that are kept in Secrets."""
+    """Signs tokens that are stored in Secrets."""
     verifying: VerificationKeys
 
 
 def read_account_keys(own: Path, signing: str, kept: str, verifying: Sequence[str]) -> AccountKeys:
     """Read the keys from the files of three settings; raises `SettingsError`.
 
-    `signing` and `kept` stand for each other where one is empty, and `own` for both: it is made if there is none.
-    Whatever signs verifies as well.
+    If one of `signing` and `kept` is empty, the other is used for both. If both are empty, the key in `own` is used,
+    and generated if the file does not exist. All signing keys also verify tokens.
     """
     first = _private("signing_key_file", signing or kept) if signing or kept else _own(own)
     second = _private("private_key_file", kept) if kept and signing else first

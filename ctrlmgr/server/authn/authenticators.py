@@ -1,9 +1,9 @@
-"""The rule of servers without roles: known users may do everything.
+"""The authorizer for servers without RBAC: authenticated users may do everything.
 
 Guarantees:
-- The anonymous may read the health paths, `/version` and the page at `/ui`, which holds no data (that is below
-  `/ui/api`), nothing else (403). Known users may do everything; acting for another user and the process's own inside
-  are for `system:masters` alone.
+- Anonymous requests may read the health paths, `/version` and the page at `/ui` without its data below `/ui/api`. All
+  others are refused with 403. Authenticated users may do everything, with two exceptions: impersonation and the debug
+  paths need the group `system:masters`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _DATA_PATH = "/ui/api"
 
 
 class KnownUsersAuthorizer(Immediate):
-    """Lets all known users do everything: an `Authorizer` for what has no roles."""
+    """An `Authorizer` that lets all authenticated users do everything."""
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
-        """Return whether `user` may do what `attributes` describe."""
+        """Return whether `user` may make a request with these attributes."""
         return ALLOWED if _may(user, attributes) else NO_OPINION
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return everything for a known user."""
+        """Return a rule for everything if the user is authenticated."""
         return AlwaysAllow().rules(user, namespace) if AUTHENTICATED in user.groups else RuleListing()
 
 

@@ -1,7 +1,7 @@
-"""The files of authorities that vouch for clients, followed as they change.
+"""Reads the files of certificate authorities for clients, and reloads them when they change.
 
-Guarantees: who was vouched for by a certificate that is taken out of its file is a stranger from the next look on;
-files that cannot be read any more are reported, and what they last said stays in force.
+Guarantees: after a reload, certificates of a removed authority are refused. If a file becomes unreadable, the error is
+reported and the previous authorities remain in force.
 """
 
 from __future__ import annotations
@@ -19,23 +19,26 @@ from ctrlmgr.metrics import FILE_RELOADS
 
 
 class AuthorityFiles:
-    """The certificates in some files; `reload` from one thread at a time."""
+    """The certificates in some files. Only one thread may call `reload` at a time."""
 
     def __init__(self, setting: str, files: Sequence[Path]) -> None:
-        """Read `files`, which `setting` names; raises `SettingsError` when that cannot be done."""
+        """Read `files`; `setting` is the name of the setting in errors.
+
+        Raises `SettingsError` if a file cannot be read.
+        """
         self._setting = setting
         self._files = files
         self._followed = FollowedFiles("authorities", files, lambda status: FILE_RELOADS.labels(setting, status).inc())
         self.certificates: Sequence[x509.Certificate] = self._read()
-        """All of them; another object when they have changed."""
+        """All certificates. A reload with changes replaces this object."""
 
     def reload(self) -> bool:
-        """Take up the files if they have changed; return whether they were."""
+        """Reload the files if they have changed; return whether they were reloaded."""
         return self._followed.reload(self._take)
 
     @property
     def pem(self) -> str:
-        """All of them as PEM."""
+        """All certificates as PEM."""
         return b"".join(each.public_bytes(Encoding.PEM) for each in self.certificates).decode()
 
     def _take(self) -> bool:

@@ -1,4 +1,4 @@
-"""Bootstrap tokens as credentials of requests.
+"""Authenticates requests with bootstrap tokens.
 
 Rules: Kubernetes' `plugin/pkg/auth/authenticator/token/bootstrap`; `--enable-bootstrap-token-auth`.
 """
@@ -14,14 +14,14 @@ from ctrlmgr.server.authn.union import ForAllAudiences
 
 
 class BootstrapTokens(ForAllAudiences):
-    """Knows the bootstrap tokens that there are: a `TokenAuthenticator`."""
+    """A `TokenAuthenticator` for bootstrap tokens."""
 
     def __init__(self, find: Find, audiences: Audiences, *, clock: Clock) -> None:
-        """Look Secrets up with `find`; tokens are good for `audiences`."""
+        """Read Secrets with `find`; tokens are valid for `audiences`."""
         super().__init__(audiences)
         self._find = find
         self._clock = clock
 
     async def user_of(self, token: str, told: Told) -> User | None:
-        """Return whom a token stands for, None if it is no bootstrap token, or no good."""
+        """Return the user of a bootstrap token; None if it is not one, or not valid."""
         return token_user(token, self._find, self._clock.now())

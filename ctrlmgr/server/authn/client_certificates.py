@@ -1,11 +1,11 @@
-"""Client certificates, and users named by a proxy that has one.
+"""Authenticates requests with client certificates, and users in the headers of a front proxy.
 
 Guarantees:
-- Every request is judged by the authorities as they are then and by the time it is then, so a certificate that
-  expires, or whose authority is taken away, is worth nothing from that moment on, also on a connection that is open.
-- A proxy's headers count only for a client that presents a certificate of the proxy's authority under an allowed name.
+- Each request is checked against the current authorities and the current time. A certificate that expires or whose
+  authority is removed is refused from then on, also on open connections.
+- A proxy's headers count only if the client presents a certificate of the proxy's authority with an allowed name.
 
-Verdicts on chains are cached for as long as the authorities stay, refusals for `_REFUSED_FOR` seconds.
+Verified chains are cached while the authorities stay the same, refusals for `_REFUSED_FOR` seconds.
 
 Rules: apiserver `pkg/authentication/request/{x509,headerrequest}`.
 """
@@ -26,38 +26,41 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.server.authn.parts import RequestParts
 
 _ENTRIES: Final = 1024
-"""Chains; a client has one for hours, and there are not many more clients at a time."""
+"""Maximum number of cached chains; a client keeps its certificate for hours."""
 _SIZE: Final = 8 * 1024 * 1024
-"""Bytes of those chains."""
+"""Maximum total size of cached chains, in bytes."""
 
 _REFUSED_FOR = 10.0
-"""Seconds for which a refusal is cached, as apiserver caches a token that failed."""
+"""Seconds for which a refusal is cached, as apiserver caches a refused token."""
 
 
 class Authorities(Protocol):
-    """The authorities that vouch for clients; they may change."""
+    """The certificate authorities for clients; they may change."""
 
     @property
     def certificates(self) -> Sequence[x509.Certificate]:
-        """Their certificates; another object when they are others."""
+        """Their certificates. A change replaces this object."""
 
 
 class _Judged(NamedTuple):
-    """The verdict on a chain, and when it holds (seconds since 1970)."""
+    """The verdict on a chain, and the period for which it is valid (seconds since 1970)."""
 
     user: User | None
     validity: Validity
     refused: Sequence[str] = ()
-    """Why the chain was refused, if it was."""
+    """Why the chain was refused; empty if it was not."""
 
 
 class Vouching:
-    """Verifies chains and judges whom they are of, each once while the authorities stay."""
+    """Verifies certificate chains and determines their users.
+
+    A chain is verified once while the authorities stay the same.
+    """
 
     def __init__(
         self, authorities: Authorities, judge: Callable[[x509.Certificate], User | None], *, clock: Clock
     ) -> None:
-        """Believe `authorities`; `judge` tells whom a certificate is of that they vouch for."""
+        """Trust `authorities`; `judge` returns the user of a verified certificate."""
         self._authorities = authorities
         self._judge = judge
         self._clock = clock
@@ -65,7 +68,7 @@ class Vouching:
         self._known: BoundedCache[bytes, _Judged] = BoundedCache("client-certificates", entries=_ENTRIES, size=_SIZE)
 
     def user(self, presented: Sequence[bytes]) -> User | None:
-        """Return what is known of a client that presented these certificates; raises `CredentialsRefused`."""
+        """Return the user of a client that presented these certificates; raises `CredentialsRefused`."""
         authorities = self._authorities.certificates
         if authorities is not self._seen:
             self._known.clear()
@@ -88,34 +91,37 @@ class Vouching:
 
 
 def _digest(presented: Sequence[bytes]) -> bytes:
-    """Return a key for a list of certificates: their digests, so that a cached entry is small."""
+    """Return a cache key for certificates: their digests, which are small."""
     return b"".join(sha256(each).digest() for each in presented)
 
 
 class ClientCertificates:
-    """Names the users of client certificates: an `Authenticator`."""
+    """An `Authenticator` for client certificates."""
 
     def __init__(self, authorities: Authorities, *, clock: Clock) -> None:
-        """Believe `authorities`."""
+        """Trust certificates of `authorities`."""
         self._vouching = Vouching(authorities, certificate_user, clock=clock)
 
     async def authenticate(self, parts: RequestParts) -> User | None:
-        """Return whom the client's certificate names, None without one, or if it names no user."""
+        """Return the user of the client's certificate; None without a certificate, or if it names no user."""
         return self._vouching.user(parts.certificates) if parts.certificates else None
 
 
 class FrontProxies:
-    """Names the users of trusted proxies: an `Authenticator`."""
+    """An `Authenticator` for users in the headers of trusted proxies."""
 
     def __init__(
         self, authorities: Authorities, names: Sequence[str], headers: RequestHeaders, *, clock: Clock
     ) -> None:
-        """Believe the `headers` of those for whom `authorities` vouch and whose names are among `names` (none: all)."""
+        """Trust `headers` of clients whose certificate `authorities` signed under one of `names` (empty: any name)."""
         self._vouching = Vouching(authorities, lambda leaf: check_name(leaf, names), clock=clock)
         self._headers = headers
 
     async def authenticate(self, parts: RequestParts) -> User | None:
-        """Return whom a proxy names, None without a certificate; raises `CredentialsRefused` for who is no proxy."""
+        """Return the user in a proxy's headers; None without a certificate.
+
+        Raises `CredentialsRefused` for other clients.
+        """
         if not parts.certificates:
             return None
         self._vouching.user(parts.certificates)

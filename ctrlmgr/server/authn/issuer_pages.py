@@ -1,7 +1,7 @@
-"""What others verify service accounts' tokens by: the issuer's discovery document and its keys.
+"""Serves the issuer's discovery document and keys, with which other systems verify service accounts' tokens.
 
-Guarantees: what is published are the keys that this server believes, and nothing else about them. Who may read it is a
-matter of rights (the role `system:service-account-issuer-discovery`).
+Guarantees: the key set holds exactly the public keys that this server trusts. Reading it needs the role
+`system:service-account-issuer-discovery`.
 
 Rules: Kubernetes' `pkg/serviceaccount/openidmetadata.go`, `pkg/routes/openidmetadata.go`, OpenID Connect Discovery 1.0.
 """
@@ -25,14 +25,14 @@ KEYS = "/openid/v1/jwks"
 _JSON = "application/json"
 _KEY_SET = "application/jwk-set+json"
 _MOST = 1_000
-"""Alternatives of a header that are read."""
+"""Maximum number of alternatives that are read from a header."""
 _FOR_AN_HOUR = (b"cache-control", b"public, max-age=3600")
 
 
 def issuer_pages(issuer: str, keys: VerificationKeys, keys_url: Callable[[], str]) -> Mapping[str, Page]:
-    """Return the pages by their paths; none for an issuer that is no https URL, as Kubernetes has it.
+    """Return the pages by path; none if the issuer is not an https URL, as in Kubernetes.
 
-    `keys_url` tells where the keys are; it is asked with each request, as a server learns its port late.
+    `keys_url` returns the URL of the keys. It is called for each request, because the server's port is known late.
     """
     if not issuer.startswith("https://"):
         return {}
@@ -68,7 +68,7 @@ def _page(body: Callable[[], bytes], media_type: str) -> Page:
 
 
 def _accepts(accept: bytes, media_type: str) -> bool:
-    """Whether a client takes a media type: if it names it or all, as go-restful sees it, or says nothing."""
+    """Return whether the Accept header, as go-restful reads it, allows the media type. An empty header allows all."""
     if not accept:
         return True
     ranges = {each.partition(b";")[0].strip() for each in accept.split(b",", _MOST)}

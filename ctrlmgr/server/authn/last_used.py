@@ -1,6 +1,6 @@
-"""Notes on Secrets on which day the token that they hold was used last.
+"""Labels Secrets with the day on which their token was last used.
 
-Guarantees: a day is noted once, whatever comes of it; a request never waits for it.
+Guarantees: each day is written at most once per Secret; a failed write is not retried. No request waits for the write.
 
 Rules: Kubernetes' `pkg/serviceaccount/legacy.go` (`patchSecretWithLastUsedDate`), KEP-2799.
 """
@@ -30,10 +30,10 @@ _WRITER = Requester(API_SERVER.name, API_SERVER.groups, "kube-apiserver")
 
 
 class LastUsed:
-    """Writes the label; used on the event loop only."""
+    """Writes the label of last use. Used on the event loop only."""
 
     def __init__(self, engine: Engine, driver: Driver, *, clock: Clock) -> None:
-        """Write through `engine`, run by `driver`."""
+        """Write through `engine`, driven by `driver`."""
         self._engine = engine
         self._driver = driver
         self._clock = clock
@@ -41,7 +41,7 @@ class LastUsed:
         self._writing: set[asyncio.Task[None]] = set()
 
     def note(self, secret: Object) -> None:
-        """Note that the token in `secret` is used now."""
+        """Record that the token in `secret` is used now."""
         today = format_time_seconds(self._clock.now())[: len("2006-01-02")]
         if secret.labels.get(LAST_USED) == today or self._noted.get(secret.uid) == today:
             return

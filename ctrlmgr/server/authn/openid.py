@@ -1,10 +1,10 @@
-"""Tokens of the issuers that `--authentication-config` names; the file is followed as it changes.
+"""Authenticates tokens of the issuers in the file of `--authentication-config`, and reloads it when it changes.
 
 Guarantees:
-- An issuer is asked for its keys once, again when a token names a key that it has not told of (no more often than every
-  `_BETWEEN` seconds), and never because of a token of another issuer. Its tokens wait for that, no other request does.
-- A token that an expression of the file cannot be evaluated for is refused, and that is logged.
-- A file that becomes unusable is logged, counted and ignored: what it said before stays in force.
+- Keys of an issuer are fetched once. They are fetched again if its token names an unknown key, at most every `_BETWEEN`
+  seconds. Only requests with tokens of this issuer wait for that.
+- If an expression of the file cannot be evaluated for a token, the token is refused and the error is logged.
+- If the file becomes invalid, the error is logged and counted. The previous configuration remains in force.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from ctrlmgr.server.calling import Caller
 log = structlog.get_logger(__name__)
 
 _BETWEEN: Final = 10.0
-"""Seconds from one question for keys to the next."""
+"""Minimum seconds between two fetches of keys."""
 _PATIENCE: Final = 10.0
-"""Seconds that an issuer may take to answer."""
+"""Timeout of a fetch, in seconds."""
 _UNINITIALIZED = "oidc: authenticator not initialized"
 
 
@@ -55,10 +55,10 @@ _decode_issuer = msgspec.json.Decoder(_Issuer).decode
 
 
 class IssuerTokens:
-    """Knows the tokens of one issuer; used on the event loop."""
+    """Authenticates the tokens of one issuer. Used on the event loop."""
 
     def __init__(self, issuer: TrustedIssuer, *, clock: Clock) -> None:
-        """Ask `issuer` for its keys when its first token comes."""
+        """Fetch the keys of `issuer` when its first token arrives."""
         self.issuer = issuer
         self._clock = clock
         self._keys: dict[str, list[jwt.PublicKey]] | None = None
@@ -66,7 +66,7 @@ class IssuerTokens:
         self._asking = asyncio.Lock()
 
     async def authenticate(self, token: jwt.Compact) -> User:
-        """Return whom a token stands for that says it is this issuer's; raises `CredentialsRefused`."""
+        """Return the user of a token that names this issuer; raises `CredentialsRefused`."""
         allowed = self.issuer.algorithms
         if allowed and token.algorithm not in allowed:
             expected = " ".join(f'"{each}"' for each in allowed)
@@ -83,19 +83,20 @@ class IssuerTokens:
             raise CredentialsRefused(str(error)) from error
 
     async def _candidates(self, wanted: str) -> Sequence[jwt.PublicKey]:
-        """Return the keys that a token may be signed with; raises `CredentialsRefused` while none are known."""
+        """Return the keys that may have signed a token; raises `CredentialsRefused` while none are known."""
         if (found := self._known(wanted)) is not None:
             return found
         async with self._asking:
             if self._known(wanted) is None and self._clock.monotonic() - self._asked_at >= _BETWEEN:
                 self._asked_at = self._clock.monotonic()
-                await asyncio.create_task(self._ask())  # a request may be answered without a task (`eager`)
+                # the request may run without a task (`eager`), and a call needs one
+                await asyncio.create_task(self._ask())
         if self._keys is None:
             raise CredentialsRefused(_UNINITIALIZED)
         return self._known(wanted) or ()
 
     def _known(self, wanted: str) -> Sequence[jwt.PublicKey] | None:
-        """Return the keys that are called so, all if a token does not say; None if there are none."""
+        """Return the keys with this id, or all keys if the token names none; None if no key has the id."""
         if self._keys is None:
             return None
         if not wanted:
@@ -116,7 +117,7 @@ class IssuerTokens:
             await caller.close()
 
     async def _get(self, caller: Caller, url: str) -> bytes:
-        """Return what is at `url`; raises `ValueError`."""
+        """Return the content at `url`; raises `ValueError`."""
         (reply,) = await caller.call([Call(url, b"", _PATIENCE, self.issuer.authorities.encode(), method="GET")])
         if reply.problem or not is_success(reply):
             raise ValueError(reply.problem or f"it answered {reply.code}")
@@ -124,16 +125,16 @@ class IssuerTokens:
 
 
 class IssuersTokens(ForAllAudiences):
-    """Knows the tokens of some issuers: a `TokenAuthenticator`."""
+    """A `TokenAuthenticator` for the tokens of several issuers."""
 
     def __init__(self, audiences: Audiences, *, clock: Clock) -> None:
-        """Know none yet; tokens are good for `audiences`, who are this server."""
+        """Start without issuers; tokens are valid for `audiences`, which are this server's own."""
         super().__init__(audiences)
         self._clock = clock
         self._issuers: dict[str, IssuerTokens] = {}
 
     def trust(self, issuers: Sequence[TrustedIssuer]) -> None:
-        """Know the tokens of these from now on; an issuer that stays as it was keeps its keys."""
+        """Replace the trusted issuers. An unchanged issuer keeps its keys."""
         before = self._issuers
         self._issuers = {
             each.url: before[each.url]
@@ -143,7 +144,7 @@ class IssuersTokens(ForAllAudiences):
         }
 
     async def user_of(self, token: str, told: Told) -> User | None:
-        """Return whom a token stands for, None if it is no such issuer's; raises `CredentialsRefused`."""
+        """Return the user of a token; None if no trusted issuer is named in it. Raises `CredentialsRefused`."""
         payload = jwt.untrusted_payload(token)
         try:
             issuer = self._issuers.get(_decode_issuer(payload or b"").iss)
@@ -158,7 +159,7 @@ class IssuersTokens(ForAllAudiences):
 
 
 class ConfiguredTokens(IssuersTokens):
-    """Knows the tokens of all issuers in a file."""
+    """Authenticates tokens of all issuers in a configuration file."""
 
     def __init__(
         self,
@@ -169,9 +170,10 @@ class ConfiguredTokens(IssuersTokens):
         *,
         clock: Clock,
     ) -> None:
-        """Read `file`; `told` hears of what it says now and later. Raises `SettingsError`.
+        """Read `file`; `told` receives the configuration now and after each reload. Raises `SettingsError`.
 
-        Tokens are good for `audiences`, who are this server; whom they must be for themselves is configured.
+        Authenticated tokens are valid for `audiences`, which are this server's own. The file configures the audiences
+        that a token must name.
         """
         super().__init__(audiences, clock=clock)
         self._file = file
@@ -183,11 +185,11 @@ class ConfiguredTokens(IssuersTokens):
         self._take()
 
     def reload(self) -> bool:
-        """Take up the file if it has changed; return whether it was."""
+        """Reload the file if it has changed; return whether it was reloaded."""
         return self._followed.reload(self._take)
 
     def _take(self) -> bool:
-        """Go by what the file says now; raises `SettingsError`."""
+        """Apply the file's current content; raises `SettingsError`."""
         said = read_configuration(self._file, self._own_issuers, FUNCTIONS)
         self.trust(said.issuers)
         self._told(said)

@@ -1,8 +1,7 @@
-"""What authenticators are asked with, and what they answer.
+"""The interfaces of authenticators, and their arguments and results.
 
-An `Authenticator` looks at a request's parts, a `TokenAuthenticator` at a bearer token wherever it was found. Both may
-await; both answer None for what they know nothing of, and raise `CredentialsRefused` for credentials that are theirs to
-judge and no good.
+An `Authenticator` reads a request, a `TokenAuthenticator` a bearer token. Both may await. Both return None if the
+credentials are not of their kind, and raise `CredentialsRefused` if the credentials are invalid.
 
 Rules: apiserver `pkg/authentication/authenticator/interfaces.go`.
 """
@@ -19,37 +18,40 @@ from ctrlmgr.authentication.user import Audiences, Authenticated, User
 
 @dataclass(slots=True)
 class Told:
-    """What authenticators have to say besides who it is."""
+    """Additional results of authenticators."""
 
     warnings: list[str] = field(default_factory=list)
-    """For the client."""
+    """Warnings for the client."""
     annotations: dict[str, str] = field(default_factory=dict)
-    """For the audit log."""
+    """Annotations of the audit event."""
 
 
 @dataclass(slots=True)
 class RequestParts:
-    """What of a request says who sends it."""
+    """The parts of a request that can identify its sender."""
 
     headers: HeaderLines
     certificates: Sequence[bytes] = ()
-    """What the client presented (DER), its own first; only that it has the key has been checked."""
+    """The client's certificates (DER), its own first. TLS has verified only that the client holds the private key."""
     path: str = ""
     told: Told = field(default_factory=Told)
 
 
 class Authenticator(Protocol):
-    """Tells who sends a request."""
+    """Determines the user of a request."""
 
     async def authenticate(self, parts: RequestParts) -> User | None:
-        """Return who sends a request, None if this authenticator finds nothing; raises `CredentialsRefused`."""
+        """Return the user of a request; None without credentials for this authenticator.
+
+        Raises `CredentialsRefused`.
+        """
 
 
 class TokenAuthenticator(Protocol):
-    """Tells whom a bearer token stands for."""
+    """Determines the user of a bearer token."""
 
     async def authenticate_token(self, token: str, audiences: Audiences, told: Told) -> Authenticated | None:
-        """Return whom `token` stands for towards one of `audiences`, None if it is none of this authenticator's.
+        """Return the user of `token` for one of `audiences`; None if the token is not of this authenticator's kind.
 
         Raises `CredentialsRefused`.
         """

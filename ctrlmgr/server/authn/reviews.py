@@ -1,11 +1,11 @@
-"""Reviews: objects that are questions about users and rights, answered at once and never stored.
+"""Answers reviews: objects that ask about users and rights, and that are never stored.
 
 | kind | asks |
 |---|---|
-| SelfSubjectReview | who am I? |
-| SelfSubjectAccessReview, SelfSubjectRulesReview | what may I do? |
-| SubjectAccessReview, LocalSubjectAccessReview | what may another user do? |
-| TokenReview | whose token is this? |
+| SelfSubjectReview | the caller's own user |
+| SelfSubjectAccessReview, SelfSubjectRulesReview | the caller's own rights |
+| SubjectAccessReview, LocalSubjectAccessReview | the rights of another user |
+| TokenReview | the user of a token |
 
 Rules: `pkg/registry/authorization`, `pkg/registry/authentication`.
 """
@@ -29,7 +29,7 @@ _Answer: TypeAlias = dict[str, Any]
 _RULES = "SelfSubjectRulesReview"
 _TYPE = ("kind", "apiVersion")
 _ANEW = ("SelfSubjectReview", _RULES)
-"""Kinds of which nothing that was sent comes back."""
+"""Kinds whose answer contains nothing of the request."""
 
 
 class Question(NamedTuple):
@@ -37,26 +37,26 @@ class Question(NamedTuple):
 
     kind: Kind
     namespace: str
-    """Of the path; empty for kinds that are in none."""
+    """The namespace in the path; empty for cluster-scoped kinds."""
     fields: Unstructured
-    """Its decoded body, the answer's to be."""
+    """The decoded body; the answer adds the status to it."""
     user: User
-    """Who asks."""
+    """The user that asks."""
     now: str = ""
-    """The time as RFC 3339 with seconds."""
+    """The current time as RFC 3339 in seconds."""
 
     @property
     def spec(self) -> dict[str, Any]:
-        """What is asked."""
+        """The spec of the review; empty if there is none."""
         spec: dict[str, Any] = self.fields.get("spec") or {}
         return spec
 
 
 class Reviews:
-    """Answers reviews; pure but for what the authenticator and the authorizer look up."""
+    """Answers reviews. It has no state of its own."""
 
     def __init__(self, authenticator: Authenticator, authorizer: Authorizer) -> None:
-        """Ask `authenticator` whose a token is, `authorizer` who may do what."""
+        """Authenticate tokens with `authenticator`, and check rights with `authorizer`."""
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._answers: dict[str, Callable[[Question], Awaitable[_Answer]]] = {
@@ -69,14 +69,14 @@ class Reviews:
         }
 
     def covers(self, kind: Kind) -> bool:
-        """Whether objects of a kind are reviews."""
+        """Return whether a kind is a review."""
         return kind.name in self._answers
 
     async def answer(self, question: Question) -> Unstructured:
-        """Return the review with its status; raises `Invalid` or `BadRequest` for what cannot be asked."""
+        """Return the review with its status; raises `Invalid` or `BadRequest` for an invalid question."""
         status = await self._answers[question.kind.name](question)
         fields = question.fields
-        if question.kind.name in _ANEW:  # Kubernetes answers with an object of its own
+        if question.kind.name in _ANEW:  # Kubernetes answers these kinds with a new object
             own = {"spec": {}} if question.kind.name == _RULES else {"metadata": {"creationTimestamp": question.now}}
             fields = {**{name: fields[name] for name in _TYPE if name in fields}, "metadata": {}, **own}
         return {**fields, "status": status}
@@ -91,7 +91,7 @@ class Reviews:
         return await self._access(question, _subject(question.spec))
 
     async def _local_access(self, question: Question) -> _Answer:
-        """Answer for one namespace, the path's."""
+        """Answer for the namespace of the path only."""
         return await self._access(question, _subject(question.spec), namespace=question.namespace)
 
     async def _access(

@@ -1,11 +1,11 @@
-"""Tokens of service accounts: made, and known again.
+"""Issues and verifies tokens of service accounts.
 
 Guarantees:
-- A token is believed if it says that one of our issuers made it, one of our keys verifies it, it is meant for whom is
-  asked, and what it is bound to is still there, which is looked up each time.
-- Nothing in a token chooses how it is verified but which of our keys is tried.
-- Tokens that are kept in Secrets are believed as long as their Secret holds them, and `on_use` hears of each use; for
-  ever, if `lookup` says that Secrets are not looked up.
+- A token is accepted only if it names one of this server's issuers and one of its keys verifies the signature. Its
+  audience must match, and the objects that it is bound to must still exist. They are read at every request.
+- The token's header can only select which of the server's keys is tried.
+- A token in a Secret is accepted while the Secret holds it, and `on_use` is called for each use. Without `lookup`,
+  Secrets are not read and the token is always accepted.
 
 Only the verification of a signature is cached, by the digest of the whole token.
 
@@ -37,34 +37,34 @@ from ctrlmgr.server.authn.parts import Told
 DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 LEGACY = "authentication.k8s.io/legacy-token"
-"""The annotation of a request whose token is for no audience in particular (audit)."""
+"""The audit annotation of a request whose token names no audience."""
 
 _ENTRIES: Final = 1024
 _SIZE: Final = 8 * 1024 * 1024
-"""Bytes of the verified tokens that are cached."""
+"""Maximum total size of the verified tokens that are cached, in bytes."""
 _UNVERIFIED = "go-jose/go-jose: error in cryptographic primitive"
 
 _AnyClaims: TypeAlias = Claims | LegacyClaims
 
 
 class Issued(NamedTuple):
-    """A new token."""
+    """A new token and its id."""
 
     token: str
     id: str
 
 
 class TokenIssuer(Protocol):
-    """Makes tokens."""
+    """Issues tokens."""
 
     @property
     def audiences(self) -> Audiences:
-        """The audience of tokens that name none: this server."""
+        """The audiences of a token that names none: this server's own."""
 
     def issue(
         self, account: Object, audiences: Sequence[str], seconds: int, warn_after: int, bound: Bound, *, now: int
     ) -> Issued:
-        """Return a token for a service account; see `bound_claims`."""
+        """Return a new token for a service account; see `bound_claims`."""
 
 
 class _Issuer(msgspec.Struct, frozen=True, gc=False):
@@ -77,7 +77,7 @@ _decode_legacy = msgspec.json.Decoder(LegacyClaims).decode
 
 
 class ServiceAccountTokens:
-    """Issues tokens and knows them again: a `TokenIssuer`, and a `TokenAuthenticator`."""
+    """A `TokenIssuer` and `TokenAuthenticator` for tokens of service accounts."""
 
     def __init__(
         self,
@@ -92,10 +92,10 @@ class ServiceAccountTokens:
         on_use: Callable[[Object], None] = lambda secret: None,
         lookup: bool = True,
     ) -> None:
-        """Sign with `signing` as the first of `issuers`; believe what all of them signed with one of `keys`.
+        """Sign with `signing` as the first of `issuers`; accept tokens of any of them that one of `keys` verifies.
 
-        This server is the `audiences`, by default called like the issuers. `find` says what there is, `random` what
-        tokens are called, and `on_use` is told of Secrets whose tokens are used, if these are looked up (`lookup`).
+        `audiences` are this server's own, by default its issuers. `find` reads objects, and `random` generates token
+        ids. `on_use` receives the Secret of each used token, if Secrets are read (`lookup`).
         """
         self._signing = signing
         self._signing_id = key_id(signing.public_key())
@@ -114,14 +114,14 @@ class ServiceAccountTokens:
     def issue(
         self, account: Object, audiences: Sequence[str], seconds: int, warn_after: int, bound: Bound, *, now: int
     ) -> Issued:
-        """Return a token for a service account; see `bound_claims`."""
+        """Return a new token for a service account; see `bound_claims`."""
         token_id = new_uid(self._random)
         claims = bound_claims(account, audiences, seconds, warn_after, bound, now=now, token_id=token_id)
         claims.iss = self._issuers[0]
         return Issued(jwt.sign(msgspec.json.encode(claims), self._signing, self._signing_id), token_id)
 
     async def authenticate_token(self, token: str, audiences: Audiences, told: Told) -> Authenticated | None:
-        """Return whom a token stands for here and now, None if it is not ours; raises `CredentialsRefused`."""
+        """Return the user of a token; None if another issuer made it. Raises `CredentialsRefused`."""
         claims = self._claims(token)
         if claims is None:
             return None
@@ -146,7 +146,10 @@ class ServiceAccountTokens:
         return judge_legacy(claims, token, self._find) if self._lookup else judge_claims(claims)
 
     def _claims(self, token: str) -> _AnyClaims | None:
-        """Return what a token of ours says; raises `CredentialsRefused` for one that only says that it is ours."""
+        """Return the claims of a token that this server signed.
+
+        Raises `CredentialsRefused` if its signature is wrong.
+        """
         digest = sha256(token.encode("utf-8", "surrogateescape")).digest()
         claims = self._verified.get(digest)
         if claims is None and (claims := self._verify(token)) is not None:
@@ -168,7 +171,7 @@ class ServiceAccountTokens:
             raise CredentialsRefused(f"the token's claims cannot be read: {error}") from error
 
     def _is_ours(self, payload: bytes | None) -> bool:
-        """Whether a token says that one of our issuers made it."""
+        """Return whether a token names one of this server's issuers."""
         try:
             issuer = _decode_issuer(payload or b"").iss
         except (ValueError, RecursionError, msgspec.MsgspecError):

@@ -1,8 +1,8 @@
-"""Requests for a token of a service account (`serviceaccounts/NAME/token`, `kubectl create token`).
+"""Answers token requests of service accounts (`serviceaccounts/NAME/token`, `kubectl create token`).
 
-Guarantees: a token is bound to what is there at this moment; one for a pod is given only for the account that the pod
-runs under. A token lives no longer than was asked for, nor than the server allows, except those of kubelets for pods
-that did not ask for a token themselves: their use is noted once the hour is over, for a year.
+Guarantees: a token is bound to objects that exist at this moment. A token for a pod is issued only for the pod's own
+service account. A token lives at most as long as requested and as the server allows. Tokens that a kubelet requests for
+projected volumes are the exception: they live a year, and each use after the first hour is recorded.
 
 Rules: Kubernetes' `pkg/registry/core/serviceaccount/storage/token.go`, `pkg/apis/authentication/validation`.
 """
@@ -46,13 +46,13 @@ _LONGEST = 1 << 32
 
 
 class TokenAnswer(NamedTuple):
-    """An answered request."""
+    """The answer to a token request."""
 
     fields: Unstructured
     """The TokenRequest with its token."""
     warnings: Sequence[str]
     credential_id: str
-    """What audit logs call the token."""
+    """The token's name in audit logs."""
 
 
 class _Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -65,14 +65,14 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
 
 
 class TokenRequests:
-    """Answers requests for tokens."""
+    """Answers token requests."""
 
     def __init__(
         self, issuer: TokenIssuer, find: Find, *, clock: Clock, longest: int = 0, extends: bool = True
     ) -> None:
-        """Have `issuer` make tokens, bound to what `find` finds, good for at most `longest` seconds (0: any time).
+        """Issue tokens with `issuer` for at most `longest` seconds (0: unlimited); `find` reads the bound objects.
 
-        `extends` says whether kubelets get longer ones than they ask for, see the module.
+        If `extends` is set, kubelets' tokens live longer than requested, as the module says.
         """
         self._issuer = issuer
         self._find = find
@@ -81,7 +81,7 @@ class TokenRequests:
         self._extends = extends
 
     def check(self, name: str, namespace: str, request: Unstructured) -> None:
-        """Check what a request says of itself, and that its namespace takes anything new; fill in the namespace.
+        """Check the metadata of a request and that its namespace is not terminating; fill in the namespace.
 
         Raises `Invalid`, `BadRequest`, `NotFound` or `NamespaceTerminating`.
         """
@@ -93,15 +93,15 @@ class TokenRequests:
         metadata = metadata_of(request)
         if (metadata.get("namespace") or namespace) != namespace:
             raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
-        metadata["namespace"] = namespace  # which admission is shown
+        metadata["namespace"] = namespace  # admission sees the namespace
         if metadata.get("name", name) not in ("", name):
             detail = "must match the service account name if specified"
             error = invalid("metadata.name", metadata["name"], detail)
             raise refuse(TOKEN_REQUEST.kind, TOKEN_REQUEST.group, name, [error])
 
     def complete(self, account: Object, request: Unstructured) -> None:
-        """Fill in what a request leaves out, and what is not the caller's to say: what is validated by admission."""
-        given = request.get("metadata") or {}  # a uid that is not the account's is refused with the answer
+        """Fill in the defaults of a request and the fields that the server sets, before validating admission."""
+        given = request.get("metadata") or {}  # a wrong uid is refused later, in `answer`
         request["metadata"] = {
             "uid": account.uid,
             **given,
@@ -123,7 +123,7 @@ class TokenRequests:
             )
             raise conflict(_NAMED, account.name, detail)
         metadata.update(uid=account.uid, creationTimestamp=format_time_seconds(now))
-        # The codec fills in null where Go has no zero to leave out.
+        # The codec sets fields to null where Go has no zero value to omit.
         spec = dict(request.get("spec") or {})
         audiences = spec["audiences"] = spec.get("audiences") or list(self._issuer.audiences)
         seconds = spec["expirationSeconds"] = _USUAL if (asked := spec.get("expirationSeconds")) is None else asked
@@ -142,7 +142,7 @@ class TokenRequests:
         return TokenAnswer(fields, warnings, credential_id(issued.id))
 
     def _extended(self, seconds: int, audiences: Sequence[str], bound: Bound) -> tuple[int, int]:
-        """Return for how long a token is good, and after which time its use is noted (0: never)."""
+        """Return the token's lifetime in seconds, and the seconds after which its use is recorded (0: never)."""
         is_ours = set(audiences) <= set(self._issuer.audiences)
         if self._extends and bound.pod is not None and seconds == WARN_AFTER and is_ours:
             return EXTENDED, WARN_AFTER
@@ -177,7 +177,7 @@ class TokenRequests:
         return obj
 
     def _node_of(self, pod: Object) -> Reference | None:
-        """Return where a pod runs, by name alone if there is no such node."""
+        """Return the node of a pod, without a uid if the node does not exist."""
         name = pod.view(_Pod).spec.node_name
         if not name:
             return None
@@ -186,7 +186,7 @@ class TokenRequests:
 
 
 def _group_version(api_version: str) -> tuple[str, str]:
-    """Read an apiVersion as apimachinery's `FromAPIVersionAndKind`: what is none is empty."""
+    """Parse an apiVersion as apimachinery's `FromAPIVersionAndKind`; an invalid one yields empty strings."""
     parts = api_version.split("/")
     match parts:
         case [version]:

@@ -1,12 +1,13 @@
-"""Bearer tokens: a file of them, in kube-apiserver's format, followed as it changes.
+"""Authenticates bearer tokens of a file in kube-apiserver's format, and reloads it when it changes.
 
 Guarantees:
-- Tokens are compared by their SHA-256: how long a refusal takes tells nothing of the tokens that would do.
-- A file that others than its owner may read is refused at start.
-- A changed file is taken up at the next look; one that cannot be read leaves what was known in force, and says so.
+- Tokens are compared by their SHA-256, so the time of a refusal reveals nothing about valid tokens.
+- At start, a file that other users may read is refused.
+- A changed file is applied at the next check. If it cannot be read, the previous tokens remain in force and the error
+  is logged.
 
-A line is `token,user,uid[,"group,group"]` (kube-apiserver's --token-auth-file); instead of the token itself its hash
-may stand there, as `sha256:HEX`, and then the token cannot be read out of the file.
+A line is `token,user,uid[,"group,group"]` (kube-apiserver's --token-auth-file). Instead of a token, a line may have its
+hash as `sha256:HEX`, so that the file does not reveal the token.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ _LONGEST_REMEMBERED = 256
 
 
 class Tokens(ForAllAudiences):
-    """Knows fixed tokens: a `TokenAuthenticator`; used on the event loop, `reload` from one thread at a time."""
+    """A `TokenAuthenticator` for fixed tokens. Used on the event loop; only one thread may call `reload` at a time."""
 
     def __init__(self, fixed: Mapping[str, User], file: Path | None = None, audiences: Audiences = ()) -> None:
-        """Know the `fixed` tokens always, and those in `file` while it is there; they are good for `audiences`.
+        """Accept the `fixed` tokens and those in `file` if it exists; they are valid for `audiences`.
 
-        Raises `SettingsError` when the file is malformed or others may read it.
+        Raises `SettingsError` if the file is malformed or other users may read it.
         """
         super().__init__(audiences)
         self._fixed = {_digest(token): known(user) for token, user in fixed.items()}
@@ -46,15 +47,15 @@ class Tokens(ForAllAudiences):
         self._users = {**self._read(), **self._fixed}
 
     def user(self, token: str) -> User | None:
-        """Return the user that `token` stands for, None if there is none."""
+        """Return the user of `token`, None if it is unknown."""
         return self._users.get(_digest(token))
 
     async def user_of(self, token: str, told: Told) -> User | None:
-        """Return the user that `token` stands for, None if there is none."""
+        """Return the user of `token`, None if it is unknown."""
         return self.user(token)
 
     def reload(self) -> bool:
-        """Take up the file if it has changed; return whether it was."""
+        """Reload the file if it has changed; return whether it was reloaded."""
         return self._followed.reload(self._take)
 
     def _take(self) -> bool:
@@ -95,6 +96,6 @@ def _stored(token: str, file: Path, number: int) -> bytes:
     return digest
 
 
-@memoized(entries=256, longest=_LONGEST_REMEMBERED)  # the same tokens come with one request after the other
+@memoized(entries=256, longest=_LONGEST_REMEMBERED)  # consecutive requests often have the same token
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()

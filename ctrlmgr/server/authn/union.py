@@ -1,9 +1,9 @@
-"""Authenticators, one after the other until one knows.
+"""Combines authenticators: the first one that recognises the credentials decides.
 
 Guarantees:
-- The first that knows decides; what others have refused does not matter then. If none knows, what was refused is
-  refused, for all the reasons there are; only without any credential a request is anonymous.
-- Every known user is in `system:authenticated`.
+- If one authenticator succeeds, refusals of earlier ones do not count. If none succeeds and any refused, the request is
+  refused with all their reasons. A request is anonymous only if it has no credentials at all.
+- Every authenticated user is in `system:authenticated`.
 
 Rules: apiserver `pkg/authentication/{request,token}/union`, `pkg/authentication/request/{bearertoken,anonymous}`,
 `pkg/authentication/authenticator/audagnostic.go`, Kubernetes' `pkg/kubeapiserver/authenticator/config.go`.
@@ -29,15 +29,15 @@ _UNKNOWN = "invalid bearer token"
 
 
 class BearerTokens:
-    """Finds tokens in headers and among the protocols of web sockets: an `Authenticator`."""
+    """An `Authenticator` for bearer tokens in the Authorization header or in a web socket's protocols."""
 
     def __init__(self, authenticators: Sequence[TokenAuthenticator], audiences: Audiences) -> None:
-        """Ask `authenticators` in this order; requests are for one of `audiences`, which are this server's own."""
+        """Ask `authenticators` in this order; requests are for `audiences`, which are this server's own."""
         self._authenticators = authenticators
         self._audiences = audiences
 
     async def authenticate(self, parts: RequestParts) -> User | None:
-        """Return whom the token stands for, None without one."""
+        """Return the user of the token, None without a token."""
         token, warning = parts.headers.read(bearer_token)
         if warning:
             parts.told.warnings.append(warning)
@@ -48,9 +48,9 @@ class BearerTokens:
         return (await self.review(token, self._audiences, parts.told)).user
 
     async def review(self, token: str, audiences: Audiences, told: Told) -> Authenticated:
-        """Return whom a token stands for towards `audiences`, as the first says who knows it.
+        """Return the user of a token for `audiences`, from the first authenticator that recognises it.
 
-        Raises `CredentialsRefused` for one that nobody knows, for all the reasons there are.
+        Raises `CredentialsRefused` with all reasons if none recognises it.
         """
         reasons = [_UNKNOWN]
         for each in self._authenticators:
@@ -65,24 +65,24 @@ class BearerTokens:
 
 
 class Anonymous:
-    """Says who may come without credentials."""
+    """Decides which requests may be anonymous."""
 
     def __init__(self, *, enabled: bool = True, paths: Collection[str] = ()) -> None:
-        """Let anonymous requests in if `enabled`, or only to `paths` if there are any."""
+        """Allow anonymous requests if `enabled`; if `paths` is not empty, only to these paths."""
         self.admit(enabled=enabled, paths=paths)
 
     def admit(self, *, enabled: bool, paths: Collection[str] = ()) -> None:
-        """Do so from now on."""
+        """Replace the configuration."""
         self._enabled = enabled
         self._paths = frozenset(paths)
 
     def admits(self, path: str) -> bool:
-        """Say whether a request for a path needs no credentials."""
+        """Return whether a request for a path may be anonymous."""
         return self._enabled and (not self._paths or path in self._paths)
 
 
 class Authentication:
-    """All that tells who sends a request: what the chain asks, and what a TokenReview does."""
+    """Authenticates requests and answers TokenReviews with all configured authenticators."""
 
     def __init__(
         self,
@@ -92,14 +92,17 @@ class Authentication:
         audiences: Audiences,
         anonymous: Anonymous | None = None,
     ) -> None:
-        """Ask `authenticators`, then `tokens` about tokens for one of `audiences`; by default all may be anonymous."""
+        """Ask `authenticators`, then `tokens` about tokens for `audiences`.
+
+        `anonymous` decides which requests may be anonymous, by default all.
+        """
         self._bearer = BearerTokens(tokens, audiences)
         self._authenticators = (*authenticators, self._bearer)
         self._audiences = audiences
         self._anonymous = anonymous or Anonymous()
 
     async def authenticate(self, parts: RequestParts) -> User:
-        """Return who sends a request; raises `CredentialsRefused` for credentials that are wrong."""
+        """Return the user of a request; raises `CredentialsRefused` for wrong credentials."""
         reasons: list[str] = []
         for each in self._authenticators:
             try:
@@ -114,20 +117,20 @@ class Authentication:
         return ANONYMOUS
 
     async def review(self, token: str, audiences: Audiences) -> Authenticated:
-        """Return whom a token stands for towards `audiences` (none: this server); raises `CredentialsRefused`."""
+        """Return the user of a token for `audiences` (empty: this server); raises `CredentialsRefused`."""
         found = await self._bearer.review(token, audiences or self._audiences, Told())
         return found._replace(user=known(found.user))
 
 
 class ForAllAudiences:
-    """Makes a `TokenAuthenticator` of what knows nothing of audiences: its tokens are for this server's own."""
+    """Base of a `TokenAuthenticator` whose tokens name no audience and are valid for this server's own audiences."""
 
     def __init__(self, audiences: Audiences) -> None:
-        """Have tokens be good for `audiences`."""
+        """Accept tokens for `audiences`."""
         self._own = tuple(audiences)
 
     async def authenticate_token(self, token: str, audiences: Audiences, told: Told) -> Authenticated | None:
-        """Return whom a token stands for, None unless it is for one of `audiences`."""
+        """Return the user of a token; None unless it is valid for one of `audiences`."""
         common = self._own if audiences is self._own else common_audiences(self._own, audiences)
         if not common:
             return None
@@ -135,5 +138,5 @@ class ForAllAudiences:
         return None if user is None else Authenticated(user, common)
 
     async def user_of(self, token: str, told: Told) -> User | None:
-        """Return whom a token stands for, None if it is none of this authenticator's; raises `CredentialsRefused`."""
+        """Return the user of a token; None if it is not of this authenticator's kind. Raises `CredentialsRefused`."""
         raise NotImplementedError

@@ -29,32 +29,32 @@ EVERY = 20.0
 
 
 _UNKNOWN: Final = User("")
-"""Who cannot be judged now."""
+"""Marks credentials that cannot be checked now."""
 
 
 class Lasting(Protocol):
-    """A request that lasts."""
+    """A long-running request."""
 
     def cut_off(self) -> None:
-        """Drop its connection."""
+        """Close its connection."""
 
 
 class Rights(Protocol):
-    """Knows who may do what, now."""
+    """Checks current rights."""
 
     async def may(self, sender: User, headers: Sequence[HeaderLine], attributes: Attributes) -> bool:
-        """Whether the sender of a request with these headers may make it, or it cannot be told."""
+        """Return whether the sender may make a request with these headers; also True if that cannot be determined."""
 
 
 class _Begun(NamedTuple):
-    """A request that lasts, as it came."""
+    """A long-running request with its parts and attributes."""
 
     parts: RequestParts
     attributes: Attributes
 
 
 class _Credentials(NamedTuple):
-    """What tells credentials apart: what was sent, and whom that meant."""
+    """The identity of credentials: the token, the certificates and the user that they meant."""
 
     token: bytes
     certificates: tuple[bytes, ...]
@@ -73,7 +73,7 @@ class WatchRevalidation:
 
     @contextmanager
     def holding(self, request: Lasting, parts: RequestParts, user: User, attributes: Attributes) -> Iterator[None]:
-        """Look after a request while it lasts; `user` is who its `parts` meant when it came, about `attributes`."""
+        """Check a request in each round while the context is open; `user` is the user of `parts` at its start."""
         token = next((value for name, value in parts.headers if name == b"authorization"), b"")
         credentials = _Credentials(token, tuple(parts.certificates), user.name, user.uid)
         held = self._held.setdefault(credentials, {})
@@ -101,10 +101,10 @@ class WatchRevalidation:
                 for request, each in list(held.items()):
                     if user is None or not await may.still(each):
                         request.cut_off()
-            await asyncio.sleep(0)  # others are served in between
+            await asyncio.sleep(0)  # other requests are served in between
 
     async def _user(self, credentials: _Credentials, parts: RequestParts) -> User | None:
-        """Return whom credentials mean, as far as that can be told; None if they are no longer good."""
+        """Return the user of the credentials; None if they are invalid, `_UNKNOWN` if that cannot be determined."""
         try:
             user = await self._authenticator.authenticate(RequestParts(parts.headers, parts.certificates, parts.path))
         except Unauthorized:
@@ -115,7 +115,7 @@ class WatchRevalidation:
 
 
 class _Answers:
-    """What one user may still do; each question is asked once."""
+    """The rights of one user, each checked at most once."""
 
     def __init__(self, user: User | None, rights: Rights | None) -> None:
         self._user = user

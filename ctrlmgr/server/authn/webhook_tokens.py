@@ -1,9 +1,9 @@
-"""Bearer tokens that another server knows: it is asked with a TokenReview.
+"""Authenticates bearer tokens by sending a TokenReview to another server.
 
 Guarantees:
-- An answer is cached for a while, as settings say, yes or no alike; a question that got no answer is asked again.
-- A token is sent to that server only if none of the others know it, and is kept by its digest alone.
-- The other server decides for which audiences a token is good, among those that were asked about.
+- An answer is cached for the configured time, whether positive or negative. Failed calls are not cached.
+- A token is sent only if no other authenticator recognises it. The cache holds its digest, not the token.
+- The other server decides for which of the requested audiences a token is valid.
 
 Rules: apiserver `plugin/pkg/authenticator/token/webhook/webhook.go`, `pkg/authentication/token/cache`.
 """
@@ -26,10 +26,10 @@ from ctrlmgr.server.reviewing import NoAnswer, ReviewServer
 log = structlog.get_logger(__name__)
 
 _PATIENCE: Final = 10.0
-"""Seconds that the other server may take to answer."""
+"""Timeout of a call, in seconds."""
 _ENTRIES: Final = 4096
 _SIZE: Final = 16 * 1024 * 1024
-"""Bytes of the answers that are cached."""
+"""Maximum total size of the cached answers, in bytes."""
 
 
 class _User(msgspec.Struct, frozen=True):
@@ -51,16 +51,16 @@ class _Review(msgspec.Struct, frozen=True):
 
 
 class WebhookTokens:
-    """Asks another server about tokens: a `TokenAuthenticator`; used on one event loop."""
+    """A `TokenAuthenticator` that asks another server. Used on one event loop."""
 
     def __init__(
         self, config: Path, own: Audiences, *, keep_for: float, version: str = "v1beta1", clock: Clock
     ) -> None:
-        """Ask the server of a kubeconfig in a version of `authentication.k8s.io`; raises `SettingsError`.
+        """Ask the server of a kubeconfig, in a version of `authentication.k8s.io`; raises `SettingsError`.
 
         Its answers are cached for `keep_for` seconds.
 
-        A server that says nothing of audiences means `own`, which are this server.
+        An answer without audiences means `own`, which are this server's audiences.
         """
         self._server = ReviewServer(config, patience=_PATIENCE, clock=clock)
         self._own = own
@@ -69,7 +69,7 @@ class WebhookTokens:
         self._said: TTLCache[bytes, _Status] = TTLCache("token-webhook", entries=_ENTRIES, size=_SIZE, clock=clock)
 
     async def authenticate_token(self, token: str, audiences: Audiences, told: Told) -> Authenticated | None:
-        """Return whom a token stands for, None if the other server does not know it; raises `CredentialsRefused`."""
+        """Return the user of a token, None if the other server does not know it; raises `CredentialsRefused`."""
         key = sha256("\0".join((token, *audiences)).encode("utf-8", "surrogateescape")).digest()
         status = self._said.get(key)
         if status is None:
@@ -89,7 +89,7 @@ class WebhookTokens:
         return Authenticated(User(user.username, user.uid, user.groups or (), user.extra or {}), common)
 
     async def _ask(self, token: str, audiences: Audiences) -> _Status:
-        """Return the other server's answer; raises `CredentialsRefused` if it gives none."""
+        """Return the other server's answer; raises `CredentialsRefused` if the call fails."""
         spec: dict[str, Any] = {"token": token, "audiences": list(audiences)}
         review = {"kind": "TokenReview", "apiVersion": self._api_version, "metadata": {}, "spec": spec}
         try:

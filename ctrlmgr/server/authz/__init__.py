@@ -1,1 +1,1 @@
-"""Authorizers that ask other processes."""
+"""Authorizers of the configuration file, and those that ask other processes."""

@@ -1,9 +1,9 @@
-"""The authorizers that `--authorization-config` names; the file is followed as it changes.
+"""The authorizers in the file of `--authorization-config`, reloaded when it changes.
 
 Guarantees:
-- A request is decided by one configuration, the one that counted when it was asked about.
-- A file that becomes unusable is logged, counted and ignored: what it said before stays in force. So does one that
-  leaves out, or adds, who decides by what is followed in the log (Node, RBAC): that takes a restart, as in Kubernetes.
+- One request is decided by one configuration: the one in force when the question was asked.
+- If the file becomes invalid, the error is logged and counted. The previous configuration remains in force. The same
+  holds if the file adds or removes Node or RBAC; that needs a restart, as in Kubernetes.
 
 Rules: Kubernetes' `pkg/kubeapiserver/authorizer/reload.go`.
 """
@@ -27,34 +27,34 @@ _AT_START_ONLY: Final = frozenset({"Node", "RBAC"})
 
 
 class ConfiguredAuthorizers:
-    """An `Authorizer`: see the module's docstring."""
+    """An `Authorizer` that follows a configuration file."""
 
     def __init__(self, file: Path, make: Callable[[Sequence[Asked]], Authorizer]) -> None:
-        """Read `file`, and have an authorizer made of what it says now and later; raises `SettingsError`."""
+        """Read `file`, and make an authorizer of its content now and after each change; raises `SettingsError`."""
         self._file = file
         self._make = make
         self._followed = FollowedFiles(
             "settings of authorization", [file], lambda status: AUTHORIZATION_RELOADS.labels(status).inc()
         )
         self.asked = read_configuration(file, FUNCTIONS)
-        """Who is asked now."""
+        """The configured authorizers in force."""
         self._now = make(self.asked)
         self._types = _decided_here(self.asked)
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
-        """Return the verdict, None if another process has to be asked for it."""
+        """Return the verdict, None if another process must be asked."""
         return self._now.authorize(user, attributes)
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:
-        """Return the verdict, wherever it comes from."""
+        """Return the verdict, and ask another process if necessary."""
         return await self._now.ask(user, attributes)
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return what `user` may do."""
+        """Return the rules of `user`."""
         return self._now.rules(user, namespace)
 
     def reload(self) -> bool:
-        """Take up the file if it has changed; return whether it was."""
+        """Reload the file if it has changed; return whether it was reloaded."""
         return self._followed.reload(self._take)
 
     def _take(self) -> bool:
@@ -67,7 +67,7 @@ class ConfiguredAuthorizers:
         return True
 
     def _check(self, asked: Sequence[Asked]) -> None:
-        """Raise `SettingsError` if what was there at the start is missing, or what can begin only there was added."""
+        """Raise `SettingsError` if a type was removed since the start, or a type was added that needs a restart."""
         types = _decided_here(asked)
         if missing := sorted(self._types - types):
             raise SettingsError(f"{self._file}: {', '.join(missing)} cannot be left out while the server runs")

@@ -1,6 +1,6 @@
-"""Whether a request that lasts could still be made: the questions of the chain, asked again.
+"""Checks whether a long-running request would still be authorized.
 
-Guarantees: what cannot be decided now, because another server does not answer, is not taken for a no.
+Guarantees: if another server does not answer, the right counts as granted.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ctrlmgr.errors import ApiError, Forbidden
 
 
 class LastingRights:
-    """Asks an authorizer, for whom a request is made if not for its sender."""
+    """Repeats the authorization of a request, including impersonation."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         """Ask `authorizer`."""
         self._authorizer = authorizer
 
     async def may(self, sender: User, headers: Sequence[HeaderLine], attributes: Attributes) -> bool:
-        """Whether the sender of a request with these headers may make it, or it cannot be told."""
+        """Return whether the sender may make a request with these headers; also True if that cannot be determined."""
         try:
             user = await self._acting(sender, headers, attributes)
         except Forbidden:

@@ -1,9 +1,9 @@
-"""Whether another server is asked about a request at all, by the conditions that a file has for it.
+"""Evaluates the match conditions of an authorization webhook.
 
-Guarantees: a request that does not meet a condition is none of the other server's business; one of which that cannot
-be said is denied, or left to the others, as where the server does not answer. Neither waits for anything. Names, labels
-and buckets of what is counted are Kubernetes'; each evaluation counts, and what the server is to be asked about is
-matched once more before it is.
+Guarantees: if a request does not meet a condition, the webhook is not asked. If a condition cannot be evaluated, the
+request is denied or left to the other authorizers, as configured for failures. No evaluation waits. The metrics have
+Kubernetes' names, labels and buckets, and count each evaluation. The conditions are evaluated twice for a request that
+is sent to the webhook.
 
 Rules: apiserver `pkg/authorization/cel/{matcher,metrics}.go`, `plugin/pkg/authorizer/webhook/webhook.go`.
 """
@@ -42,10 +42,10 @@ _seconds = Histogram(
 
 
 class Matching:
-    """The conditions of one webhook; used by any thread."""
+    """The match conditions of one webhook. Any thread may use it."""
 
     def __init__(self, webhook: Webhook, *, clock: Clock) -> None:
-        """Match requests with the conditions of `webhook`."""
+        """Evaluate the conditions of `webhook`."""
         self._webhook = webhook
         self._clock = clock
         labels = (WEBHOOK, webhook.name)
@@ -54,7 +54,7 @@ class Matching:
             self._seconds = _seconds.labels(*labels)
 
     def verdict(self, user: User, attributes: Attributes) -> Verdict | None:
-        """Return the verdict without asking; None if the other server is to be asked."""
+        """Return a verdict without asking the webhook; None if it must be asked."""
         if not self._webhook.conditions:
             return None
         began = self._clock.monotonic()

@@ -1,6 +1,6 @@
-"""Asks an authorizer on threads that may wait, whichever process it has to ask in turn.
+"""Lets worker threads ask an authorizer that may call another process.
 
-Guarantees: the threads wait, the event loop does not.
+Guarantees: only the calling thread waits, the event loop does not.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import Authorizer, Verdict
 
 Decide: TypeAlias = Callable[[User, Attributes], Verdict]
-"""Returns a verdict; any thread may call it that may wait."""
+"""Returns a verdict. Any thread may call it, except the event loop's."""
 
 
 def waiting(authorizer: Authorizer) -> Decide:
-    """Return what asks `authorizer` on the event loop that runs; called on that loop, for other threads."""
+    """Return a function that asks `authorizer` on the running event loop. Call this on that loop."""
     loop = asyncio.get_running_loop()
 
     def decide(user: User, attributes: Attributes) -> Verdict:

@@ -1,12 +1,12 @@
-"""An authorizer that asks another server, with a SubjectAccessReview.
+"""An authorizer that sends a SubjectAccessReview to another server.
 
 Guarantees:
-- An answer is cached for as long as settings say, apart for what was allowed and what was not; a question that got no
-  answer is asked again. Very long questions are asked each time, so that they do not fill the memory.
-- Where there are conditions, it is asked about requests alone that meet them (`matching`).
-- No other request waits for an answer, and none at all for one that is known.
-- Without an answer there is no opinion, or a denial if so configured, and the error is told: it is for the request's
-  sender to see that the refusal is no judgement.
+- An answer is cached for the configured time, which differs for allowed and refused requests. Failed calls are not
+  cached. Very long questions are not cached either, so that they do not fill the memory.
+- If the webhook has match conditions, it is asked only about requests that meet them (`matching`).
+- No other request waits for an answer. A request with a cached answer does not wait at all.
+- Without an answer, the verdict is no opinion, or a denial if so configured. It carries the error, so that the sender
+  can tell a failure from a refusal.
 
 Rules: apiserver `plugin/pkg/authorizer/webhook/webhook.go`.
 """
@@ -32,12 +32,12 @@ log = structlog.get_logger(__name__)
 
 _ENTRIES: Final = 8192
 _SIZE: Final = 32 * 1024 * 1024
-"""Bytes of the answers that are cached, questions included."""
+"""Maximum total size of the cached questions and answers, in bytes."""
 _LONGEST: Final = 10_000
-"""Characters of a question, as far as its sender chooses them, from which on its answer is not kept."""
+"""Length in characters of the sender's part of a question, from which its answer is not cached."""
 _BOTH: Final = "webhook subject access review returned both allow and deny response"
 _GROUPS: Final = {"v1": "groups", "v1beta1": "group"}
-"""What each version calls the groups of a user."""
+"""The field of a user's groups in each version."""
 
 
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
@@ -55,7 +55,7 @@ _read = msgspec.json.Decoder(_Review).decode
 
 
 class WebhookAuthorizer:
-    """An `Authorizer`: see the module's docstring. Asked on one event loop; any thread may look up what is known."""
+    """An `Authorizer` that asks another server on one event loop. Any thread may read cached verdicts."""
 
     def __init__(self, webhook: Webhook, *, clock: Clock) -> None:
         """Ask the server of `webhook`; raises `SettingsError`."""
@@ -67,13 +67,13 @@ class WebhookAuthorizer:
         )
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
-        """Return the verdict that is known, None if the other server has to be asked."""
+        """Return the cached verdict, None if the other server must be asked."""
         if (verdict := self._matching.verdict(user, attributes)) is not None:
             return verdict
         return self._said.get(self._question(user, attributes))
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:
-        """Return the verdict that is known, or what the other server says."""
+        """Return the cached verdict, or the other server's answer."""
         if (known := self.authorize(user, attributes)) is not None:
             return known
         question, webhook = self._question(user, attributes), self._webhook
@@ -91,7 +91,7 @@ class WebhookAuthorizer:
         return verdict
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return that the other server cannot be asked for rules."""
+        """Return an incomplete listing: a webhook cannot list rules."""
         return RuleListing((), incomplete=True, error="webhook authorizer does not support user rule resolution")
 
     async def close(self) -> None:
@@ -113,7 +113,7 @@ class WebhookAuthorizer:
 
 
 def _told(value: Any) -> Any:
-    """Return what is sent of a value: fields that are empty are left out."""
+    """Return the value without empty fields, as it is sent."""
     if isinstance(value, dict):
         return {name: _told(each) for name, each in value.items() if each}
     return [_told(each) for each in value] if isinstance(value, list) else value
