@@ -15,10 +15,10 @@ from ctrlmgr.authentication.user import API_SERVER, MASTERS, User
 from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient, Fencing, LogClient, Runner
 from ctrlmgr.client.rights import Rights
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers.api_services.controller import new_api_service_controller
+from ctrlmgr.controllers.apiservices.controller import new_api_service_controller
 from ctrlmgr.controllers.bootstrap import assembly as bootstrap_assembly
 from ctrlmgr.controllers.compaction.controller import CompactionReconciler
-from ctrlmgr.controllers.definitions.controller import new_definition_controller
+from ctrlmgr.controllers.customresourcedefinitions.controller import new_definition_controller
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.events.expiry import new_event_expiry
 from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder

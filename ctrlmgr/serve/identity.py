@@ -5,8 +5,8 @@ from __future__ import annotations
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import Authorizer
+from ctrlmgr.controllers.certificatesigningrequest_signing.requests import CSRS
 from ctrlmgr.controllers.cluster_authentication.controller import new_cluster_authentication_publisher
-from ctrlmgr.controllers.csr_signing.requests import CSRS
 from ctrlmgr.controllers.identity import Identity
 from ctrlmgr.manager import Controller
 from ctrlmgr.serve.controllers import Parts

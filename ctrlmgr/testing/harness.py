@@ -19,7 +19,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import EVENTS, NAMESPACES, Key, Resource
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers import registry
-from ctrlmgr.controllers.definitions.controller import new_definition_controller
+from ctrlmgr.controllers.customresourcedefinitions.controller import new_definition_controller
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder
 from ctrlmgr.engine.drive import Driver

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ctrlmgr.controllers.csr_signing.authority_files import AuthorityFiles
+from ctrlmgr.controllers.certificatesigningrequest_signing.authority_files import AuthorityFiles
 from ctrlmgr.errors import SettingsError
 from tests.authentication.authorities import Made, authority
 from tests.server.authn.asked import failures

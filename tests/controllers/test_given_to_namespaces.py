@@ -8,10 +8,10 @@ from typing import NamedTuple
 import pytest
 
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.controllers.root_ca_publisher.controller import CONFIG_MAPS
-from ctrlmgr.controllers.service_accounts.controller import SERVICE_ACCOUNTS
+from ctrlmgr.controllers.root_ca_certificate_publisher.controller import CONFIG_MAPS
+from ctrlmgr.controllers.serviceaccount.controller import SERVICE_ACCOUNTS
 from ctrlmgr.manager import Controller
-from tests.controllers import test_root_ca_publisher, test_service_accounts
+from tests.controllers import test_root_ca_certificate_publisher, test_serviceaccount
 from tests.controllers.worked_stage import WorkedStage
 
 
@@ -33,8 +33,8 @@ class Gift(NamedTuple):
 
 @pytest.fixture(
     params=[
-        Gift(test_root_ca_publisher.controller, CONFIG_MAPS, "kube-root-ca.crt"),
-        Gift(test_service_accounts.controller, SERVICE_ACCOUNTS, "default"),
+        Gift(test_root_ca_certificate_publisher.controller, CONFIG_MAPS, "kube-root-ca.crt"),
+        Gift(test_serviceaccount.controller, SERVICE_ACCOUNTS, "default"),
     ],
     ids=lambda gift: gift.resource.plural,
 )

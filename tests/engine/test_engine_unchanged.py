@@ -13,7 +13,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.managedfields import field_set
 from ctrlmgr.engine.patch import merge_patch
-from tests.controllers.definitions.defined import WIDGETS, DefinedStage, definition, version
+from tests.controllers.customresourcedefinitions.defined import WIDGETS, DefinedStage, definition, version
 from tests.engine.stage import Stage
 
 MERGE = "application/merge-patch+json"

@@ -10,7 +10,7 @@ import pytest
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.recording.capture.export import history, is_api_object
 from ctrlmgr.recording.format import Change, RecordingReader, RecordingWriter
-from tests.controllers.definitions.defined import (
+from tests.controllers.customresourcedefinitions.defined import (
     DEFINITIONS,
     GROUP,
     NAME,

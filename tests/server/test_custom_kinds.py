@@ -14,7 +14,7 @@ from ctrlmgr.extensions.compiled import Schema
 from ctrlmgr.kinds.apiextensions.definition import DefinitionStrategy
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.server.describe.discovery import Discovery
-from tests.controllers.definitions.defined import definition, established
+from tests.controllers.customresourcedefinitions.defined import definition, established
 from tests.server.site import Site, add, make, running
 
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"

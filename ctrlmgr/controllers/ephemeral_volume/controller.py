@@ -14,11 +14,11 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.assembly import assemble
-from ctrlmgr.controllers.claim_protection.controller import CLAIMS
 from ctrlmgr.controllers.claims_of_pods import claims_of, index_by_claim, pods_of_claim
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.ephemeral_volume import DESCRIPTOR, Options
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
+from ctrlmgr.controllers.persistentvolumeclaim_protection.controller import CLAIMS
 from ctrlmgr.controllers.workloads.pods import is_controlled_by
 from ctrlmgr.errors import ApiError, CtrlmgrError
 from ctrlmgr.informer import Change, Lister

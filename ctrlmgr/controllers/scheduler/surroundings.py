@@ -13,10 +13,10 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import SERVICES, Key, Resource
 from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.persistentvolume_binder.decide import reserved
+from ctrlmgr.controllers.persistentvolume_binder.matching import asked, candidates
+from ctrlmgr.controllers.persistentvolume_binder.names import BIND_COMPLETED, SELECTED_NODE, class_of
 from ctrlmgr.controllers.scheduler.devices import DeviceClaims
-from ctrlmgr.controllers.volume_binder.decide import reserved
-from ctrlmgr.controllers.volume_binder.matching import asked, candidates
-from ctrlmgr.controllers.volume_binder.names import BIND_COMPLETED, SELECTED_NODE, class_of
 from ctrlmgr.scheduling.filters import NO_VOLUMES, Volumes
 from ctrlmgr.scheduling.model import PodInfo
 from ctrlmgr.scheduling.node_selection import NodeSelector

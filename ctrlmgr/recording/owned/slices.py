@@ -27,11 +27,11 @@ from ctrlmgr.api.core import Service
 from ctrlmgr.api.discovery import MANAGED_BY, SERVICE_NAME, EndpointSlice
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, NODES, SERVICES, Key, Revision
-from ctrlmgr.controllers.endpoint_slices.controller import CONTROLLER_NAME as SLICE_CONTROLLER
-from ctrlmgr.controllers.endpoint_slices.nodes import ZONE
-from ctrlmgr.controllers.endpoint_slices.objects import MANAGER as KEEPER
-from ctrlmgr.controllers.mirroring.controller import CONTROLLER_NAME as MIRRORING_CONTROLLER
-from ctrlmgr.controllers.mirroring.controller import MANAGER as MIRROR
+from ctrlmgr.controllers.endpointslice.controller import CONTROLLER_NAME as SLICE_CONTROLLER
+from ctrlmgr.controllers.endpointslice.nodes import ZONE
+from ctrlmgr.controllers.endpointslice.objects import MANAGER as KEEPER
+from ctrlmgr.controllers.endpointslice_mirroring.controller import CONTROLLER_NAME as MIRRORING_CONTROLLER
+from ctrlmgr.controllers.endpointslice_mirroring.controller import MANAGER as MIRROR
 from ctrlmgr.eventlog import Event, EventType
 from ctrlmgr.informer import Change as StoreChange
 from ctrlmgr.recording.every_write import WriteTracker, Written

@@ -15,7 +15,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, PODS, SERVICES, Key, Resource, Revision
 from ctrlmgr.client import ControllerRunner, EngineClient, InformerState
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers import endpoint_slices, endpoints, mirroring
+from ctrlmgr.controllers import endpoints, endpointslice, endpointslice_mirroring
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.engine.writing import WriteEngine
@@ -120,8 +120,8 @@ class World:
         )
         descriptors: tuple[ControllerDescriptor[Any], ...] = (
             endpoints.DESCRIPTOR,
-            endpoint_slices.DESCRIPTOR,
-            mirroring.DESCRIPTOR,
+            endpointslice.DESCRIPTOR,
+            endpointslice_mirroring.DESCRIPTOR,
         )
         self.controllers: list[Controller] = [each.build(context, each.options()) for each in descriptors]
         self.queues = [DisorderedQueue(controller.name, clock=self.clock) for controller in self.controllers]

@@ -11,11 +11,11 @@ from ctrlmgr.api.core import EndpointAddress, EndpointPort, EndpointSubset, Obje
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import EVENTS
 from ctrlmgr.client import LogClient
-from ctrlmgr.controllers import endpoint_slices, mirroring
 from ctrlmgr.controllers import endpoints as keeper
+from ctrlmgr.controllers import endpointslice, endpointslice_mirroring
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.controllers.endpointslice_mirroring.subsets import MAX_ADDRESSES, skipped_addresses
 from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder, Silent, reference_to
-from ctrlmgr.controllers.mirroring.subsets import MAX_ADDRESSES, skipped_addresses
 from ctrlmgr.errors import AlreadyExists, Conflict, InternalError, LogUnavailable, NamespaceTerminating
 from ctrlmgr.eventlog import Author, EventType, Proposal
 from ctrlmgr.eventlog.memory import MemoryEventLog
@@ -56,8 +56,8 @@ class Refusing(LogClient):
 
 TELLING: dict[str, ControllerDescriptor[Any]] = {
     "endpoints": keeper.DESCRIPTOR,
-    "slices": endpoint_slices.DESCRIPTOR,
-    "mirroring": mirroring.DESCRIPTOR,
+    "slices": endpointslice.DESCRIPTOR,
+    "mirroring": endpointslice_mirroring.DESCRIPTOR,
 }
 
 
@@ -197,7 +197,7 @@ def test_what_is_told_becomes_an_event() -> None:
     for obj in (a_namespace(), a_service(selects_nothing=True), endpoints(subsets=[subset])):
         log.append([Proposal(EventType.ADDED, obj, 0)], author=Author("client"))
     recorder = broadcaster.recorder("tested", client)
-    controller = built(mirroring.DESCRIPTOR, informers, log, client, recorder, clock)
+    controller = built(endpointslice_mirroring.DESCRIPTOR, informers, log, client, recorder, clock)
     informers.sync()
     assert controller.process_next(timeout=0)
     broadcaster.flush()

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.controllers.volume_binder import Options
-from ctrlmgr.controllers.volume_binder.controller import CLAIMS, VOLUMES, build
+from ctrlmgr.controllers.persistentvolume_binder import Options
+from ctrlmgr.controllers.persistentvolume_binder.controller import CLAIMS, VOLUMES, build
 from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
 

@@ -7,8 +7,8 @@ import pytest
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.controllers.ephemeral_volume import Options
 from ctrlmgr.controllers.ephemeral_volume.controller import build as build_ephemeral
-from ctrlmgr.controllers.volume_binder.controller import CLAIMS
-from ctrlmgr.controllers.volume_expander.decide import Expansion, expansion
+from ctrlmgr.controllers.persistentvolume_binder.controller import CLAIMS
+from ctrlmgr.controllers.persistentvolume_expander.decide import Expansion, expansion
 from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage
 

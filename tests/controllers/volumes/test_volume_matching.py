@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.controllers.volume_binder.matching import best, is_bound_to, mismatch
+from ctrlmgr.controllers.persistentvolume_binder.matching import best, is_bound_to, mismatch
 
 MODES = {"O": "ReadWriteOnce", "M": "ReadWriteMany", "R": "ReadOnlyMany"}
 Thing = dict[str, Any]

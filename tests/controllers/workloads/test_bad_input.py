@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import structlog
 
-from ctrlmgr.controllers import cron_job, horizontal_pod_autoscaler
-from ctrlmgr.controllers.cron_job import controller as cron_job_controller
+from ctrlmgr.controllers import cronjob, horizontal_pod_autoscaler
+from ctrlmgr.controllers.cronjob import controller as cron_job_controller
 from ctrlmgr.controllers.descriptor import NoOptions
 from ctrlmgr.controllers.disruption import controller as disruption_controller
 from ctrlmgr.controllers.horizontal_pod_autoscaler import controller as autoscaler_controller
@@ -37,7 +37,7 @@ FOREIGN = "registry.example/app:1"
 
 
 def cron_jobs(stage: WorkloadStage) -> Controller:
-    return cron_job_controller.build(stage.context, cron_job.Options())
+    return cron_job_controller.build(stage.context, cronjob.Options())
 
 
 def disruption(stage: WorkloadStage) -> Controller:

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.controllers.attributes_class_protection import controller as classes_controller
-from ctrlmgr.controllers.claim_protection import controller as claims_controller
 from ctrlmgr.controllers.descriptor import NoOptions
-from ctrlmgr.controllers.volume_protection import controller as volumes_controller
+from ctrlmgr.controllers.persistentvolume_protection import controller as volumes_controller
+from ctrlmgr.controllers.persistentvolumeclaim_protection import controller as claims_controller
+from ctrlmgr.controllers.volumeattributesclass_protection import controller as classes_controller
 from ctrlmgr.manager import Controller
 from tests.controllers.workloads.stage import MERGE, WorkloadStage
 

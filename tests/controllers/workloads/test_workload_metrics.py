@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from ctrlmgr.controllers.workloads.metrics import note_sorting
-from tests.controllers.cron_job.test_cron_job_controller import Clockwork
+from tests.controllers.cronjob.test_cron_job_controller import Clockwork
 from tests.controllers.horizontal_pod_autoscaler.scaled import Scaled
 from tests.controllers.job.stage import COLLECTION, JobStage
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.controllers.definitions.defined import GROUP, DefinedStage, definition, version
+from tests.controllers.customresourcedefinitions.defined import GROUP, DefinedStage, definition, version
 from tests.engine.stage import Response, Stage
 
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.engine.calls.call import Call, Reply
-from tests.controllers.definitions.defined import GROUP, NAME, DefinedStage, definition, version, widget
+from tests.controllers.customresourcedefinitions.defined import GROUP, NAME, DefinedStage, definition, version, widget
 from tests.controllers.worked_stage import MERGE
 
 V1 = f"/apis/{GROUP}/v1/namespaces/shop/widgets"

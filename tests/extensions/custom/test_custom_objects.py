@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.controllers.definitions.defined import (
+from tests.controllers.customresourcedefinitions.defined import (
     GROUP,
     NAME,
     SCHEMA,

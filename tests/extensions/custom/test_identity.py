@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, assume, event, given, settings
 from hypothesis import strategies as st
 
 from ctrlmgr.extensions.compiled import Schema
-from tests.controllers.definitions.defined import WIDGETS, DefinedStage, definition, version
+from tests.controllers.customresourcedefinitions.defined import WIDGETS, DefinedStage, definition, version
 from tests.extensions.test_properties import OBJECTS, ROOTS, VALUES
 
 APPLY = "application/apply-patch+yaml"

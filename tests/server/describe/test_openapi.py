@@ -14,7 +14,7 @@ from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.schema import structure
 from ctrlmgr.server.describe.openapi import OpenAPI
 from ctrlmgr.server.describe.openapi.descriptions import _words
-from tests.controllers.definitions.defined import definition, established, version
+from tests.controllers.customresourcedefinitions.defined import definition, established, version
 from tests.server.describe import gnostic_reader
 
 JSON = "application/json"

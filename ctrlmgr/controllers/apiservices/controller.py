@@ -1,0 +1,126 @@
+"""Keeps an APIService for each version of a group that is served here: built in, or of a CustomResourceDefinition.
+
+It runs in every process that serves the API, leader or not: each write is conditional on what was read, so that several
+of them do no harm. Those of built-in groups are put right once after a process has begun, those of custom kinds always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from random import Random
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import DEFINITIONS, Key
+from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.apiservices.decide import Step, next_step
+from ctrlmgr.controllers.apiservices.wanted import Wanted, builtin, custom, name_of
+from ctrlmgr.engine.aggregated_groups import API_SERVICES
+from ctrlmgr.engine.kinds import Group
+from ctrlmgr.errors import AlreadyExists, Conflict, NotFound
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.manager.controller import own_key
+
+CONTROLLER_NAME = "apiservice-registration-controller"
+
+_SERVED = "served versions"
+
+
+class _Version(msgspec.Struct):
+    name: str
+    served: bool = False
+
+
+class _Spec(msgspec.Struct):
+    group: str
+    versions: list[_Version]
+
+
+class _Definition(msgspec.Struct):
+    """What of a definition says what its APIServices are."""
+
+    spec: _Spec
+
+
+_decode = msgspec.json.Decoder(_Definition).decode
+
+
+class APIServiceReconciler:
+    """A reconciler whose key is an APIService's."""
+
+    def __init__(self, services: Lister, definitions: Lister, wanted: Mapping[str, Wanted]) -> None:
+        """Keep `wanted`, which are those of built-in groups, and those of `definitions`."""
+        self._services = services
+        self._definitions = definitions
+        self._builtin = wanted
+        self._at_start: frozenset[str] | None = None
+        self._done: set[str] = set()
+
+    def reconcile(self, key: Key, client: Client) -> Result | None:
+        """Put one right."""
+        if self._at_start is None:
+            self._at_start = frozenset(each.name for each in self._services.list())
+        wanted, current = self._wanted(key.name), self._services.get(key)
+        fields = None if current is None else current.to_dict()
+        step = next_step(fields, wanted, done=key.name in self._done, at_start=key.name in self._at_start)
+        with suppress(AlreadyExists, Conflict, NotFound):  # it has changed, or is gone: the informer brings the news
+            self._do(step, key.name, current, wanted, client)
+        self._done.add(key.name)
+        return None
+
+    def _wanted(self, name: str) -> Wanted | None:
+        known = self._builtin.get(name)
+        if known is None and self._definitions.by_index(_SERVED, name):
+            return custom(name)
+        return known
+
+    def _do(self, step: Step, name: str, current: Object | None, wanted: Wanted | None, client: Client) -> None:
+        if current is None:
+            if step is Step.CREATE and wanted is not None:
+                client.create(Object.from_dict(wanted.new(name)))
+        elif step is Step.UPDATE and wanted is not None:
+            client.update(Object.from_dict({**current.to_dict(), "spec": dict(wanted.spec)}).at(current.revision))
+        elif step is Step.DELETE:
+            client.delete(current)
+
+
+def _served(definition: Object) -> Iterable[str]:
+    """Return the names of the APIServices of a definition."""
+    spec = _decode(definition.body).spec
+    return [name_of(spec.group, version.name) for version in spec.versions if version.served]
+
+
+def _concerned(change: Change) -> Iterable[Key]:
+    """Return the APIServices that a change of a definition concerns: those of all its versions, before and after."""
+    names: dict[str, None] = {}
+    for definition in (change.old, change.new):
+        if definition is not None:
+            spec = _decode(definition.body).spec
+            names |= dict.fromkeys(name_of(spec.group, version.name) for version in spec.versions)
+    return [Key("", name) for name in names]
+
+
+def new_api_service_controller(
+    informers: Informers, groups: Iterable[Group], client: EngineClient, log: EventLog, *, clock: Clock, random: Random
+) -> Controller:
+    """Put the controller together, before the informers sync; `groups` are those that are built in."""
+    definitions, services = informers.informer(DEFINITIONS), informers.informer(API_SERVICES)
+    definitions.add_index(_SERVED, _served)
+    wanted = builtin(groups)
+    controller = Controller(
+        CONTROLLER_NAME,
+        APIServiceReconciler(services.lister, definitions.lister, wanted),
+        watches=[Watch(services, own_key), Watch(definitions, _concerned)],
+        client=client,
+        log=log,
+        clock=clock,
+        random=random,
+    )
+    for name in wanted:
+        controller.queue.add(Key("", name))
+    return controller

@@ -1,0 +1,41 @@
+"""What is to be done about one APIService, given what there should be.
+
+Source: kube-aggregator `pkg/controllers/autoregister/autoregister_controller.go` (`checkAPIService`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Any
+
+from ctrlmgr.controllers.apiservices.wanted import Mode, Wanted
+from ctrlmgr.engine.aggregated_groups import AUTOMANAGED
+
+_MANAGED = frozenset(mode.value for mode in Mode)
+
+
+class Step(Enum):
+    """What is to be done."""
+
+    NOTHING = auto()
+    CREATE = auto()
+    UPDATE = auto()
+    DELETE = auto()
+
+
+def next_step(current: Mapping[str, Any] | None, wanted: Wanted | None, *, done: bool, at_start: bool) -> Step:
+    """Decide on it.
+
+    `done` says whether this process has put it right before, `at_start` whether it was there when the process began.
+    """
+    if wanted is not None and wanted.mode is Mode.ON_START and done:
+        return Step.NOTHING
+    if current is None:
+        return Step.NOTHING if wanted is None else Step.CREATE
+    label = (current["metadata"].get("labels") or {}).get(AUTOMANAGED)
+    if label not in _MANAGED or (label == Mode.ON_START.value and (done or not at_start)):
+        return Step.NOTHING
+    if wanted is None:
+        return Step.DELETE
+    return Step.NOTHING if current.get("spec") == wanted.spec else Step.UPDATE

@@ -1,0 +1,17 @@
+"""Certificate approval: kubelets get their clients' certificates when they may ask for them."""
+
+from __future__ import annotations
+
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
+
+DESCRIPTOR = ControllerDescriptor(
+    name="certificatesigningrequest-approving-controller",
+    aliases=("csrapproving",),
+    account="certificate-controller",
+    does="the approval of requests of kubelets that may ask for client certificates",
+    watches=(Resource("certificates.k8s.io", "certificatesigningrequests"),),
+    builder="ctrlmgr.controllers.certificatesigningrequest_approving.controller:build",
+    options=NoOptions,
+)
+"""The declaration of this controller."""

@@ -1,0 +1,45 @@
+"""Which requests are recognised, and what right each takes to be approved.
+
+Rules: `pkg/controller/certificates/approver/sarapprove.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from ctrlmgr.controllers.certificatesigningrequest_signing.requests import (
+    KUBELET_CLIENT_SIGNER,
+    SigningRequest,
+    common_name,
+    kubelet_client_problem,
+    parse_request,
+)
+
+
+class Recognized(NamedTuple):
+    """A way in which a request can be approved."""
+
+    subresource: str
+    """Of `certificatesigningrequests`; who may create it gets what they ask for."""
+    message: str
+
+
+SELF: Final = Recognized("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview.")
+NODE: Final = Recognized("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview.")
+
+
+def recognized(request: SigningRequest) -> Sequence[Recognized]:
+    """Return the ways in which a request can be approved, to be tried in order; none if it is decided or unknown.
+
+    Raises ValueError for a request that cannot be read.
+    """
+    if request.status.certificate or request.is_("Approved") or request.is_("Denied"):
+        return ()
+    spec = request.spec
+    if spec.signer_name != KUBELET_CLIENT_SIGNER:
+        return ()
+    parsed = parse_request(spec.request)
+    if kubelet_client_problem(parsed, spec.usages):
+        return ()
+    return (SELF, NODE) if spec.username == common_name(parsed) else (NODE,)

@@ -1,0 +1,17 @@
+"""Removes certificate signing requests that no requester waits for any more."""
+
+from __future__ import annotations
+
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
+
+DESCRIPTOR = ControllerDescriptor(
+    name="certificatesigningrequest-cleaner-controller",
+    aliases=("csrcleaner",),
+    account="certificate-controller",
+    does="requests for certificates whose requester no longer waits",
+    watches=(Resource("certificates.k8s.io", "certificatesigningrequests"),),
+    builder="ctrlmgr.controllers.certificatesigningrequest_cleaner.controller:build",
+    options=NoOptions,
+)
+"""The declaration of this controller."""

@@ -1,0 +1,91 @@
+"""The cleaner of certificate signing requests: they go when no requester waits for them any more.
+
+Guarantees: a request goes an hour after it was approved, if it has its certificate, after it was denied or has failed;
+a day after it came if nothing was decided; and when its certificate has expired. The very request that was looked at
+goes, no other of its name. A certificate that was issued stays with its holder.
+
+Rules: `pkg/controller/certificates/cleaner/cleaner.go`.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterable
+from typing import Final
+
+from cryptography import x509
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key
+from ctrlmgr.client import Client
+from ctrlmgr.clock import Clock, parse_time
+from ctrlmgr.controllers.assembly import assemble
+from ctrlmgr.controllers.certificatesigningrequest_cleaner import DESCRIPTOR
+from ctrlmgr.controllers.certificatesigningrequest_signing.requests import CSRS, Condition, SigningRequest
+from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
+from ctrlmgr.errors import Conflict, NotFound
+from ctrlmgr.informer import Lister
+from ctrlmgr.manager import Controller, Result
+
+_EVERY: Final = 3600.0
+_HOUR: Final = 3600 * 1_000_000
+_DECIDED: Final = ("Approved", "Denied", "Failed")
+_ALL: Final = Key("", "all")
+
+
+def is_over(request: Object, now: int) -> bool:
+    """Say whether no requester waits for a request any more at `now` (microseconds since 1970)."""
+    view = request.view(SigningRequest)
+    conditions, certificate = view.status.conditions, view.status.certificate
+    if not conditions:
+        return _is_older(request.metadata.creation_timestamp, 24 * _HOUR, now)
+    for each in conditions:
+        if each.type == "Approved" and not certificate:
+            continue
+        if each.type in _DECIDED and _is_older(each.last_update_time, _HOUR, now):
+            return True
+    return _is_approved(conditions) and bool(certificate) and _has_expired(b64decode(certificate), now)
+
+
+def _is_approved(conditions: Iterable[Condition]) -> bool:
+    return any(each.type == "Approved" for each in conditions)
+
+
+def _has_expired(certificates: bytes, now: int) -> bool:
+    try:
+        found = x509.load_pem_x509_certificates(certificates)
+    except ValueError:
+        return False
+    return found[0].not_valid_after_utc.timestamp() * 1_000_000 < now
+
+
+def _is_older(moment: str | None, than: int, now: int) -> bool:
+    return moment is not None and now - parse_time(moment) > than
+
+
+class Cleaner:
+    """Looks at all requests once an hour."""
+
+    def __init__(self, requests: Lister, *, clock: Clock) -> None:
+        """Read from `requests`."""
+        self._requests = requests
+        self._clock = clock
+
+    def on_start(self) -> Iterable[Key]:
+        """Begin with a look at all there are."""
+        return [_ALL]
+
+    def reconcile(self, key: Key, client: Client) -> Result:
+        """Remove what no requester waits for; raises what `client` raises."""
+        for request in self._requests.list():
+            if is_over(request, self._clock.now()):
+                try:
+                    client.delete(request)
+                except (Conflict, NotFound):
+                    continue  # another one by now, or gone
+        return Result(_EVERY)
+
+
+def build(context: ControllerContext, options: NoOptions) -> Controller:
+    """Build it from what its descriptor declares."""
+    return assemble(DESCRIPTOR, context, Cleaner(context.informers.informer(CSRS).lister, clock=context.clock))

@@ -1,0 +1,125 @@
+"""Certificate signing: the four signers of `kubernetes.io`, each with its authority."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings import DURATION, TEXT, Setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Whose certificates sign, and for how long; files are followed as they change."""
+
+    cluster_signing_cert_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The certificate (PEM) of the authority that signs. Empty: our own, which this server believes as well.",
+            flag="--cluster-signing-cert-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    cluster_signing_key_file: Annotated[
+        str,
+        TEXT,
+        Setting("The key (PEM) of that authority.", flag="--cluster-signing-key-file", metavar="FILE"),
+    ] = ""
+    cluster_signing_duration: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "For how long a certificate is good, if a shorter time is not asked for.",
+            flag="--cluster-signing-duration",
+            metavar="DURATION",
+        ),
+    ] = 31_536_000.0
+    cluster_signing_kubelet_serving_cert_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The certificate (PEM) of the signer of kubelets' serving certificates. Empty: that of "
+            "cluster_signing_cert_file.",
+            flag="--cluster-signing-kubelet-serving-cert-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    cluster_signing_kubelet_serving_key_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The key (PEM) of the signer of kubelets' serving certificates. Empty: that of cluster_signing_key_file.",
+            flag="--cluster-signing-kubelet-serving-key-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    cluster_signing_kubelet_client_cert_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The certificate (PEM) of the signer of kubelets' client certificates. Empty: that of "
+            "cluster_signing_cert_file.",
+            flag="--cluster-signing-kubelet-client-cert-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    cluster_signing_kubelet_client_key_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The key (PEM) of the signer of kubelets' client certificates. Empty: that of cluster_signing_key_file.",
+            flag="--cluster-signing-kubelet-client-key-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    cluster_signing_kube_apiserver_client_cert_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The certificate (PEM) of the signer of client certificates. Empty: that of cluster_signing_cert_file.",
+            flag="--cluster-signing-kube-apiserver-client-cert-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    cluster_signing_kube_apiserver_client_key_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The key (PEM) of the signer of client certificates. Empty: that of cluster_signing_key_file.",
+            flag="--cluster-signing-kube-apiserver-client-key-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    cluster_signing_legacy_unknown_cert_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The certificate (PEM) of the signer of all other certificates. Empty: that of cluster_signing_cert_file.",
+            flag="--cluster-signing-legacy-unknown-cert-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    cluster_signing_legacy_unknown_key_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "The key (PEM) of the signer of all other certificates. Empty: that of cluster_signing_key_file.",
+            flag="--cluster-signing-legacy-unknown-key-file",
+            metavar="FILE",
+        ),
+    ] = ""
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="certificatesigningrequest-signing-controller",
+    aliases=("csrsigning",),
+    account="certificate-controller",
+    does="certificates for requests that were approved, by the four signers of `kubernetes.io`",
+    watches=(Resource("certificates.k8s.io", "certificatesigningrequests"),),
+    builder="ctrlmgr.controllers.certificatesigningrequest_signing.controller:build",
+    options=Options,
+)
+"""The declaration of this controller."""

@@ -1,0 +1,46 @@
+"""The files of a signer's authority, followed as they change.
+
+Guarantees: a pair that was replaced on disk signs from the next certificate on; one that cannot be used is reported
+and the last good one goes on signing.
+
+Rules: `pkg/controller/certificates/signer/ca_provider.go`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ctrlmgr.authentication.followed_files import FollowedFiles
+from ctrlmgr.controllers.certificatesigningrequest_signing.authority import SigningAuthority
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.metrics import FILE_RELOADS
+
+_SETTING = "controllers.cluster_signing_cert_file"
+
+
+class AuthorityFiles:
+    """A certificate and its key, as PEM files; used on one thread at a time."""
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        """Read both; raises `SettingsError` when they cannot be used."""
+        self._files = certificate, key
+        self._followed = FollowedFiles(
+            "signing authorities", self._files, lambda status: FILE_RELOADS.labels(_SETTING, status).inc()
+        )
+        self._authority = self._read()
+
+    def current(self) -> SigningAuthority:
+        """Return the authority as the files have it."""
+        self._followed.reload(self._take)
+        return self._authority
+
+    def _take(self) -> bool:
+        self._authority = self._read()
+        return True
+
+    def _read(self) -> SigningAuthority:
+        certificate, key = self._files
+        try:
+            return SigningAuthority.read(certificate.read_bytes(), key.read_bytes())
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"{certificate} and {key} cannot sign: {error}") from error

@@ -1,0 +1,215 @@
+"""What is to be done about a CronJob: which of its Jobs are kept in mind, which go, and whether one is made now.
+
+Rules come from Kubernetes' `pkg/controller/cronjob/cronjob_controllerv2.go` and `utils.go`.
+Times are microseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any, Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from msgspec.structs import replace
+
+from ctrlmgr.api.core import ObjectReference
+from ctrlmgr.api.go_text import quote
+from ctrlmgr.api.object import Object
+from ctrlmgr.clock import parse_time
+from ctrlmgr.controllers.cronjob.due import MANY, InvalidSchedule, missed_runs, next_look
+from ctrlmgr.controllers.cronjob.schedule import SECOND, next_run
+from ctrlmgr.controllers.cronjob.views import (
+    API_VERSION,
+    CronJob,
+    CronJobSpec,
+    CronJobStatus,
+    JobView,
+    oldest_first,
+    outcome_of,
+)
+from ctrlmgr.controllers.events.recorder import NORMAL, WARNING
+from ctrlmgr.kinds.batch.cron_schedule import MalformedSchedule, location_problem, parse_schedule
+
+SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TZ_PAGE: Final = "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/"
+
+
+class Event(NamedTuple):
+    """What is told of the CronJob."""
+
+    type: str
+    reason: str
+    message: str
+
+
+class Stock(NamedTuple):
+    """The status after a look at the Jobs that there are, and what is told of it."""
+
+    status: CronJobStatus
+    events: Sequence[Event] = ()
+
+
+class Turn(NamedTuple):
+    """Whether a Job is made now (for the run at `run`), and in how many microseconds one looks again (None: not)."""
+
+    events: Sequence[Event] = ()
+    run: int | None = None
+    again: int | None = None
+
+
+def surplus(spec: CronJobSpec, jobs: Sequence[Object]) -> list[Object]:
+    """Return the finished Jobs that are more than the history keeps, the oldest first."""
+    gone: list[Object] = []
+    limits = (("Complete", spec.successful_jobs_history_limit), ("Failed", spec.failed_jobs_history_limit))
+    for outcome, limit in limits:
+        ended = [job for job in jobs if outcome_of(job) == outcome]
+        if limit is not None and len(ended) > limit:
+            gone += oldest_first(ended)[: len(ended) - limit]
+    return gone
+
+
+def without(status: CronJobStatus, uid: str) -> CronJobStatus:
+    """Return the status without a Job among its active ones."""
+    return replace(status, active=[each for each in status.active or () if each.uid != uid] or None)
+
+
+def take_stock(status: CronJobStatus, jobs: Iterable[Object], exists: Callable[[ObjectReference], bool]) -> Stock:
+    """Return the status in which only Jobs that run are active; `exists` says whether one is there that is not listed.
+
+    A Job that is not among the active ones is only told of, unless it is over: the CronJob did not start it.
+    """
+    events: list[Event] = []
+    listed: set[str] = set()
+    for job in jobs:
+        listed.add(job.uid)
+        is_active = any(each.uid == job.uid for each in status.active or ())
+        outcome = outcome_of(job)
+        if not outcome:
+            if not is_active:
+                message = f"Saw a job that the controller did not create or forgot: {job.name}"
+                events.append(Event(WARNING, "UnexpectedJob", message))
+            continue
+        if is_active:
+            status = without(status, job.uid)
+            events.append(Event(NORMAL, "SawCompletedJob", f"Saw completed job: {job.name}, condition: {outcome}"))
+        if outcome == "Complete":
+            status = _with_success(status, job)
+    for each in status.active or ():
+        if each.uid not in listed and not exists(each):
+            status = without(status, each.uid)
+            events.append(Event(NORMAL, "MissingJob", f"Active job went missing: {each.name}"))
+    return Stock(status, events)
+
+
+def _with_success(status: CronJobStatus, job: Object) -> CronJobStatus:
+    at, last = job.view(JobView).status.completion_time, status.last_successful_time
+    is_later = at is not None and (last is None or parse_time(at) > parse_time(last))
+    return replace(status, last_successful_time=at) if is_later else status
+
+
+def take_turn(cron: CronJob, status: CronJobStatus, now: int) -> Turn:
+    """Return whether a Job is to be made; `status` is the one after taking stock."""
+    spec = cron.spec
+    if cron.metadata.deletion_timestamp is not None:
+        return Turn()
+    if spec.time_zone is not None and (problem := location_problem(spec.time_zone)):
+        return Turn([Event(WARNING, "UnknownTimeZone", f"invalid timeZone: {quote(spec.time_zone)}: {problem}")])
+    if spec.suspend:
+        return Turn()
+    events: list[Event] = []
+    if "TZ" in spec.schedule:
+        message = f"CRON_TZ or TZ used in schedule {quote(spec.schedule)} is not officially supported"
+        events.append(Event(WARNING, "UnsupportedSchedule", f"{message}, see {_TZ_PAGE} for more details"))
+    try:
+        runs = next_run(parse_schedule(zoned_schedule(spec)))
+    except MalformedSchedule as error:
+        message = f"unparseable schedule: {quote(spec.schedule)} : {error}"
+        return Turn([*events, Event(WARNING, "UnparseableSchedule", message)])
+    deadline = spec.starting_deadline_seconds
+    since = cron.counts_from if deadline is None else max(cron.counts_from, now - deadline * SECOND)
+    try:
+        missed = missed_runs(runs, since, now)
+    except InvalidSchedule as error:
+        return Turn([*events, Event(WARNING, "InvalidSchedule", f"invalid schedule: {spec.schedule} : {error}")])
+    again = next_look(runs, cron.counts_from, now)
+    if missed.latest is None:
+        return Turn(events, again=again)
+    if missed.number > MANY:
+        message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
+        events.append(Event(WARNING, "TooManyMissedTimes", message))
+    return _due(cron, status, missed.latest, now, events, again)
+
+
+def _due(cron: CronJob, status: CronJobStatus, run: int, now: int, events: list[Event], again: int) -> Turn:
+    deadline = cron.spec.starting_deadline_seconds
+    if deadline is not None and run + deadline * SECOND < now:
+        message = f"Missed scheduled time to start a job: {_rfc1123(run)}"
+        return Turn([*events, Event(WARNING, "MissSchedule", message)], again=again)
+    name = job_name(cron, run)
+    if run == cron.last_scheduled or any(each.name == name for each in status.active or ()):
+        return Turn(events, again=again)
+    if cron.spec.concurrency_policy == "Forbid" and status.active:
+        message = "Not starting job because prior execution is running and concurrency policy is Forbid"
+        return Turn([*events, Event(NORMAL, "JobAlreadyActive", message)], again=again)
+    return Turn(events, run, again)
+
+
+def look_after_change(cron: CronJob, now: int) -> int:
+    """Return in how many microseconds one looks at a CronJob whose schedule has changed; raises `MalformedSchedule`."""
+    return next_look(next_run(parse_schedule(zoned_schedule(cron.spec))), cron.counts_from, now)
+
+
+def zoned_schedule(spec: CronJobSpec) -> str:
+    """Return the schedule with its time zone, as robfig/cron reads it."""
+    if "TZ" in spec.schedule or spec.time_zone is None or location_problem(spec.time_zone):
+        return spec.schedule
+    return f"TZ={spec.time_zone} {spec.schedule}"
+
+
+def job_name(cron: CronJob, run: int) -> str:
+    """Return what the Job of a run is called, so that it is made once: by the minutes since 1970."""
+    return f"{cron.metadata.name}-{run // (60 * SECOND)}"
+
+
+def desired_job(cron: CronJob, run: int) -> dict[str, Any]:
+    """Return the Job of a run."""
+    template, owner = cron.spec.job_template, cron.metadata
+    annotations = {**(template.metadata.annotations or {}), SCHEDULED_AT: _rfc3339(run, cron.spec.time_zone)}
+    reference = {
+        "apiVersion": API_VERSION,
+        "kind": "CronJob",
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    metadata: dict[str, Any] = {
+        "name": job_name(cron, run),
+        "namespace": owner.namespace,
+        "annotations": annotations,
+        "ownerReferences": [reference],
+    }
+    if template.metadata.labels:
+        metadata["labels"] = dict(template.metadata.labels)
+    return {"kind": "Job", "apiVersion": API_VERSION, "metadata": metadata, "spec": dict(template.spec)}
+
+
+def reference_to_job(job: Object) -> ObjectReference:
+    """Return how the status names an active Job."""
+    return ObjectReference("Job", job.namespace, job.name, job.uid, API_VERSION, str(job.revision))
+
+
+def _moment(at: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=at)
+
+
+def _rfc3339(at: int, zone: str | None) -> str:
+    place = UTC if zone in (None, "", "UTC", "Local") else ZoneInfo(zone)
+    return _moment(at).astimezone(place).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _rfc1123(at: int) -> str:
+    return format_datetime(_moment(at))

@@ -1,0 +1,83 @@
+"""How a definition goes: its instances first.
+
+Guarantees (apiextensions-apiserver `pkg/controller/finalizer/crd_finalizer.go`): the finalizer of a definition that is
+being deleted is removed only after it was seen that none of its instances is left, at a time when none can be created
+any more: the condition that says so was in the log before they were listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.controllers.customresourcedefinitions.conditions import (
+    ESTABLISHED,
+    TERMINATING,
+    Condition,
+    conditions_of,
+    find,
+    is_true,
+    with_condition,
+)
+from ctrlmgr.kinds.apiextensions.definition import CLEANUP
+
+_IN_PROGRESS = Condition(TERMINATING, "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+_COMPLETED = Condition(TERMINATING, "False", "InstanceDeletionCompleted", "removed all instances")
+_NEVER_ESTABLISHED = Condition(TERMINATING, "False", "NeverEstablished", "resource was never established")
+_UNCONFIRMED = Condition(
+    TERMINATING,
+    "True",
+    "InstanceDeletionCheck",
+    "could not confirm zero CustomResources remaining: context deadline exceeded",
+)
+
+PATIENCE = 60.0
+"""Seconds after which a definition says that instances stay."""
+
+
+class Step(NamedTuple):
+    """What to do next about a definition that is going."""
+
+    definition: Unstructured | None = None
+    """What to write of it, without its finalizer at the end; None: nothing."""
+    deletes: bool = False
+    """Whether to delete the instances that there are."""
+
+
+def is_going(definition: Mapping[str, Any]) -> bool:
+    """Whether a definition is being deleted and its instances are not known to be gone."""
+    metadata = definition["metadata"]
+    return bool(metadata.get("deletionTimestamp")) and CLEANUP in (metadata.get("finalizers") or ())
+
+
+def next_step(definition: Unstructured, instances: int | None, waited: float, now: str) -> Step:
+    """Decide what comes next, where `is_going`.
+
+    `instances` are there (None: that was not looked at), `waited` is how long (seconds) they have been asked to go;
+    `now` is RFC 3339.
+    """
+    condition = find(definition, TERMINATING)
+    if not is_true(definition, ESTABLISHED):
+        return Step(_let_go(definition, _NEVER_ESTABLISHED, now))
+    if condition is None or condition.reason not in (_IN_PROGRESS.reason, _UNCONFIRMED.reason):
+        return Step(_saying(definition, _IN_PROGRESS, now))
+    if instances is None:
+        return Step()
+    if not instances:
+        return Step(_let_go(definition, _COMPLETED, now))
+    if waited >= PATIENCE and condition != _UNCONFIRMED:
+        return Step(_saying(definition, _UNCONFIRMED, now), deletes=True)
+    return Step(deletes=True)
+
+
+def _saying(definition: Unstructured, condition: Condition, now: str) -> Unstructured:
+    status = definition.get("status") or {}
+    return {**definition, "status": {**status, "conditions": with_condition(conditions_of(definition), condition, now)}}
+
+
+def _let_go(definition: Unstructured, condition: Condition, now: str) -> Unstructured:
+    said = _saying(definition, condition, now)
+    metadata = dict(said["metadata"])
+    metadata["finalizers"] = [each for each in metadata["finalizers"] if each != CLEANUP]
+    return {**said, "metadata": metadata}

@@ -1,0 +1,167 @@
+"""Keeps the status of every CustomResourceDefinition, and sees those off that are being deleted.
+
+It runs in every process that serves the API, leader or not: each write is conditional on what was read, so that
+several of them do no harm, and what one has done another finds done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+from typing import Any
+
+import msgspec
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import DEFINITIONS, Key, Resource
+from ctrlmgr.client import Client, EngineClient
+from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.controllers.customresourcedefinitions.cleanup import is_going, next_step
+from ctrlmgr.controllers.customresourcedefinitions.status import desired_status
+from ctrlmgr.errors import ApiError, Conflict, NotFound
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer import Change, Informers, Lister
+from ctrlmgr.manager import Controller, Result, Watch
+
+log = structlog.get_logger(__name__)
+
+CONTROLLER_NAME = "customresourcedefinition-controller"
+
+_AGAIN = 0.25
+"""Seconds after which instances that stay are looked at again at first; the wait grows while they do."""
+_LONGEST = 5.0
+
+
+class _Spec(msgspec.Struct):
+    group: str
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    accepted_names: dict[str, Any] | None = None
+
+
+class _Outline(msgspec.Struct):
+    """What of a definition concerns the names of others."""
+
+    metadata: dict[str, Any]
+    spec: _Spec
+    status: _Status | None = None
+
+
+def _names_of(definition: Object) -> dict[str, Any]:
+    """Return what a definition says of its names: its schemas are most of it, and are not read."""
+    outline = definition.view(_Outline)
+    accepted = outline.status.accepted_names if outline.status is not None else None
+    return {
+        "metadata": outline.metadata,
+        "spec": {"group": outline.spec.group},
+        "status": {"acceptedNames": accepted or {}},
+    }
+
+
+class DefinitionReconciler:
+    """A reconciler whose key is a definition's."""
+
+    def __init__(self, definitions: Lister, client: EngineClient, *, clock: Clock) -> None:
+        """Decide on what `definitions` lists; `client` lists instances."""
+        self._definitions = definitions
+        self._instances = client.list_all
+        self._clock = clock
+        # When the instances of a definition that is going were first asked to go (monotonic seconds), by its uid.
+        self._asked: dict[str, float] = {}
+
+    def reconcile(self, key: Key, client: Client) -> Result | None:
+        """Take a definition one step further."""
+        definition = self._definitions.get(key)
+        if definition is None:
+            return None
+        try:
+            return self._step(definition, client)
+        except (Conflict, NotFound):  # it has changed, or is gone: the informer brings the news
+            return None
+
+    def _step(self, definition: Object, client: Client) -> Result | None:
+        fields, now = definition.to_dict(), format_time_seconds(self._clock.now())
+        group = fields["spec"]["group"]
+        others = [_names_of(each) for each in self._definitions.list() if each.name.partition(".")[2] == group]
+        status = desired_status(fields, others, now)
+        if status != (fields.get("status") or {}):
+            client.update(Object.from_dict({**fields, "status": status}), "status")
+            return None
+        return self._see_off(definition, now, client) if is_going(fields) else None
+
+    def _see_off(self, definition: Object, now: str, client: Client) -> Result | None:
+        fields = definition.to_dict()
+        step = next_step(fields, None, 0.0, now)
+        instances: Sequence[Object] = ()
+        if step.definition is None:
+            instances = self._instances(_resource(fields))
+            step = next_step(fields, len(instances), self._waited(definition), now)
+        if step.deletes:
+            _delete_all(instances, client)
+        if step.definition is not None:
+            client.update(Object.from_dict(step.definition), "status")
+        if not step.deletes:
+            return None
+        return Result(requeue_after=min(max(self._waited(definition), _AGAIN), _LONGEST))
+
+    def _waited(self, definition: Object) -> float:
+        now = self._clock.monotonic()
+        return now - self._asked.setdefault(definition.uid, now)
+
+
+def _resource(fields: dict[str, dict[str, dict[str, str]]]) -> Resource:
+    return Resource(str(fields["spec"]["group"]), fields["status"]["acceptedNames"]["plural"])
+
+
+def _delete_all(instances: Iterable[Object], client: Client) -> None:
+    for instance in instances:
+        if instance.is_terminating:
+            continue
+        try:
+            client.delete(instance)
+        except (NotFound, Conflict):
+            continue
+        except ApiError as error:  # one that cannot be deleted now keeps no other
+            log.warning("an instance could not be deleted", instance=str(instance), error=str(error))
+
+
+def _affected(definitions: Lister) -> Callable[[Change], Iterable[Key]]:
+    """Return what enqueues a definition that has changed, and others of its group, if they may get its names."""
+
+    def keys(change: Change) -> Iterable[Key]:
+        if change.new is not None:
+            yield change.new.key
+        if change.old is not None and not _names(change.old) <= (_names(change.new) if change.new else set()):
+            group = change.object.name.partition(".")[2]
+            for each in definitions.list():
+                if each.key != change.object.key and each.name.partition(".")[2] == group:
+                    yield each.key
+
+    return keys
+
+
+def _names(definition: Object) -> set[str]:
+    """Return the names that a definition holds."""
+    accepted = _names_of(definition)["status"]["acceptedNames"]
+    single = {
+        f"{field} {accepted[field]}" for field in ("plural", "singular", "kind", "listKind") if accepted.get(field)
+    }
+    return single | {f"shortNames {name}" for name in accepted.get("shortNames") or ()}
+
+
+def new_definition_controller(
+    informers: Informers, client: EngineClient, log: EventLog, *, clock: Clock, random: Random
+) -> Controller:
+    """Put the controller together, before the informers sync."""
+    definitions = informers.informer(DEFINITIONS)
+    return Controller(
+        CONTROLLER_NAME,
+        DefinitionReconciler(definitions.lister, client, clock=clock),
+        watches=[Watch(definitions, _affected(definitions.lister))],
+        client=client,
+        log=log,
+        clock=clock,
+        random=random,
+    )

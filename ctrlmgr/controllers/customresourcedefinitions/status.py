@@ -1,0 +1,54 @@
+"""What the status of a CustomResourceDefinition is to be.
+
+Guarantees: it depends on the definition and on the names that others of its group hold, and on nothing else; deciding
+again on what was decided changes nothing.
+
+Kubernetes has a controller each for names, establishing, structural schemas and approval; here each is a step, and one
+write says what they all come to (apiextensions-apiserver `pkg/controller/{status,establish,nonstructuralschema,
+apiapproval}`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.controllers.customresourcedefinitions.conditions import (
+    APPROVED,
+    NON_STRUCTURAL,
+    Condition,
+    conditions_of,
+    with_condition,
+    without_condition,
+)
+from ctrlmgr.controllers.customresourcedefinitions.names import Taken, desired_establishing, desired_naming
+from ctrlmgr.extensions import approval
+from ctrlmgr.extensions.validation import structure
+
+
+def desired_status(definition: Unstructured, definitions: Iterable[Unstructured], now: str) -> Unstructured:
+    """Return the status that a definition is to have; `definitions` are all there are, `now` is RFC 3339."""
+    status: Unstructured = definition.get("status") or {}
+    naming = desired_naming(definition, Taken.by(definitions, definition["spec"]["group"]))
+    if naming is not None:
+        status = {**status, "acceptedNames": dict(naming.names)}
+        for condition in naming.conditions:
+            status = _with(status, condition, now)
+    established = desired_establishing({**definition, "status": status})
+    if established is not None:
+        status = _with(status, established, now)
+    status = _with_or_without(status, NON_STRUCTURAL, structure.condition(definition), now)
+    return _with_or_without(status, APPROVED, approval.condition(definition), now)
+
+
+def _with(status: Unstructured, condition: Condition, now: str) -> Unstructured:
+    return {**status, "conditions": with_condition(conditions_of({"status": status}), condition, now)}
+
+
+def _with_or_without(status: Unstructured, type: str, said: Mapping[str, str] | None, now: str) -> Unstructured:
+    if said is not None:
+        return _with(status, Condition(**said), now)
+    conditions = conditions_of({"status": status})
+    if all(each.get("type") != type for each in conditions):
+        return status
+    return {**status, "conditions": without_condition(conditions, type)}

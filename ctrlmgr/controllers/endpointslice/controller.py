@@ -1,0 +1,138 @@
+"""The EndpointSlice controller: keeps the slices of every service that has a selector.
+
+Guarantees, all of them Kubernetes 1.36's (`pkg/controller/endpointslice/endpointslice_controller.go`):
+- The slices that carry the label of this controller and name the service are those of `desired_changes`. Nothing is
+  written when they are right already; so the trigger time changes only together with something else.
+- A service without a selector, or an ExternalName, is left alone: its slices are another's, or were left behind
+  when it became so.
+- Nothing is created for a service that is being deleted, nor in a namespace that is.
+- A slice that a client edits or deletes is put right at once. One whose label was changed to another manager or
+  service is replaced; slices in the course of their deletion do not count.
+- The slices of a service that is gone go too, unless they were orphaned: the client that took their owner reference
+  away wants to keep them. (In Kubernetes the garbage collector deletes them. Whichever comes first does here.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from ctrlmgr.api.core import Pod, Service
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import ENDPOINT_SLICES, NODES, PODS, SERVICES, Key
+from ctrlmgr.client import Client
+from ctrlmgr.controllers.assembly import assemble
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.endpoints.pod_changes import pod_changes, stops_being_ready
+from ctrlmgr.controllers.endpoints.trigger_time import TriggerTimes
+from ctrlmgr.controllers.endpointslice import DESCRIPTOR, Options
+from ctrlmgr.controllers.endpointslice.changes import desired_changes
+from ctrlmgr.controllers.endpointslice.nodes import NodeChanges, Zones
+from ctrlmgr.controllers.endpointslice.objects import MANAGER, appearance_of
+from ctrlmgr.controllers.endpointslice.own import OwnSlices
+from ctrlmgr.controllers.endpointslice.writer import SliceWriter
+from ctrlmgr.controllers.events.recorder import SILENT, Recorder, failures_told
+from ctrlmgr.informer import Lister
+from ctrlmgr.manager import Controller, Result, Watch, own_key
+
+CONTROLLER_NAME = DESCRIPTOR.name
+MAX_RETRIES = 15
+"""How often a service that fails is tried again before it is dropped: 5 ms, doubling, up to 82 s (`maxRetries`)."""
+
+
+class EndpointSliceReconciler:
+    """Makes the slices of one service what `desired_changes` says."""
+
+    def __init__(
+        self,
+        services: Lister,
+        pods: Lister,
+        slices: OwnSlices,
+        zones: Zones,
+        *,
+        random: Random,
+        recorder: Recorder = SILENT,
+    ) -> None:
+        """Read from these caches; `random` gives slices their names, `recorder` is told of failures."""
+        self._recorder = recorder
+        self._services = services
+        self._pods = pods
+        self._slices = slices
+        self._zones = zones
+        self._writer = SliceWriter(slices, random)
+        self._trigger_times = TriggerTimes()
+
+    def reconcile(self, key: Key, client: Client) -> Result | None:
+        """Write what is not right with the slices of the service `key`; raises what `client` raises."""
+        service = self._services.get(key)
+        if service is None:
+            self._trigger_times.forget(key)
+            self._writer.delete(key, filter(_is_owned_by(key), self._slices.list(key)), client)
+        elif service.view(Service).selects_endpoints:
+            self._write(service, client)
+        return None
+
+    def _write(self, service: Object, client: Client) -> None:
+        view = service.view(Service)
+        pods = [pod.view(Pod) for pod in self._pods.list(service.namespace, view.spec.selector)]
+        # Asked even if nothing is written after all, so that the next call tells from now on, as in Kubernetes.
+        trigger_time = self._trigger_times.observe(service.key, view.created_at, pods)
+        existing = self._slices.list(service.key)
+        zone_of = _remembering(self._zones.of)
+        changes = desired_changes(service, pods, existing, zone_of=zone_of, shares=self._zones.shares)
+        if changes.create or changes.update or changes.delete:
+            appearance = appearance_of(service, trigger_time)
+            message = f"Error updating Endpoint Slices for Service {service.key}"
+            with failures_told(self._recorder, service, "FailedToUpdateEndpointSlices", message):
+                self._writer.write(service.key, changes, appearance, client, may_create=not service.is_terminating)
+
+
+def _is_owned_by(key: Key) -> Callable[[Object], bool]:
+    """Return what says whether a slice belongs to a service of that name; orphaned ones have lost their owner."""
+    return lambda obj: any(
+        (owner.kind, owner.name) == ("Service", key.name) for owner in obj.metadata.owner_references or ()
+    )
+
+
+def _remembering(zone_of: Callable[[str], str | None]) -> Callable[[str], str | None]:
+    """Return the same function for as long as nodes are to look as they do now: many pods share one."""
+    known: dict[str, str | None] = {}
+
+    def zone(node: str) -> str | None:
+        if node not in known:
+            known[node] = zone_of(node)
+        return known[node]
+
+    return zone
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    informers = context.informers
+    services, pods, nodes = (informers.informer(resource) for resource in (SERVICES, PODS, NODES))
+    slices = informers.informer(ENDPOINT_SLICES)
+    pods.add_label_index()
+    own = OwnSlices(slices, MANAGER, lambda: informers.revision)
+    concerned = pod_changes(services)
+    reconciler = EndpointSliceReconciler(
+        services.lister,
+        pods.lister,
+        own,
+        Zones(nodes),
+        random=context.random,
+        recorder=context.recorder(DESCRIPTOR),
+    )
+    return assemble(
+        DESCRIPTOR,
+        context,
+        reconciler,
+        [
+            Watch(services, own_key, after_sync=True),
+            Watch(pods, concerned, options.endpointslice_updates_batch_period, is_urgent=stops_being_ready),
+            Watch(nodes, NodeChanges(nodes, pods, services, concerned)),
+            Watch(slices, own.keys),
+        ],
+        workers=options.concurrent_service_endpoint_syncs,
+        max_retries=MAX_RETRIES,
+        canonical=True,
+    )

@@ -1,0 +1,122 @@
+"""How slices are written down: names, labels, owners, and the bytes of the object.
+
+Guarantees:
+- A body is what Go would write: fields in its order, labels and annotations sorted, empty lists as `null`.
+- The generation counts every write (`pkg/registry/discovery/endpointslice`); finalizers stay, wherever they come from.
+- A slice has the labels of its service, whatever they are, but for those that say whose it is (`setEndpointSliceLabels`
+  in Kubernetes' `k8s.io/endpointslice/utils.go`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ctrlmgr.api.core import Service
+from ctrlmgr.api.discovery import MANAGED_BY, SERVICE_NAME
+from ctrlmgr.api.object import Object, ObjectMeta, OwnerReference
+from ctrlmgr.api.resource import ENDPOINT_SLICES
+from ctrlmgr.controllers.endpoints.controller import HEADLESS, TRIGGER_TIME
+from ctrlmgr.controllers.endpoints.trigger_time import format_trigger_time
+from ctrlmgr.controllers.endpointslice.packing import Draft
+
+MANAGER = "endpointslice-controller.k8s.io"
+"""What the label `MANAGED_BY` says of a slice that is kept for a service with a selector."""
+
+_LONGEST_NAME = 253
+_HEAD = b'{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":'
+_RESERVED = frozenset((SERVICE_NAME, MANAGED_BY, HEADLESS))
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _Metadata(msgspec.Struct):
+    metadata: msgspec.Raw
+
+
+_take_metadata = msgspec.json.Decoder(_Metadata).decode
+
+
+class Appearance(NamedTuple):
+    """What all slices have in common that are kept for one object.
+
+    The annotations are those that a new slice has; an older one keeps its others.
+    """
+
+    namespace: str
+    prefix: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    owner: OwnerReference
+
+
+def appearance_of(service: Object, trigger_time: int | None) -> Appearance:
+    """Return what the slices of `service` look like; `trigger_time` is in microseconds since 1970."""
+    annotations = {} if trigger_time is None else {TRIGGER_TIME: format_trigger_time(trigger_time)}
+    return Appearance(
+        service.namespace, name_prefix(service.name), desired_labels(service), annotations, owner("Service", service)
+    )
+
+
+def owner(kind: str, obj: Object) -> OwnerReference:
+    """Return the reference to a v1 object by what it controls."""
+    return OwnerReference("v1", kind, obj.name, obj.uid, controller=True, block_owner_deletion=True)
+
+
+def name_prefix(name: str) -> str:
+    """Return what the names of the slices of `name` begin with (`getEndpointSlicePrefix`)."""
+    return f"{name}-" if len(name) < _LONGEST_NAME else name
+
+
+def desired_labels(service: Object) -> dict[str, str]:
+    """Return the labels of the slices of `service`, in the order of their keys."""
+    labels = {key: value for key, value in service.labels.items() if key not in _RESERVED}
+    labels |= {SERVICE_NAME: service.name, MANAGED_BY: MANAGER}
+    if service.view(Service).is_headless:
+        labels[HEADLESS] = ""
+    return dict(sorted(labels.items()))
+
+
+def new_slice(draft: Draft, appearance: Appearance, name: str) -> Object:
+    """Return the object to create for a draft."""
+    metadata = ObjectMeta(
+        name=name,
+        generate_name=appearance.prefix,
+        namespace=appearance.namespace,
+        generation=1,
+        labels=appearance.labels,
+        annotations=appearance.annotations or None,
+        owner_references=[appearance.owner],
+    )
+    return Object(ENDPOINT_SLICES, _body(_encode(metadata), draft))
+
+
+def changed_slice(draft: Draft, appearance: Appearance) -> Object:
+    """Return the object to write over the `current` one of a draft, at its revision."""
+    current = draft.current
+    assert current is not None
+    changes: dict[str, Any] = {
+        "generation": (current.metadata.generation or 0) + 1,
+        "labels": appearance.labels,
+        "annotations": _annotations({} if draft.renew else current.annotations, appearance.annotations),
+    }
+    if draft.renew:
+        changes["owner_references"] = [appearance.owner]
+    bare = Object(ENDPOINT_SLICES, b"".join((_HEAD, _take_metadata(current.body).metadata, b"}")))
+    metadata = _take_metadata(bare.with_metadata(**changes).body).metadata
+    return Object(ENDPOINT_SLICES, _body(metadata, draft), current.revision)
+
+
+def _annotations(current: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str] | None:
+    """Return `current` with the `wanted` ones, and no trigger time but that of this write."""
+    kept = {key: value for key, value in current.items() if key != TRIGGER_TIME}
+    return dict(sorted({**kept, **wanted}.items())) or None
+
+
+def _body(metadata: bytes | msgspec.Raw, draft: Draft) -> bytes:
+    endpoints = _encode(draft.endpoints or None)
+    ports = _encode(draft.ports or None)
+    head = f',"addressType":"{draft.address_type}","endpoints":'.encode()
+    return b"".join((_HEAD, metadata, head, endpoints, b',"ports":', ports, b"}"))

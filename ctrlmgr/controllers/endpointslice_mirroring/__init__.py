@@ -1,0 +1,41 @@
+"""The endpointslice mirroring controller: EndpointSlices for Endpoints that a client keeps by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, SERVICES
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the mirroring controller can be told."""
+
+    mirroring_concurrent_service_endpoint_syncs: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "How many Endpoints are mirrored at the same time.",
+            flag="--mirroring-concurrent-service-endpoint-syncs",
+            metavar="COUNT",
+        ),
+    ] = 2
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="endpointslice-mirroring-controller",
+    aliases=("endpointslicemirroring",),
+    component="endpoint-slice-mirroring-controller",
+    account="endpointslicemirroring-controller",
+    does="EndpointSlices for Endpoints that a client keeps by hand",
+    watches=(ENDPOINTS, SERVICES, ENDPOINT_SLICES),
+    owns=(ENDPOINT_SLICES,),
+    replays=True,
+    builder="ctrlmgr.controllers.endpointslice_mirroring.controller:build",
+    options=Options,
+)
+"""The declaration of this controller."""

@@ -1,0 +1,218 @@
+"""The EndpointSlice mirroring controller: slices for Endpoints that no controller keeps.
+
+Guarantees, all of them Kubernetes 1.36's (`pkg/controller/endpointslicemirroring`):
+- Endpoints are mirrored if there is a service of their name that has no selector, unless they have the label
+  `endpointslice.kubernetes.io/skip-mirror: "true"` or are a leader election lock. Else the slices that
+  mirrored them go.
+- There is one slice for each family and set of ports that `mirrored_groups` finds, and none for an empty one.
+- A slice has the labels and annotations of its Endpoints, but for the trigger time and what `kubectl apply` keeps.
+- Slices that carry the label of this controller and name the Endpoints are taken over; what is too many goes. One that
+  a client edits or deletes is put right at once.
+- Nothing is written when the slices are right already. Nothing is created for Endpoints that are being deleted, nor in
+  a namespace that is.
+
+Not as in Kubernetes: a slice of earlier Endpoints of the same name gets its new owner even if nothing else changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from random import Random
+
+from ctrlmgr.api.core import Endpoints, Service
+from ctrlmgr.api.discovery import MANAGED_BY, SERVICE_NAME, SKIP_MIRROR, Endpoint
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, SERVICES, Key
+from ctrlmgr.client import Client
+from ctrlmgr.controllers.assembly import assemble
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.endpoints.controller import LEADER, TRIGGER_TIME
+from ctrlmgr.controllers.endpointslice.groups import Identity, PortSet, identity
+from ctrlmgr.controllers.endpointslice.objects import Appearance, name_prefix, owner
+from ctrlmgr.controllers.endpointslice.own import OwnSlices
+from ctrlmgr.controllers.endpointslice.packing import Changes, Draft, is_same, recycle
+from ctrlmgr.controllers.endpointslice.writer import SliceWriter
+from ctrlmgr.controllers.endpointslice_mirroring import DESCRIPTOR, Options
+from ctrlmgr.controllers.endpointslice_mirroring.subsets import MAX_ADDRESSES, mirrored_groups, skipped_addresses
+from ctrlmgr.controllers.events.recorder import SILENT, WARNING, Recorder, failures_told
+from ctrlmgr.informer import Change, Lister
+from ctrlmgr.manager import Controller, Result, Watch
+
+CONTROLLER_NAME = DESCRIPTOR.name
+MANAGER = "endpointslicemirroring-controller.k8s.io"
+"""What the label `MANAGED_BY` says of a slice that mirrors Endpoints."""
+
+MAX_RETRIES = 15
+"""How often Endpoints that fail are tried again before they are dropped (`maxRetries`)."""
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def is_for_mirroring(endpoints: Object) -> bool:
+    """Whether Endpoints may be mirrored, as far as they themselves tell (`shouldMirror`)."""
+    return endpoints.labels.get(SKIP_MIRROR) != "true" and LEADER not in endpoints.annotations
+
+
+def desired_mirrors(endpoints: Object, existing: Iterable[Object]) -> Changes:
+    """Return what becomes of the `existing` slices, so that they mirror `endpoints`."""
+    appearance = appearance_of(endpoints)
+    drafts: dict[str, dict[PortSet, list[Draft]]] = {}
+    for current in existing:
+        draft = Draft.of(current)
+        drafts.setdefault(draft.address_type, {}).setdefault(frozenset(draft.ports), []).append(draft)
+    changes = Changes()
+    for address_type, groups in mirrored_groups(endpoints.view(Endpoints).subsets or ()).items():
+        found = Changes()
+        by_ports = drafts.pop(address_type, {})
+        for ports, group in groups.items():
+            _mirror(found, by_ports.pop(ports, []), Draft(address_type, group.ports, []), group.endpoints, appearance)
+        for others in by_ports.values():
+            found.delete += others
+        recycle(found, lambda _: True)
+        changes.add(found)
+    for unknown in drafts.values():
+        changes.delete += [draft for others in unknown.values() for draft in others]
+    return changes
+
+
+def appearance_of(endpoints: Object) -> Appearance:
+    """Return what the slices that mirror `endpoints` look like."""
+    labels = {**endpoints.labels, SERVICE_NAME: endpoints.name, MANAGED_BY: MANAGER}
+    left_out = (TRIGGER_TIME, _LAST_APPLIED)
+    annotations = {key: value for key, value in endpoints.annotations.items() if key not in left_out}
+    return Appearance(
+        endpoints.namespace,
+        name_prefix(endpoints.name),
+        dict(sorted(labels.items())),
+        dict(sorted(annotations.items())),
+        owner("Endpoints", endpoints),
+    )
+
+
+def _mirror(
+    changes: Changes, existing: list[Draft], new: Draft, wanted: dict[Identity, Endpoint], appearance: Appearance
+) -> None:
+    """Keep the first of the slices of one family and set of ports, and make it what is wanted."""
+    if not existing:
+        new.endpoints = [*wanted.values()]
+        changes.create.append(new)
+        return
+    kept, *others = existing
+    changes.delete += others
+    if _is_right(kept, wanted, appearance):
+        changes.unchanged.append(kept)
+        return
+    kept.endpoints = [*wanted.values()]
+    kept.renew = True
+    changes.update.append(kept)
+
+
+def _is_right(draft: Draft, wanted: dict[Identity, Endpoint], appearance: Appearance) -> bool:
+    current = draft.current
+    return (
+        current is not None
+        and current.labels == appearance.labels
+        and current.annotations == appearance.annotations
+        and appearance.owner in (current.metadata.owner_references or ())
+        and len(draft.endpoints) == len(wanted)
+        and all((found := wanted.get(identity(each))) is not None and is_same(found, each) for each in draft.endpoints)
+    )
+
+
+class MirroringReconciler:
+    """Makes the slices that mirror one Endpoints object what `desired_mirrors` says."""
+
+    def __init__(
+        self,
+        endpoints: Lister,
+        services: Lister,
+        slices: OwnSlices,
+        *,
+        random: Random,
+        recorder: Recorder = SILENT,
+    ) -> None:
+        """Read from these caches; `random` gives slices their names, `recorder` is told of what is not mirrored."""
+        self._recorder = recorder
+        self._endpoints = endpoints
+        self._services = services
+        self._slices = slices
+        self._writer = SliceWriter(slices, random)
+
+    def reconcile(self, key: Key, client: Client) -> Result | None:
+        """Mirror the Endpoints `key`, or remove what mirrors them; raises what `client` raises."""
+        existing = self._slices.list(key)
+        endpoints = self._endpoints.get(key)
+        if endpoints is None or not is_for_mirroring(endpoints) or not self._has_service_without_selector(key):
+            self._writer.delete(key, existing, client)
+            return None
+        self._tell_of_skipped(endpoints)
+        changes = desired_mirrors(endpoints, existing)
+        if changes.create or changes.update or changes.delete:
+            appearance = appearance_of(endpoints)
+            message = f"Error updating Endpoint Slices for Endpoints {key}"
+            with failures_told(self._recorder, endpoints, "FailedToUpdateEndpointSlices", message):
+                self._writer.write(key, changes, appearance, client, may_create=not endpoints.is_terminating)
+        return None
+
+    def _tell_of_skipped(self, endpoints: Object) -> None:
+        skipped, invalid = skipped_addresses(endpoints.view(Endpoints).subsets or ())
+        if invalid:
+            message = f"Skipped {invalid} invalid IP addresses when mirroring to EndpointSlices"
+            self._recorder.event(endpoints, WARNING, "InvalidIPAddress", message)
+        if skipped > invalid:
+            message = (
+                f"A max of {MAX_ADDRESSES} addresses can be mirrored to EndpointSlices per Endpoints subset. "
+                f"{skipped} addresses were skipped"
+            )
+            self._recorder.event(endpoints, WARNING, "TooManyAddressesToMirror", message)
+
+    def _has_service_without_selector(self, key: Key) -> bool:
+        service = self._services.get(key)
+        return service is not None and _has_no_selector(service)
+
+
+def _has_no_selector(service: Object) -> bool:
+    return service.view(Service).spec.selector is None
+
+
+def _service_keys(change: Change) -> Iterable[Key]:
+    """Return the key of a service that has no selector, or had none."""
+    return {service.key for service in (change.old, change.new) if service is not None and _has_no_selector(service)}
+
+
+def _endpoints_keys(services: Lister) -> Callable[[Change], Iterable[Key]]:
+    """Return what enqueues Endpoints that are to be mirrored, or were.
+
+    Not those of a service that has a selector, which change all the time: when it got the selector it was looked at.
+    """
+
+    def keys(change: Change) -> Iterable[Key]:
+        found = [each for each in (change.old, change.new) if each is not None and is_for_mirroring(each)]
+        if not found:
+            return ()
+        service = services.get(found[0].key)
+        return (found[0].key,) if service is None or _has_no_selector(service) else ()
+
+    return keys
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    informers = context.informers
+    endpoints, services = informers.informer(ENDPOINTS), informers.informer(SERVICES)
+    slices = informers.informer(ENDPOINT_SLICES)
+    own = OwnSlices(slices, MANAGER, lambda: informers.revision)
+    recorder = context.recorder(DESCRIPTOR)
+    return assemble(
+        DESCRIPTOR,
+        context,
+        MirroringReconciler(endpoints.lister, services.lister, own, random=context.random, recorder=recorder),
+        [
+            Watch(endpoints, _endpoints_keys(services.lister)),
+            Watch(services, _service_keys, after_sync=True),
+            Watch(slices, own.keys),
+        ],
+        workers=options.mirroring_concurrent_service_endpoint_syncs,
+        max_retries=MAX_RETRIES,
+        canonical=True,
+    )

@@ -1,0 +1,136 @@
+"""What the subsets of an Endpoints object amount to: the endpoints of each family and set of ports.
+
+Guarantees, those of `reconcile` (Kubernetes' `pkg/controller/endpointslicemirroring/reconciler.go`), which repacks the
+subsets first (`RepackSubsets` in `pkg/api/v1/endpoints/util.go`):
+- Whatever way the subsets are cut, an address stands where all its ports are: under the set of ports that it offers.
+- An address that is ready in one subset and not in another, at the same port, is not ready.
+- Of each set of ports there are `MAX_ADDRESSES` addresses at most, ready ones first; what is no IP address is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple, TypeAlias
+
+from ctrlmgr.api.core import IPV4, IPV6, EndpointAddress, EndpointSubset
+from ctrlmgr.api.core import EndpointPort as SubsetPort
+from ctrlmgr.api.discovery import Endpoint, EndpointConditions, EndpointPort
+from ctrlmgr.controllers.endpointslice.groups import Group, PortSet, canonical_ip, identity, sorted_ports
+
+MAX_ADDRESSES = 1000
+"""How many addresses of a set of ports are mirrored (`--mirroring-max-endpoints-per-subset`)."""
+
+Host: TypeAlias = tuple[str, str]
+"""What tells addresses apart: the IP address, and the uid of its target."""
+
+_READY = EndpointConditions(ready=True)
+_NOT_READY = EndpointConditions(ready=False)
+
+
+class _Offer(NamedTuple):
+    """An address at some port."""
+
+    port: SubsetPort | None
+    host: Host
+    address: EndpointAddress
+    ready: bool
+
+
+def mirrored_groups(subsets: Iterable[EndpointSubset]) -> dict[str, dict[PortSet, Group]]:
+    """Return the endpoints of each family by the ports that they offer."""
+    found: dict[str, dict[PortSet, Group]] = {IPV4: {}, IPV6: {}}
+    for subset in repack(subsets):
+        ports = sorted_ports(map(_slice_port, subset.ports or ()))
+        for address, ready in islice(_valid(subset), MAX_ADDRESSES):
+            endpoint = _endpoint(address, ready=ready)
+            groups = found[IPV6 if ":" in endpoint.addresses[0] else IPV4]
+            group = groups.setdefault(frozenset(ports), Group(ports, {}))
+            group.endpoints[identity(endpoint)] = endpoint
+    return found
+
+
+class Skipped(NamedTuple):
+    """How many addresses are not mirrored: in all, and because they are none."""
+
+    number: int
+    invalid: int
+
+
+def skipped_addresses(subsets: Iterable[EndpointSubset]) -> Skipped:
+    """Count the addresses that `mirrored_groups` leaves out, once for each set of ports they are left out of."""
+    subsets = list(subsets)
+    everything = [address for subset in subsets for address in _all(subset)]
+    if len(everything) <= MAX_ADDRESSES and all(map(_is_valid, everything)):
+        return Skipped(0, 0)
+    number = invalid = 0
+    for addresses in map(_all, repack(subsets)):
+        valid = 0
+        for address in addresses:
+            if valid == MAX_ADDRESSES:
+                break
+            valid += _is_valid(address)
+            invalid += not _is_valid(address)
+        number += len(addresses) - valid
+    return Skipped(number, invalid)
+
+
+def _all(subset: EndpointSubset) -> list[EndpointAddress]:
+    return [*(subset.addresses or ()), *(subset.not_ready_addresses or ())]
+
+
+def _is_valid(address: EndpointAddress) -> bool:
+    return canonical_ip(address.ip) is not None
+
+
+def repack(subsets: Iterable[EndpointSubset]) -> list[EndpointSubset]:
+    """Return the subsets that say the same, none with the same addresses as another; addresses are sorted."""
+    addresses: dict[Host, EndpointAddress] = {}
+    offers: dict[SubsetPort | None, dict[Host, bool]] = {}
+    for offer in _offers(subsets):
+        addresses.setdefault(offer.host, offer.address)
+        hosts = offers.setdefault(offer.port, {})
+        hosts[offer.host] = offer.ready and hosts.get(offer.host, True)
+    packed: dict[frozenset[tuple[Host, bool]], list[SubsetPort]] = {}
+    for port, hosts in offers.items():
+        ports = packed.setdefault(frozenset(hosts.items()), [])
+        if port is not None:
+            ports.append(port)
+    return [
+        EndpointSubset(
+            [addresses[host] for host, ready in sorted(hosts) if ready],
+            [addresses[host] for host, ready in sorted(hosts) if not ready],
+            ports,
+        )
+        for hosts, ports in packed.items()
+    ]
+
+
+def _offers(subsets: Iterable[EndpointSubset]) -> Iterator[_Offer]:
+    """Yield every address at every one of its ports; at None if its subset has no ports."""
+    for subset in subsets:
+        ports: list[SubsetPort | None] = [*(subset.ports or (None,))]
+        for addresses, ready in ((subset.addresses, True), (subset.not_ready_addresses, False)):
+            for address in addresses or ():
+                host = (address.ip, address.target_ref.uid if address.target_ref is not None else "")
+                yield from (_Offer(port, host, address, ready) for port in ports)
+
+
+def _valid(subset: EndpointSubset) -> Iterator[tuple[EndpointAddress, bool]]:
+    for addresses, ready in ((subset.addresses, True), (subset.not_ready_addresses, False)):
+        yield from ((address, ready) for address in addresses or () if _is_valid(address))
+
+
+def _endpoint(address: EndpointAddress, *, ready: bool) -> Endpoint:
+    return Endpoint(
+        [canonical_ip(address.ip) or ""],
+        _READY if ready else _NOT_READY,
+        address.hostname or None,
+        address.target_ref,
+        None,
+        address.node_name or None,
+    )
+
+
+def _slice_port(port: SubsetPort) -> EndpointPort:
+    return EndpointPort(port.name, port.protocol, port.port, port.app_protocol)

@@ -1,0 +1,37 @@
+"""Retires tokens of service accounts that were made unasked and have not been used for a year."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings import DURATION, Setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the controller can be told."""
+
+    legacy_service_account_token_clean_up_period: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "After how long without use a token that was made unasked is retired.",
+            flag="--legacy-service-account-token-clean-up-period",
+            metavar="DURATION",
+        ),
+    ] = 31_536_000.0
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="legacy-serviceaccount-token-cleaner-controller",
+    aliases=("legacy-service-account-token-cleaner",),
+    account="legacy-service-account-token-cleaner",
+    does="tokens in Secrets that were made unasked and have not been used for a year",
+    watches=(Resource("", "secrets"), Resource("", "serviceaccounts"), PODS),
+    builder="ctrlmgr.controllers.legacy_serviceaccount_token_cleaner.controller:build",
+    options=Options,
+)
+"""The declaration of this controller."""

@@ -1,0 +1,44 @@
+"""The volume binder: binds claims to volumes, and says what becomes of volumes whose claim has gone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import DURATION
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the volume binder can be told."""
+
+    pvclaimbinder_sync_period: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "How long after a check a claim or volume that is not bound, nor available, is checked again.",
+            flag="--pvclaimbinder-sync-period",
+            metavar="DURATION",
+        ),
+    ] = 15.0
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="persistentvolume-binder-controller",
+    aliases=("persistentvolume-binder",),
+    component="persistentvolume-controller",
+    account="persistent-volume-binder",
+    does="which volume a claim has, and what becomes of volumes whose claims have gone",
+    watches=(
+        Resource("", "persistentvolumes"),
+        Resource("", "persistentvolumeclaims"),
+        Resource("storage.k8s.io", "storageclasses"),
+        PODS,
+    ),
+    builder="ctrlmgr.controllers.persistentvolume_binder.controller:build",
+    options=Options,
+)
+"""The declaration of this controller."""

@@ -1,0 +1,235 @@
+"""The volume binder's reconciler: writes what `decide` says about claims and volumes.
+
+Guarantees: one key at a time, and each on everything that was written before, whether the caches show it yet or not. A
+write that loses a race raises, and the key comes again. A claim or volume in no final phase is checked again after the
+period.
+
+Its keys: a namespace and a name is a claim, a name alone a volume.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import structlog
+
+from ctrlmgr.admission.default_class import default_class
+from ctrlmgr.api.core import Pod
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, Key, Resource
+from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.assembly import assemble
+from ctrlmgr.controllers.claims_of_pods import index_by_claim, pods_of_claim
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.events.recorder import Recorder
+from ctrlmgr.controllers.persistentvolume_binder import DESCRIPTOR, Options
+from ctrlmgr.controllers.persistentvolume_binder.decide import Fields, Plan, for_claim, for_volume
+from ctrlmgr.controllers.persistentvolume_binder.names import AVAILABLE, BOUND, DEFAULT_CLASS
+from ctrlmgr.errors import NotFound
+from ctrlmgr.informer import Change, Lister
+from ctrlmgr.manager import Controller, Result, Watch
+
+log = structlog.get_logger(__name__)
+
+CLAIMS: Final = Resource("", "persistentvolumeclaims")
+VOLUMES: Final = Resource("", "persistentvolumes")
+CLASSES: Final = Resource("storage.k8s.io", "storageclasses")
+_BY_CLAIM: Final = "claim of a volume"
+_BY_VOLUME: Final = "volume of a claim"
+
+
+class _Seen:
+    """The objects of one resource: what the cache shows, or what was written here since."""
+
+    def __init__(self, lister: Lister) -> None:
+        self._lister = lister
+        self._written: dict[Key, Object] = {}
+
+    def get(self, key: Key) -> Object | None:
+        return self._newest(key, self._lister.get(key))
+
+    def list(self) -> list[Object]:
+        return [self._newest(each.key, each) or each for each in self._lister.list()]
+
+    def note(self, obj: Object) -> None:
+        self._written[obj.key] = obj
+
+    def _newest(self, key: Key, cached: Object | None) -> Object | None:
+        written = self._written.get(key)
+        if written is None or cached is None:  # what is gone is gone
+            return cached
+        if cached.revision < written.revision:
+            return written
+        del self._written[key]
+        return cached
+
+
+class VolumeBinder:
+    """The reconciler of claims and volumes; also what its decisions read."""
+
+    def __init__(
+        self, claims: Lister, volumes: Lister, classes: Lister, pods: Lister, recorder: Recorder, period: float
+    ) -> None:
+        """Read from these caches; claims are indexed by volume, volumes and pods by claim."""
+        self._claims, self._volumes = _Seen(claims), _Seen(volumes)
+        self._claim_cache, self._volume_cache, self._classes, self._pods = claims, volumes, classes, pods
+        self._recorder = recorder
+        self._period = period
+        self.wake: Callable[[Key], None] = lambda key: None
+        """Has a key looked at."""
+
+    def reconcile(self, key: Key, client: EngineClient) -> Result | None:
+        """See to a claim or a volume."""
+        seen = self._claims if key.namespace else self._volumes
+        obj = seen.get(key)
+        if obj is None:
+            return None
+        fields = obj.to_dict()
+        plan = for_claim(fields, self) if key.namespace else for_volume(fields, self)
+        volume = self._write(VOLUMES, self._volumes, plan.volume, client)
+        claim = self._write(CLAIMS, self._claims, plan.claim, client)
+        self._tell(plan, fields, claim if key.namespace else volume or obj)
+        if plan.deletes and volume is not None:
+            self._delete(volume, client)
+            return None
+        if plan.wakes_claim:
+            reference = fields["spec"]["claimRef"]
+            self.wake(Key(reference["namespace"], reference["name"]))
+        return self._again(seen.get(key))
+
+    def _again(self, obj: Object | None) -> Result | None:
+        if obj is None:
+            return None
+        phase = (obj.to_dict().get("status") or {}).get("phase")
+        is_final = phase == BOUND or (not obj.namespace and phase == AVAILABLE)
+        return None if is_final else Result(requeue_after=self._period)
+
+    def _write(self, resource: Resource, seen: _Seen, wanted: Fields | None, client: EngineClient) -> Object | None:
+        """Write an object's fields, then its status, as far as they are not so; return it as it is then."""
+        if wanted is None:
+            return None
+        meta = wanted["metadata"]
+        current = seen.get(Key(meta.get("namespace", ""), meta["name"]))
+        if current is None:
+            return None
+        before = current.to_dict()
+        if {**wanted, "status": None} != {**before, "status": None}:
+            current = client.update(Object.from_dict({**wanted, "status": before.get("status")}))
+            seen.note(current)
+        if wanted.get("status") != before.get("status"):
+            told = {**current.to_dict(), "status": wanted["status"]}
+            current = client.update(Object.from_dict(told), "status")
+            seen.note(current)
+        return current
+
+    def _tell(self, plan: Plan, fields: Fields, subject: Object | None) -> None:
+        for each in plan.told:
+            about = subject
+            if not fields["metadata"].get("namespace") and not each.about_volume:
+                reference = fields["spec"]["claimRef"]
+                about = self._claims.get(Key(reference["namespace"], reference["name"]))
+            if about is None:
+                about = Object.from_dict(dict(fields))
+            self._recorder.event(about, each.type, each.reason, each.message)
+
+    def _delete(self, volume: Object, client: EngineClient) -> None:
+        try:
+            client.delete(volume)
+        except NotFound:
+            log.debug("volume already gone", volume=volume.name)
+
+    # What decisions read
+
+    def volume(self, name: str) -> Fields | None:
+        """Return a volume."""
+        found = self._volumes.get(Key("", name))
+        return None if found is None else found.to_dict()
+
+    def volumes(self) -> list[Fields]:
+        """Return all volumes, by name."""
+        return [each.to_dict() for each in self._volumes.list()]
+
+    def claim(self, namespace: str, name: str) -> Fields | None:
+        """Return a claim."""
+        found = self._claims.get(Key(namespace, name))
+        return None if found is None else found.to_dict()
+
+    def storage_class(self, name: str) -> Fields | None:
+        """Return a storage class."""
+        found = self._classes.get(Key("", name))
+        return None if found is None else found.to_dict()
+
+    def default_class(self) -> str | None:
+        """Return the name of the storage class of claims that name none."""
+        return default_class(_View(self._classes), CLASSES, *DEFAULT_CLASS)
+
+    def waiting_pods(self, claim: Fields) -> list[str]:
+        """Return the names of the pods that use a claim and have no node yet."""
+        meta = claim["metadata"]
+        pods = pods_of_claim(self._pods, Key(meta["namespace"], meta["name"]))
+        return [each.name for each in pods if not each.view(Pod).is_terminal and not each.view(Pod).spec.node_name]
+
+    # What concerns which keys
+
+    def claim_keys(self, change: Change) -> Iterator[Key]:
+        """Yield a claim that has come or changed, and the volume of one that is gone or has another now."""
+        if change.new is not None:
+            yield change.new.key
+        names = {name for each in (change.old, change.new) if each is not None for name in volume_name(each)}
+        if change.new is None or change.old is None or volume_name(change.old) != volume_name(change.new):
+            yield from (Key("", name) for name in names)
+            yield from (each.key for each in self._volume_cache.by_index(_BY_CLAIM, str(change.object.key)))
+
+    def volume_keys(self, change: Change) -> Iterator[Key]:
+        """Yield a volume that has come or changed, and the claims that it names or that name it."""
+        if change.new is not None:
+            yield change.new.key
+        for each in (change.old, change.new):
+            yield from (_key(name) for name in (claim_name(each) if each is not None else ()))
+        yield from (each.key for each in self._claim_cache.by_index(_BY_VOLUME, change.object.name))
+
+
+class _View:
+    """Storage classes, as admission reads them."""
+
+    def __init__(self, classes: Lister) -> None:
+        self._classes = classes
+
+    def get(self, resource: Resource, key: Key) -> Object | None:
+        return self._classes.get(key)
+
+    def list(self, resource: Resource, namespace: str | None = None) -> Any:
+        return self._classes.list(namespace)
+
+
+def volume_name(claim: Object) -> list[str]:
+    """Return the name of the volume that a claim names, if it does."""
+    name = claim.to_dict()["spec"].get("volumeName")
+    return [name] if name else []
+
+
+def claim_name(volume: Object) -> list[str]:
+    """Return the claim that a volume names, if it does, as `NAMESPACE/NAME`."""
+    reference = volume.to_dict()["spec"].get("claimRef")
+    return [f"{reference.get('namespace', '')}/{reference.get('name', '')}"] if reference else []
+
+
+def _key(name: str) -> Key:
+    namespace, _, rest = name.partition("/")
+    return Key(namespace, rest)
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    claims, volumes, classes, pods = (context.informers.informer(each) for each in (CLAIMS, VOLUMES, CLASSES, PODS))
+    claims.add_index(_BY_VOLUME, volume_name)
+    volumes.add_index(_BY_CLAIM, claim_name)
+    index_by_claim(pods)
+    period = options.pvclaimbinder_sync_period
+    recorder = context.recorder(DESCRIPTOR)
+    binder = VolumeBinder(claims.lister, volumes.lister, classes.lister, pods.lister, recorder, period)
+    watches = [Watch(claims, binder.claim_keys), Watch(volumes, binder.volume_keys)]
+    controller = assemble(DESCRIPTOR, context, binder, watches)
+    binder.wake = controller.queue.add
+    return controller

@@ -1,0 +1,357 @@
+"""What is to be done about a claim or a volume: pure functions of what is there.
+
+Guarantees, those of Kubernetes' `pkg/controller/volume/persistentvolume/pv_controller.go`:
+- Binding goes volume first, then claim, each its fields before its status; any step may be the last one made, and the
+  next look goes on from there.
+- Which of the two names the other decides who is bound; the uid in a volume's `claimRef` decides which claim is meant.
+- What the user said stays: only what the controller bound it unbinds, by the annotations that it left.
+- A claim that has lost its volume stays Lost, and a volume whose claim has gone is never given to another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any, Final, NamedTuple, Protocol
+
+from ctrlmgr.controllers.persistentvolume_binder.matching import best, is_bound_to, mismatch, modes_differ
+from ctrlmgr.controllers.persistentvolume_binder.names import (
+    AVAILABLE,
+    BIND_COMPLETED,
+    BOUND,
+    BOUND_BY_CONTROLLER,
+    ELSEWHERE,
+    FAILED,
+    IN_TREE,
+    LOST,
+    MIGRATED,
+    MIGRATED_TO,
+    PENDING,
+    PROVISIONED_BY,
+    PROVISIONERS,
+    RELEASED,
+    SELECTED_NODE,
+    annotation,
+    class_of,
+    names_class,
+)
+
+Fields = Mapping[str, Any]
+NORMAL: Final = "Normal"
+WARNING: Final = "Warning"
+_TEMPORARY: Final = re.compile(r"^/tmp/.+$")
+"""Which directories of a host the deleter of such volumes takes."""
+
+
+class Around(Protocol):
+    """What a decision reads."""
+
+    def volume(self, name: str) -> Fields | None:
+        """Return a volume."""
+
+    def volumes(self) -> list[Fields]:
+        """Return all volumes, by name."""
+
+    def claim(self, namespace: str, name: str) -> Fields | None:
+        """Return a claim."""
+
+    def storage_class(self, name: str) -> Fields | None:
+        """Return a storage class."""
+
+    def default_class(self) -> str | None:
+        """Return the name of the storage class of claims that name none."""
+
+    def waiting_pods(self, claim: Fields) -> list[str]:
+        """Return the names of the pods that use a claim and have no node yet."""
+
+
+class Told(NamedTuple):
+    """An Event, about the claim or about the volume."""
+
+    type: str
+    reason: str
+    message: str
+    about_volume: bool = False
+
+
+class Plan(NamedTuple):
+    """What is to be written, in this order: the volume, the claim; then what is told."""
+
+    volume: Fields | None = None
+    """As it should be; None: it stays as it is."""
+    claim: Fields | None = None
+    told: tuple[Told, ...] = ()
+    deletes: bool = False
+    """Whether the volume is to be deleted."""
+    wakes_claim: bool = False
+    """Whether the claim that the volume names is to be looked at."""
+
+
+_NOTHING: Final = Plan()
+
+
+# Claims
+
+
+def for_claim(claim: Fields, around: Around) -> Plan:
+    """Return what is to be done about a claim."""
+    claim = _migrated(claim, annotation(claim, PROVISIONERS[1]) or annotation(claim, PROVISIONERS[0]))
+    if annotation(claim, BIND_COMPLETED) is not None:
+        return _bound(claim, around)
+    if not claim["spec"].get("volumeName"):
+        return _without_volume(claim, around)
+    volume = around.volume(claim["spec"]["volumeName"])
+    if volume is None:
+        return Plan(claim=_with_status(claim, PENDING, None))
+    if volume["spec"].get("claimRef") is None:
+        problem = mismatch(volume, claim)
+        if not problem:
+            return _bind(volume, claim)
+        message = f'Cannot bind to requested volume "{volume["metadata"]["name"]}": {problem}'
+        return Plan(claim=_with_status(claim, PENDING, None), told=(Told(WARNING, "VolumeMismatch", message),))
+    if is_bound_to(volume, claim):
+        return _bind(volume, claim)
+    if annotation(claim, BOUND_BY_CONTROLLER) is not None:
+        return _NOTHING  # who took away the other annotation has to put that right
+    message = f'volume "{volume["metadata"]["name"]}" already bound to a different claim.'
+    return Plan(claim=_with_status(claim, PENDING, None), told=(Told(WARNING, "FailedBinding", message),))
+
+
+def _without_volume(claim: Fields, around: Around) -> Plan:
+    found = around.storage_class(class_of(claim)) if class_of(claim) else None
+    delayed = found is not None and found.get("volumeBindingMode") == "WaitForFirstConsumer"
+    volume = best(claim, around.volumes(), delayed=delayed)
+    if volume is not None:
+        return _bind(volume, claim)
+    if not names_class(claim) and (name := around.default_class()) is not None:
+        return Plan(claim={**claim, "spec": {**claim["spec"], "storageClassName": name}})
+    if delayed and annotation(claim, SELECTED_NODE) is None:
+        return Plan(claim=_with_status(claim, PENDING, None), told=(_waits(around.waiting_pods(claim)),))
+    if class_of(claim):
+        return _provision(claim, found)
+    message = "no persistent volumes available for this claim and no storage class is set"
+    return Plan(claim=_with_status(claim, PENDING, None), told=(Told(NORMAL, "FailedBinding", message),))
+
+
+def _waits(pods: list[str]) -> Told:
+    if not pods:
+        return Told(NORMAL, "WaitForFirstConsumer", "waiting for first consumer to be created before binding")
+    whom = f"pods {','.join(pods)}" if len(pods) > 1 else f"pod {pods[0]}"
+    return Told(NORMAL, "WaitForPodScheduled", f"waiting for {whom} to be scheduled")
+
+
+def _provision(claim: Fields, storage_class: Fields | None) -> Plan:
+    """Ask for a volume of whom the class names; nothing here makes any."""
+    if storage_class is None:
+        message = f'storageclass.storage.k8s.io "{class_of(claim)}" not found'
+        return Plan(told=(Told(WARNING, "ProvisioningFailed", message),))
+    name = storage_class.get("provisioner", "")
+    if name.startswith(IN_TREE) and name not in MIGRATED:
+        message = f"no volume plugin matched name: {name}"
+        return Plan(told=(Told(WARNING, "ProvisioningFailed", message),))
+    name = MIGRATED.get(name, name)
+    message = (
+        f"Waiting for a volume to be created either by the external provisioner '{name}' or manually by the system "
+        "administrator. If volume creation is delayed, please verify that the provisioner is running and correctly "
+        "registered."
+    )
+    told = (Told(NORMAL, "ExternalProvisioning", message),)
+    if annotation(claim, PROVISIONERS[1]) == name:
+        return Plan(told=told)
+    return Plan(claim=_annotated(claim, dict.fromkeys(PROVISIONERS, name)), told=told)
+
+
+def _bound(claim: Fields, around: Around) -> Plan:
+    """Return what is to be done about a claim that has been bound once."""
+    name = claim["spec"].get("volumeName")
+    if not name:
+        return _lose(
+            claim, "ClaimLost", "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
+        )
+    volume = around.volume(name)
+    if volume is None:
+        return _lose(claim, "ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
+    reference = volume["spec"].get("claimRef")
+    if reference is None or reference.get("uid") == claim["metadata"]["uid"]:
+        return _bind(volume, claim)
+    message = "Two claims are bound to the same volume, this one is bound incorrectly"
+    return _lose(claim, "ClaimMisbound", message)
+
+
+def _lose(claim: Fields, reason: str, message: str) -> Plan:
+    is_new = (claim.get("status") or {}).get("phase") != LOST
+    return Plan(claim=_with_status(claim, LOST, None), told=(Told(WARNING, reason, message),) if is_new else ())
+
+
+# The two together
+
+
+def _bind(volume: Fields, claim: Fields) -> Plan:
+    return Plan(_in_phase(reserved(volume, claim), BOUND), _bound_claim(claim, volume))
+
+
+def reserved(volume: Fields, claim: Fields) -> Fields:
+    """Return a volume that names a claim, and says so if its author did not have it do that."""
+    meta = claim["metadata"]
+    reference = volume["spec"].get("claimRef") or {}
+    bound = volume
+    if [reference.get(each) for each in ("namespace", "name", "uid")] != [
+        meta[x] for x in ("namespace", "name", "uid")
+    ]:
+        named = {
+            "kind": "PersistentVolumeClaim",
+            "namespace": meta["namespace"],
+            "name": meta["name"],
+            "uid": meta["uid"],
+            "apiVersion": "v1",
+            "resourceVersion": meta["resourceVersion"],
+        }
+        bound = {**volume, "spec": {**volume["spec"], "claimRef": named}}
+    if not is_bound_to(volume, claim):
+        bound = _annotated(bound, {BOUND_BY_CONTROLLER: "yes"})
+    return bound
+
+
+def _bound_claim(claim: Fields, volume: Fields) -> Fields:
+    name = volume["metadata"]["name"]
+    bound = claim
+    if claim["spec"].get("volumeName") != name:
+        bound = _annotated({**claim, "spec": {**claim["spec"], "volumeName": name}}, {BOUND_BY_CONTROLLER: "yes"})
+    return _with_status(_annotated(bound, {BIND_COMPLETED: "yes"}), BOUND, volume)
+
+
+def _with_status(claim: Fields, phase: str, volume: Fields | None) -> Fields:
+    """Return a claim in a phase, with what its volume has; capacity is taken over when it is bound, not later."""
+    status = dict(claim.get("status") or {})
+    changes, status["phase"] = status.get("phase") != phase, phase
+    if volume is None:
+        for each in ("accessModes", "capacity", "currentVolumeAttributesClassName"):
+            status.pop(each, None)
+        return {**claim, "status": status}
+    spec = volume["spec"]
+    status["accessModes"] = spec.get("accessModes")
+    if changes:
+        status["capacity"] = spec.get("capacity")
+        if spec.get("volumeAttributesClassName"):
+            status["currentVolumeAttributesClassName"] = spec["volumeAttributesClassName"]
+    return {**claim, "status": status}
+
+
+# Volumes
+
+
+def for_volume(volume: Fields, around: Around) -> Plan:
+    """Return what is to be done about a volume."""
+    volume = _migrated(volume, annotation(volume, PROVISIONED_BY))
+    reference = volume["spec"].get("claimRef")
+    if reference is None or not reference.get("uid"):
+        return Plan(_in_phase(volume, AVAILABLE))
+    claim = around.claim(reference.get("namespace", ""), reference.get("name", ""))
+    if claim is None or claim["metadata"]["uid"] != reference["uid"]:
+        return _reclaim(volume)
+    name = claim["spec"].get("volumeName")
+    if not name:
+        if modes_differ(volume, claim):
+            return Plan(told=_different_modes(volume, claim))
+        return Plan(wakes_claim=True)
+    if name == volume["metadata"]["name"]:
+        return Plan(_in_phase(volume, BOUND))
+    is_provisioned = annotation(volume, PROVISIONED_BY) is not None
+    if is_provisioned and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
+        return _reclaim(volume)
+    return Plan(_unbound(volume))
+
+
+def _different_modes(volume: Fields, claim: Fields) -> tuple[Told, ...]:
+    one, other = volume["metadata"]["name"], claim["metadata"]["name"]
+    reason = "due to incompatible volumeMode."
+    return (
+        Told(
+            WARNING,
+            "VolumeMismatch",
+            f'Cannot bind PersistentVolume to requested PersistentVolumeClaim "{other}" {reason}',
+            about_volume=True,
+        ),
+        Told(
+            WARNING,
+            "VolumeMismatch",
+            f'Cannot bind PersistentVolume "{one}" to requested PersistentVolumeClaim {reason}',
+        ),
+    )
+
+
+def _unbound(volume: Fields) -> Fields:
+    """Return a volume whose claim has another: as it was before the controller bound it, or reserved by name."""
+    found = deepcopy(dict(volume))
+    if annotation(volume, BOUND_BY_CONTROLLER) is not None:
+        del found["spec"]["claimRef"]
+        del found["metadata"]["annotations"][BOUND_BY_CONTROLLER]
+    else:
+        del found["spec"]["claimRef"]["uid"]
+    return _in_phase(found, AVAILABLE)
+
+
+def _reclaim(volume: Fields) -> Plan:
+    """Return what becomes of a volume whose claim is gone, as its policy says."""
+    if (volume.get("status") or {}).get("phase") not in (RELEASED, FAILED):
+        volume = _in_phase(volume, RELEASED)
+    policy = volume["spec"].get("persistentVolumeReclaimPolicy")
+    if annotation(volume, MIGRATED_TO) or policy == "Retain" or volume["metadata"].get("deletionTimestamp"):
+        return Plan(volume)
+    if policy == "Recycle":
+        return _fail(volume, "VolumeFailedRecycle", "No recycler plugin found for the volume!")
+    if policy != "Delete":
+        return _fail(volume, "VolumeUnknownReclaimPolicy", "Volume has unrecognized PersistentVolumeReclaimPolicy")
+    problem = _undeletable(volume)
+    if problem is None:
+        return Plan(volume)
+    return _fail(volume, "VolumeFailedDelete", problem) if problem else Plan(volume, deletes=True)
+
+
+def _undeletable(volume: Fields) -> str | None:
+    """Return why a volume cannot be deleted; "" if it can, None if another program does it."""
+    provisioner, spec = annotation(volume, PROVISIONED_BY), volume["spec"]
+    if provisioner and provisioner != "kubernetes.io/host-path":
+        return f"no volume plugin matched name: {provisioner}" if provisioner.startswith(IN_TREE) else None
+    if not ELSEWHERE.isdisjoint(spec):
+        return None
+    if "hostPath" in spec:
+        path = spec["hostPath"].get("path", "")
+        allowed = _TEMPORARY.match(path)
+        return "" if allowed else f"host_path deleter only supports /tmp/.+ but received provided {path}"
+    reason = "no deletable volume plugin matched" if "nfs" in spec else "no volume plugin matched"
+    return f'error getting deleter volume plugin for volume "{volume["metadata"]["name"]}": {reason}'
+
+
+def _fail(volume: Fields, reason: str, message: str) -> Plan:
+    if (volume.get("status") or {}).get("phase") == FAILED:
+        return Plan(volume)
+    return Plan(_in_phase(volume, FAILED, message), told=(Told(WARNING, reason, message, about_volume=True),))
+
+
+def _in_phase(volume: Fields, phase: str, message: str = "") -> Fields:
+    status = dict(volume.get("status") or {})
+    if status.get("phase") == phase:
+        return volume
+    status["phase"] = phase
+    status.pop("message", None)
+    if message:
+        status["message"] = message
+    return {**volume, "status": status}
+
+
+# Annotations
+
+
+def _annotated(obj: Fields, wanted: Mapping[str, str]) -> Fields:
+    annotations = {**(obj["metadata"].get("annotations") or {}), **wanted}
+    return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
+
+
+def _migrated(obj: Fields, plugin: str | None) -> Fields:
+    """Return a claim or volume with the annotation that says which driver has taken the place of its plugin."""
+    driver = MIGRATED.get(plugin or "")
+    if driver is None or annotation(obj, MIGRATED_TO) == driver:
+        return obj
+    return _annotated(obj, {MIGRATED_TO: driver})

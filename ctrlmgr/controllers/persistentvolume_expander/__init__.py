@@ -1,0 +1,20 @@
+"""The volume expander: says whom a claim that asks for more waits for."""
+
+from __future__ import annotations
+
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
+
+DESCRIPTOR = ControllerDescriptor(
+    name="persistentvolume-expander-controller",
+    aliases=("persistentvolume-expander",),
+    component="volume_expand",
+    account="expand-controller",
+    does=(
+        "an Event, and an annotation for the component that can expand it, when a bound claim asks for more than it has"
+    ),
+    watches=(Resource("", "persistentvolumeclaims"), Resource("", "persistentvolumes")),
+    builder="ctrlmgr.controllers.persistentvolume_expander.controller:build",
+    options=NoOptions,
+)
+"""The declaration of this controller."""

@@ -1,0 +1,62 @@
+"""The volume expander's reconciler.
+
+Guarantee: a claim is looked at when it comes, when it asks for more, and when it has more; nothing is told in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ctrlmgr.api.resource import Key
+from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.assembly import assemble
+from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
+from ctrlmgr.controllers.events.recorder import NORMAL, Recorder
+from ctrlmgr.controllers.persistentvolume_binder.controller import CLAIMS, VOLUMES
+from ctrlmgr.controllers.persistentvolume_expander import DESCRIPTOR
+from ctrlmgr.controllers.persistentvolume_expander.decide import RESIZER, asked, expansion, held
+from ctrlmgr.informer import Change, Lister
+from ctrlmgr.manager import Controller, Watch
+
+
+class VolumeExpander:
+    """The reconciler of one claim."""
+
+    def __init__(self, claims: Lister, volumes: Lister, recorder: Recorder) -> None:
+        """Read from these caches."""
+        self._claims, self._volumes, self._recorder = claims, volumes, recorder
+
+    def reconcile(self, key: Key, client: EngineClient) -> None:
+        """Say whom a claim waits for, and note it on the claim."""
+        claim = self._claims.get(key)
+        if claim is None:
+            return
+        fields = claim.to_dict()
+        volume = self._volumes.get(Key("", fields["spec"].get("volumeName") or ""))
+        found = expansion(fields, None if volume is None else volume.to_dict())
+        if found is None:
+            return
+        self._recorder.event(claim, NORMAL, "ExternalExpanding", found.message)
+        if found.resizer and claim.annotations.get(RESIZER) != found.resizer:
+            noted = {"metadata": {"uid": claim.uid, "annotations": {RESIZER: found.resizer}}}
+            client.patch(claim, noted, "status")
+
+
+def claim_keys(change: Change) -> Iterator[Key]:
+    """Yield a claim that comes, that asks for more than before, or has more."""
+    new, old = change.new, change.old
+    if new is None:
+        return
+    if old is None:
+        yield new.key
+        return
+    now, before = new.to_dict(), old.to_dict()
+    if asked(now) > asked(before) or held(now) > held(before):
+        yield new.key
+
+
+def build(context: ControllerContext, options: NoOptions) -> Controller:
+    """Build it from what its descriptor declares."""
+    claims, volumes = context.informers.informer(CLAIMS), context.informers.informer(VOLUMES)
+    expander = VolumeExpander(claims.lister, volumes.lister, context.recorder(DESCRIPTOR))
+    return assemble(DESCRIPTOR, context, expander, [Watch(claims, claim_keys)])

@@ -1,0 +1,17 @@
+"""Keeps PersistentVolumes that are being deleted for as long as a claim is bound to them."""
+
+from __future__ import annotations
+
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
+
+DESCRIPTOR = ControllerDescriptor(
+    name="persistentvolume-protection-controller",
+    aliases=("pv-protection",),
+    does="volumes that claims are bound to stay until they are not",
+    account="pv-protection-controller",
+    watches=(Resource("", "persistentvolumes"),),
+    builder="ctrlmgr.controllers.persistentvolume_protection.controller:build",
+    options=NoOptions,
+)
+"""The declaration of this controller."""

@@ -1,0 +1,17 @@
+"""Keeps PersistentVolumeClaims that are being deleted for as long as a pod uses them."""
+
+from __future__ import annotations
+
+from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
+
+DESCRIPTOR = ControllerDescriptor(
+    name="persistentvolumeclaim-protection-controller",
+    aliases=("pvc-protection",),
+    does="claims that pods use stay until the last of these pods has gone",
+    account="pvc-protection-controller",
+    watches=(Resource("", "persistentvolumeclaims"), PODS),
+    builder="ctrlmgr.controllers.persistentvolumeclaim_protection.controller:build",
+    options=NoOptions,
+)
+"""The declaration of this controller."""

@@ -1,0 +1,72 @@
+"""The claim protection controller: a claim that is being deleted goes when no pod uses it any more.
+
+Guarantees, Kubernetes' (`pkg/controller/volume/pvcprotection/pvc_protection_controller.go`):
+- A pod uses a claim when it has a node, whether it has ended or not: until it is deleted its volumes may be mounted. A
+  claim that was made for a pod's ephemeral volume is not used by that pod once this is deleted without grace.
+- A pod without a node never gets to use a claim that is being deleted, as no kubelet starts it.
+
+Kubernetes asks the API server for all pods before it lets a claim go, as its cache of pods may be older than that of
+claims. Here all caches stand at one revision: one that shows the deletion shows each pod that was bound before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ctrlmgr.api.core import Pod
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, Key, Resource
+from ctrlmgr.controllers.assembly import assemble
+from ctrlmgr.controllers.claims_of_pods import claims_of, index_by_claim, pods_of_claim
+from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
+from ctrlmgr.controllers.persistentvolumeclaim_protection import DESCRIPTOR
+from ctrlmgr.controllers.protection import Protector
+from ctrlmgr.controllers.workloads.pods import is_controlled_by
+from ctrlmgr.informer import Change
+from ctrlmgr.manager import Controller, Watch
+
+CLAIMS: Final = Resource("", "persistentvolumeclaims")
+FINALIZER: Final = "kubernetes.io/pvc-protection"
+
+
+def uses(pod: Object, claim: Object) -> bool:
+    """Say whether a pod has to be gone before a claim."""
+    if not pod.view(Pod).spec.node_name:
+        return False
+    for each in claims_of(pod):
+        if each.name == claim.name and not (each.is_ephemeral and (_is_shut_down(pod) or not _is_for(pod, claim))):
+            return True
+    return False
+
+
+def _is_for(pod: Object, claim: Object) -> bool:
+    return is_controlled_by(claim, pod)
+
+
+def _is_shut_down(pod: Object) -> bool:
+    return pod.is_terminating and pod.metadata.deletion_grace_period_seconds == 0
+
+
+def released_by(change: Change) -> Iterator[Key]:
+    """Yield the claims that a change of a pod may let go: it went, has ended, or has no node."""
+    pods = [change.object]
+    if change.old is not None and change.new is not None and change.old.uid != change.new.uid:
+        pods.append(change.old)
+    for pod in pods:
+        is_gone = pod is not change.new
+        if is_gone or pod.view(Pod).is_terminal or not pod.view(Pod).spec.node_name or _is_shut_down(pod):
+            yield from (Key(pod.namespace, each.name) for each in claims_of(pod))
+
+
+def build(context: ControllerContext, options: NoOptions) -> Controller:
+    """Build it from what its descriptor declares."""
+    claims, pods = context.informers.informer(CLAIMS), context.informers.informer(PODS)
+    index_by_claim(pods)
+    lister = pods.lister
+
+    def is_used(claim: Object) -> bool:
+        return any(uses(pod, claim) for pod in pods_of_claim(lister, claim.key))
+
+    protector = Protector(claims.lister, FINALIZER, is_used)
+    return assemble(DESCRIPTOR, context, protector, [Watch(claims, protector.concerned), Watch(pods, released_by)])

@@ -1,0 +1,46 @@
+"""Counts what namespaces with ResourceQuotas use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import PODS, SERVICES, Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import DURATION, whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the quota controller can be told."""
+
+    concurrent_resource_quota_syncs: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "How many quotas are counted at the same time.",
+            flag="--concurrent-resource-quota-syncs",
+            metavar="COUNT",
+        ),
+    ] = 5
+    resource_quota_sync_period: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "How often each quota is recounted, even if nothing has changed.",
+            flag="--resource-quota-sync-period",
+            metavar="DURATION",
+        ),
+    ] = 300.0
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="resourcequota-controller",
+    aliases=("resourcequota",),
+    does="the status of ResourceQuotas: what is used again once objects have gone or shrunk",
+    watches=(Resource("", "resourcequotas"), PODS, SERVICES),
+    builder="ctrlmgr.controllers.resourcequota.controller:build",
+    options=Options,
+)
+"""The declaration of this controller."""

@@ -1,0 +1,163 @@
+"""The quota controller: keeps in the status of each ResourceQuota what the objects of its namespace use.
+
+Guarantees:
+- What is created is charged by admission in the same append. This controller gives back: it counts anew when objects
+  have gone, ended, shrunk or left a scope, when a quota comes or is changed, and every so often.
+- It never takes back a charge that it has not seen: it writes upon the very revision of the quota that it has read, and
+  every charge makes another one.
+- While a quota is new, writes may be under way that were decided before it was there. It therefore counts again a few
+  times after it has first written what a quota limits.
+- It knows all kinds there are, custom ones as they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from ctrlmgr.admission.plugins.resource_quota import QUOTAS
+from ctrlmgr.admission.quota.charging import Quota
+from ctrlmgr.admission.quota.evaluator import Evaluator
+from ctrlmgr.admission.quota.evaluators import Evaluators
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.client import EngineClient
+from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.controllers.assembly import assemble
+from ctrlmgr.controllers.custom_kinds import follow_definitions
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.resourcequota import DESCRIPTOR, Options
+from ctrlmgr.controllers.resourcequota.decide import changes_use, counted, differs
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.extensions.definition import Definition
+from ctrlmgr.informer import Change, Informer, Lister
+from ctrlmgr.manager import Controller, Result, Watch
+
+_AGAIN: Final = (1.0, 5.0, 30.0)
+"""Seconds after which a quota is counted again that has begun to limit something."""
+
+
+class QuotaCounter:
+    """A reconciler whose key is a quota's."""
+
+    def __init__(self, quotas: Lister, *, clock: Clock, period: float) -> None:
+        """Read `quotas`, and count each every `period` seconds at least."""
+        self._quotas = quotas
+        self._clock = clock
+        self._period = period
+        self._evaluators = Evaluators()
+        self._counted: dict[Resource, tuple[Evaluator, Lister]] = {}
+        self._left: dict[Key, list[float]] = {}
+        """How often new quotas are to be counted again; a key is with one worker at a time."""
+
+    def count(self, resource: Resource, objects: Lister) -> Evaluator | None:
+        """Count the objects of a resource from now on; returns what counts them, None for what no quota counts."""
+        evaluator = self._evaluators.of(resource)
+        if evaluator is not None:
+            self._counted = {**self._counted, resource: (evaluator, objects)}  # replaced, as workers read it
+        return evaluator
+
+    def forget(self, resource: Resource) -> None:
+        """Count a resource no more."""
+        self._counted = {each: found for each, found in self._counted.items() if each != resource}
+
+    def reconcile(self, key: Key, client: EngineClient) -> Result | None:
+        """Write what is used, if that is not what the status says; raises what `client` raises."""
+        obj = self._quotas.get(key)
+        if obj is None:
+            self._left.pop(key, None)
+            return None
+        quota, found = Quota(obj), self._counted
+        status = counted(
+            quota,
+            [evaluator for evaluator, _ in found.values()],
+            lambda evaluator: found[evaluator.resource][1].list(key.namespace),
+            self.now(),
+        )
+        if differs(quota, status):
+            client.update(quota.with_status(status.hard, status.used), "status")
+            if quota.hard != status.hard:
+                self._left[key] = list(_AGAIN)
+        left = self._left.get(key)
+        if left:
+            return Result(requeue_after=left.pop(0))
+        self._left.pop(key, None)
+        return Result(requeue_after=self._period)
+
+    def now(self) -> str:
+        """Return the time as RFC 3339."""
+        return format_time_seconds(self._clock.now())
+
+    def quota_changed(self, change: Change) -> Iterable[Key]:
+        """Return the key of a quota that is new, or limits something else than before."""
+        new, old = change.new, change.old
+        if new is None:
+            return ()
+        if old is not None and Quota(old).wanted == Quota(new).wanted and Quota(new).is_counted:
+            return ()
+        return (new.key,)
+
+    def freed(self, evaluator: Evaluator, change: Change) -> Iterable[Key]:
+        """Return the keys of quotas that an object's change concerns; what is new has been charged already."""
+        if change.old is None:
+            return ()
+        quotas = [Quota(each) for each in self._quotas.list(change.old.namespace)]
+        if not quotas:
+            return ()
+        return [each.object.key for each in changes_use(quotas, evaluator, change.old, change.new, self.now())]
+
+
+class _Kinds:
+    """Has the objects of all kinds counted."""
+
+    def __init__(self, counter: QuotaCounter, quotas: Lister) -> None:
+        self._counter = counter
+        self._quotas = quotas
+        self._custom: set[Resource] = set()
+        self.controller: Controller | None = None
+
+    def watch(self, resource: Resource, informer: Informer) -> Watch | None:
+        """Return what looks at the objects of a resource, None if no quota counts them."""
+        evaluator = self._counter.count(resource, informer.lister)
+        if evaluator is None:
+            return None
+        return Watch(informer, lambda change: self._counter.freed(evaluator, change))
+
+    def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
+        """Count the instances of a definition."""
+        if not definition.namespaced or resource in self._custom:
+            return
+        self._custom.add(resource)
+        watch = self.watch(resource, instances)
+        if watch is not None and self.controller is not None:
+            self.controller.watch(watch)
+            for quota in self._quotas.list(None):
+                self.controller.queue.add(quota.key)
+
+    def end(self, definition: Definition, resource: Resource) -> None:
+        """Know nothing of the kind any more."""
+        self._counter.forget(resource)
+        self._custom.discard(resource)
+
+
+def _counted(kinds: Kinds) -> Sequence[Resource]:
+    """Return the resources that live in namespaces and are kept."""
+    found = {kind.storage for kind in kinds if kind.namespaced and not kind.is_custom and "delete" in kind.verbs}
+    return sorted(found)
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    informers = context.informers
+    quotas = informers.informer(QUOTAS)
+    counter = QuotaCounter(quotas.lister, clock=context.clock, period=options.resource_quota_sync_period)
+    every = _Kinds(counter, quotas.lister)
+    watches = [Watch(quotas, counter.quota_changed)]
+    for resource in _counted(context.engine.kinds):
+        watch = every.watch(resource, informers.informer(resource))
+        if watch is not None:
+            watches.append(watch)
+    workers = options.concurrent_resource_quota_syncs
+    controller = assemble(DESCRIPTOR, context, counter, watches, workers=workers, reads_own_writes=True)
+    every.controller = controller
+    follow_definitions(informers, every)
+    return controller

@@ -1,0 +1,96 @@
+"""The root CA publisher: every active namespace has a ConfigMap with the certificate to verify this server by.
+
+Guarantees, all of them Kubernetes' (`pkg/controller/certificates/rootcacertpublisher`): one that is deleted comes back,
+one whose data was changed is put right, and has a description whatever it says; in a namespace that is being
+deleted nothing is created.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NAMESPACES, Key, Resource
+from ctrlmgr.client import Client
+from ctrlmgr.controllers.assembly import assemble
+from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
+from ctrlmgr.controllers.root_ca_certificate_publisher import DESCRIPTOR
+from ctrlmgr.controllers.serviceaccount.controller import active_namespace, namespace_is_active
+from ctrlmgr.errors import NamespaceTerminating, NotFound
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.informer import Change, Lister
+from ctrlmgr.manager import Controller, Watch
+
+log = structlog.get_logger(__name__)
+
+CONFIG_MAPS: Final = Resource("", "configmaps")
+NAME: Final = "kube-root-ca.crt"
+DESCRIPTION: Final = "kubernetes.io/description"
+
+_DESCRIPTION: Final = (
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the "
+    "internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes "
+    "clusters."
+)
+
+
+class _ConfigMap(msgspec.Struct, frozen=True, gc=False):
+    data: dict[str, str] | None = None
+
+
+def desired_config_map(namespace: str, authority: str, current: Object | None) -> Object | None:
+    """Return the ConfigMap to write, with the certificate `authority` (PEM); None if `current` is right."""
+    data = {"ca.crt": authority}
+    if current is None:
+        metadata = {"name": NAME, "namespace": namespace, "annotations": {DESCRIPTION: _DESCRIPTION}}
+        return Object.from_dict({"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data})
+    if current.view(_ConfigMap).data == data and current.annotations.get(DESCRIPTION):
+        return None
+    described = current.with_metadata(annotations={**current.annotations, DESCRIPTION: _DESCRIPTION})
+    return Object.from_dict({**described.to_dict(), "data": data})
+
+
+class RootCAPublisher:
+    """Sees to the ConfigMap of the namespace that is its key."""
+
+    def __init__(self, namespaces: Lister, config_maps: Lister, authority: str) -> None:
+        """Publish `authority` (PEM)."""
+        self._namespaces = namespaces
+        self._config_maps = config_maps
+        self._authority = authority
+
+    def reconcile(self, key: Key, client: Client) -> None:
+        """Create or correct it; raises what `client` raises."""
+        if not namespace_is_active(self._namespaces.get(key)):
+            return
+        current = self._config_maps.get(Key(key.name, NAME))
+        wanted = desired_config_map(key.name, self._authority, current)
+        if wanted is None:
+            return
+        try:
+            if current is None:
+                client.create(wanted)
+            else:
+                client.update(wanted)
+        except (NamespaceTerminating, NotFound) as error:  # what it was to be in, or what was to be corrected, goes
+            log.debug("root CA not published", namespace=key.name, error=str(error))
+
+
+def _namespace_of_changed(change: Change) -> Iterable[Key]:
+    """Return the namespace whose ConfigMap was changed or deleted; only we create it."""
+    old = change.old
+    return (
+        (Key("", old.namespace),) if change.type is not EventType.ADDED and old is not None and old.name == NAME else ()
+    )
+
+
+def build(context: ControllerContext, options: NoOptions) -> Controller:
+    """Build it from what its descriptor declares."""
+    namespaces, config_maps = context.informers.informer(NAMESPACES), context.informers.informer(CONFIG_MAPS)
+    publisher = RootCAPublisher(namespaces.lister, config_maps.lister, context.root_ca)
+    watches = [Watch(namespaces, active_namespace, after_sync=True), Watch(config_maps, _namespace_of_changed)]
+    return assemble(DESCRIPTOR, context, publisher, watches)

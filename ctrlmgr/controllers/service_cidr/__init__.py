@@ -1,0 +1,16 @@
+"""Keeps the finalizer and the Ready condition of ServiceCIDRs."""
+
+from __future__ import annotations
+
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
+
+DESCRIPTOR = ControllerDescriptor(
+    name="service-cidr-controller",
+    account="service-cidrs-controller",
+    does="ServiceCIDRs: each is ready until it is deleted, and goes when no Service has an address of it alone",
+    watches=(Resource("networking.k8s.io", "servicecidrs"), Resource("networking.k8s.io", "ipaddresses")),
+    builder="ctrlmgr.controllers.service_cidr.controller:build",
+    options=NoOptions,
+)
+"""The declaration of this controller."""

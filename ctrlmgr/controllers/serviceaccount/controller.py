@@ -1,0 +1,81 @@
+"""The service account controller: every active namespace has a ServiceAccount `default`.
+
+Guarantees, all of them Kubernetes' (`pkg/controller/serviceaccount/serviceaccounts_controller.go`): one that is deleted
+comes back, whatever is in it stays; in a namespace that is being deleted nothing is created.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import structlog
+
+from ctrlmgr.api.core import Namespace
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NAMESPACES, Key, Resource
+from ctrlmgr.client import Client
+from ctrlmgr.controllers.assembly import assemble
+from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
+from ctrlmgr.controllers.serviceaccount import DESCRIPTOR
+from ctrlmgr.errors import AlreadyExists, NamespaceTerminating, NotFound
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.informer import Change, Lister
+from ctrlmgr.manager import Controller, Watch
+
+log = structlog.get_logger(__name__)
+
+SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
+NAME: Final = "default"
+
+_NOT_NOW: Final = (AlreadyExists, NamespaceTerminating, NotFound)
+"""Another writer was first, or the namespace is on its way out, or gone."""
+
+
+def namespace_is_active(namespace: Object | None) -> bool:
+    """Say whether there is such a namespace, and it is not being deleted."""
+    return namespace is not None and not namespace.is_terminating and namespace.view(Namespace).status.phase == "Active"
+
+
+def active_namespace(change: Change) -> Iterable[Key]:
+    """Return the key of a namespace that was created or has changed, and is active."""
+    return (change.new.key,) if change.new is not None and namespace_is_active(change.new) else ()
+
+
+def desired_service_account(namespace: str) -> Object:
+    """Return the ServiceAccount that `namespace` is to have."""
+    head = {"kind": "ServiceAccount", "apiVersion": "v1"}
+    return Object.from_dict({**head, "metadata": {"name": NAME, "namespace": namespace}})
+
+
+class ServiceAccountReconciler:
+    """Sees to the ServiceAccount of the namespace that is its key."""
+
+    def __init__(self, namespaces: Lister, service_accounts: Lister) -> None:
+        """Read from these caches."""
+        self._namespaces = namespaces
+        self._service_accounts = service_accounts
+
+    def reconcile(self, key: Key, client: Client) -> None:
+        """Create it if it is missing; raises what `client` raises."""
+        if not namespace_is_active(self._namespaces.get(key)):
+            return
+        if self._service_accounts.get(Key(key.name, NAME)) is not None:
+            return
+        try:
+            client.create(desired_service_account(key.name))
+        except _NOT_NOW as error:
+            log.debug("service account not created", namespace=key.name, error=str(error))
+
+
+def _namespace_of_deleted(change: Change) -> Iterable[Key]:
+    is_ours = change.type is EventType.DELETED and change.old is not None and change.old.name == NAME
+    return (Key("", change.old.namespace),) if is_ours and change.old is not None else ()
+
+
+def build(context: ControllerContext, options: NoOptions) -> Controller:
+    """Build it from what its descriptor declares."""
+    namespaces, accounts = context.informers.informer(NAMESPACES), context.informers.informer(SERVICE_ACCOUNTS)
+    reconciler = ServiceAccountReconciler(namespaces.lister, accounts.lister)
+    watches = [Watch(namespaces, active_namespace, after_sync=True), Watch(accounts, _namespace_of_deleted)]
+    return assemble(DESCRIPTOR, context, reconciler, watches)

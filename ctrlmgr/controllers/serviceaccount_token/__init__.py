@@ -1,0 +1,39 @@
+"""Service account tokens: Secrets of type `kubernetes.io/service-account-token` hold a token of their account."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.controllers.descriptor import MANAGER, ControllerDescriptor
+from ctrlmgr.settings import Setting
+from ctrlmgr.settings.kinds import whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the controller can be told."""
+
+    concurrent_serviceaccount_token_syncs: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "How many service accounts and Secrets are reconciled at the same time.",
+            flag="--concurrent-serviceaccount-token-syncs",
+            metavar="COUNT",
+        ),
+    ] = 5
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="serviceaccount-token-controller",
+    acts_as=MANAGER,
+    aliases=("serviceaccount-token",),
+    does="the tokens in Secrets of type `kubernetes.io/service-account-token`, which go with their account",
+    watches=(Resource("", "serviceaccounts"), Resource("", "secrets")),
+    builder="ctrlmgr.controllers.serviceaccount_token.controller:build",
+    options=Options,
+    starts_first=True,
+)
+"""The declaration of this controller."""

@@ -1,0 +1,141 @@
+"""The service account token controller: fills Secrets that are to hold a token, and removes those of gone accounts.
+
+Guarantees:
+- A Secret of type `kubernetes.io/service-account-token` whose annotation names an account gets a token of it, the
+  authority's certificate and the namespace. No account is given such a Secret unasked.
+- One whose account is gone, or is another one of the same name, goes; an account does not list one that is gone.
+
+Rules: `pkg/controller/serviceaccount/tokens_controller.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key
+from ctrlmgr.authentication.legacy_claims import ACCOUNT_NAME, ACCOUNT_UID, TYPE, is_token_of
+from ctrlmgr.authentication.service_account_claims import SECRETS, SERVICE_ACCOUNTS
+from ctrlmgr.client import Client
+from ctrlmgr.controllers.assembly import assemble
+from ctrlmgr.controllers.identity import IdentityContext
+from ctrlmgr.controllers.serviceaccount_token import DESCRIPTOR, Options
+from ctrlmgr.controllers.serviceaccount_token.decide import NewToken, desired_secret, token_maker, without_reference
+from ctrlmgr.errors import NamespaceTerminating, NotFound
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.informer import Change, Informer, Lister
+from ctrlmgr.manager import Controller, Watch
+
+RETRIES: Final = 10
+
+_BY_ACCOUNT: Final = "service account"
+"""The index of token Secrets by the account that they name, as namespace/name."""
+
+_ACCOUNT, _SECRET, _GONE = "account", "secret", "gone"
+
+
+class _Typed(msgspec.Struct, frozen=True, gc=False):
+    type: str = ""
+
+
+class _Gone(NamedTuple):
+    """A token Secret that was deleted, as far as its key tells of it."""
+
+    secret: str
+    account: str
+    uid: str
+
+
+class TokenReconciler:
+    """Sees to one account's Secrets, one Secret, or the references to one that is gone, as the key says."""
+
+    def __init__(self, accounts: Lister, secrets: Lister, root_ca: bytes, new_token: NewToken) -> None:
+        """Put `root_ca` (PEM) into Secrets, and what `new_token` makes."""
+        self._accounts = accounts
+        self._secrets = secrets
+        self._root_ca = root_ca
+        self._new_token = new_token
+
+    def reconcile(self, key: Key, client: Client) -> None:
+        """Do what the key says; raises what `client` raises."""
+        what, _, rest = key.name.partition("/")
+        try:
+            if what == _ACCOUNT:
+                for secret in self._secrets.by_index(_BY_ACCOUNT, str(Key(key.namespace, rest))):
+                    self._see_to(secret, client)
+            elif what == _SECRET:
+                secret_now = self._secrets.get(Key(key.namespace, rest))
+                if secret_now is not None and is_token_secret(secret_now):
+                    self._see_to(secret_now, client)
+            else:
+                self._forget(key.namespace, _Gone(*rest.split("/")), client)
+        except (NotFound, NamespaceTerminating):
+            return  # it went meanwhile
+
+    def _see_to(self, secret: Object, client: Client) -> None:
+        name = secret.annotations.get(ACCOUNT_NAME, "")
+        account = self._accounts.get(Key(secret.namespace, name))
+        if account is None or not is_token_of(secret, account):
+            if not secret.is_terminating:
+                client.delete(secret)
+            return
+        wanted = desired_secret(secret, account, self._root_ca, self._new_token)
+        if wanted is not None and not secret.is_terminating:
+            client.update(wanted)
+
+    def _forget(self, namespace: str, gone: _Gone, client: Client) -> None:
+        account = self._accounts.get(Key(namespace, gone.account))
+        if account is None or gone.uid not in ("", account.uid) or self._secrets.get(Key(namespace, gone.secret)):
+            return
+        changed = without_reference(account, gone.secret)
+        if changed is not None:
+            client.update(changed)
+
+
+def is_token_secret(secret: Object) -> bool:
+    """Say whether a Secret is to hold a token of an account that it names."""
+    return secret.view(_Typed).type == TYPE and bool(secret.annotations.get(ACCOUNT_NAME))
+
+
+def _account_key(change: Change) -> Iterable[Key]:
+    """Return the key of an account that came or went: its Secrets are looked at."""
+    if change.type is EventType.MODIFIED:
+        return ()
+    account = change.object
+    return (Key(account.namespace, f"{_ACCOUNT}/{account.name}"),)
+
+
+def _secret_key(change: Change) -> Iterable[Key]:
+    secret = change.object
+    if not is_token_secret(secret):
+        return ()
+    if change.type is not EventType.DELETED:
+        return (Key(secret.namespace, f"{_SECRET}/{secret.name}"),)
+    named, uid = secret.annotations[ACCOUNT_NAME], secret.annotations.get(ACCOUNT_UID, "")
+    return (Key(secret.namespace, f"{_GONE}/{secret.name}/{named}/{uid}"),) if "/" not in named + uid else ()
+
+
+def _index(secrets: Informer) -> None:
+    def accounts(secret: Object) -> Iterable[str]:
+        if is_token_secret(secret):
+            yield str(Key(secret.namespace, secret.annotations[ACCOUNT_NAME]))
+
+    secrets.add_index(_BY_ACCOUNT, accounts)
+
+
+def build(context: IdentityContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares; the root certificate is put beside the tokens."""
+    accounts, secrets = context.informers.informer(SERVICE_ACCOUNTS), context.informers.informer(SECRETS)
+    _index(secrets)
+    new_token = token_maker(context.identity.token_key)
+    return assemble(
+        DESCRIPTOR,
+        context,
+        TokenReconciler(accounts.lister, secrets.lister, context.root_ca.encode(), new_token),
+        [Watch(accounts, _account_key), Watch(secrets, _secret_key, after_sync=True)],
+        workers=options.concurrent_serviceaccount_token_syncs,
+        max_retries=RETRIES,
+    )

@@ -1,0 +1,37 @@
+"""Type-checks the expressions of ValidatingAdmissionPolicies, and says in their status what is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the controller of policies' status can be told."""
+
+    concurrent_validating_admission_policy_status_syncs: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "How many ValidatingAdmissionPolicies are type-checked at the same time.",
+            flag="--concurrent-validating-admission-policy-status-syncs",
+            metavar="COUNT",
+        ),
+    ] = 5
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="validatingadmissionpolicy-status-controller",
+    aliases=("validatingadmissionpolicy-status",),
+    does="what is wrong with the types in the expressions of ValidatingAdmissionPolicies",
+    watches=(Resource("admissionregistration.k8s.io", "validatingadmissionpolicies"),),
+    builder="ctrlmgr.controllers.validatingadmissionpolicy_status.controller:build",
+    options=Options,
+)
+"""The declaration of this controller."""

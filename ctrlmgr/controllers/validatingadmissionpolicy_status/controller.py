@@ -1,0 +1,87 @@
+"""The controller of ValidatingAdmissionPolicies' status: has their expressions type-checked, once for each generation.
+
+Guarantees:
+- `status.observedGeneration` and `status.typeChecking` are server-side applied, by force, by the manager
+  `validatingadmissionpolicy-status`; conditions are not touched.
+- A kind that is not served when a policy is checked is left out, and the policy is not checked again when it comes.
+- Without policies it costs nothing: schemas are put together while one is checked, and not kept.
+
+Rules: `pkg/controller/validatingadmissionpolicystatus/controller.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.assembly import assemble
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.validatingadmissionpolicy_status import DESCRIPTOR, Options
+from ctrlmgr.controllers.validatingadmissionpolicy_status.checking import Checked, expression_warnings
+from ctrlmgr.controllers.validatingadmissionpolicy_status.matching import kinds_to_check
+from ctrlmgr.controllers.validatingadmissionpolicy_status.schemas import schema_of
+from ctrlmgr.engine.kind import GroupVersionKind, Kind
+from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.informer import Lister
+from ctrlmgr.manager import Controller, Watch
+from ctrlmgr.manager.controller import own_key
+
+MANAGER: Final = "validatingadmissionpolicy-status"
+POLICIES: Final = Resource("admissionregistration.k8s.io", "validatingadmissionpolicies")
+
+
+class PolicyStatus:
+    """A reconciler whose key is a ValidatingAdmissionPolicy's."""
+
+    def __init__(self, policies: Lister, kinds: Kinds) -> None:
+        """Read `policies`, and check them against `kinds`."""
+        self._policies = policies
+        self._kinds = kinds
+
+    def reconcile(self, key: Key, client: EngineClient) -> None:
+        """Check a policy that has changed; raises what `client` raises."""
+        policy = self._policies.get(key)
+        if policy is None:
+            return
+        fields = policy.to_dict()
+        generation = fields["metadata"].get("generation") or 0
+        if generation <= ((fields.get("status") or {}).get("observedGeneration") or 0):
+            return
+        warnings = self._warnings(fields.get("spec") or {})
+        status = {
+            "observedGeneration": generation,
+            "typeChecking": {"expressionWarnings": warnings} if warnings else {},
+        }
+        # The uid, so that a policy that has just gone is not made anew.
+        head = {"kind": fields["kind"], "apiVersion": fields["apiVersion"]}
+        metadata = {"name": policy.name, "uid": policy.uid}
+        client.apply(
+            Object.from_dict({**head, "metadata": metadata, "status": status}),
+            MANAGER,
+            force=True,
+            subresource="status",
+        )
+
+    def _warnings(self, spec: Mapping[str, Any]) -> list[dict[str, str]]:
+        against = [_checked(kind) for kind in kinds_to_check(spec, self._kinds)]
+        return expression_warnings(spec, against, self._params(spec.get("paramKind") or {})) if against else []
+
+    def _params(self, kind: Mapping[str, str]) -> Checked | None:
+        group, _, version = (kind.get("apiVersion") or "").rpartition("/")
+        found = self._kinds.by_gvk(GroupVersionKind(group, version, kind.get("kind") or ""))
+        return _checked(found) if found is not None else None
+
+
+def _checked(kind: Kind) -> Checked:
+    return Checked(kind.gvk, schema_of(kind))
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build it from what its descriptor declares."""
+    policies = context.informers.informer(POLICIES)
+    reconciler = PolicyStatus(policies.lister, context.engine.kinds)
+    workers = options.concurrent_validating_admission_policy_status_syncs
+    return assemble(DESCRIPTOR, context, reconciler, [Watch(policies, own_key)], workers=workers)

@@ -1,0 +1,19 @@
+"""Keeps VolumeAttributesClasses that are being deleted for as long as a volume or a claim names them."""
+
+from __future__ import annotations
+
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
+
+DESCRIPTOR = ControllerDescriptor(
+    name="volumeattributesclass-protection-controller",
+    does="VolumeAttributesClasses that volumes or claims name stay until none names them",
+    watches=(
+        Resource("storage.k8s.io", "volumeattributesclasses"),
+        Resource("", "persistentvolumes"),
+        Resource("", "persistentvolumeclaims"),
+    ),
+    builder="ctrlmgr.controllers.volumeattributesclass_protection.controller:build",
+    options=NoOptions,
+)
+"""The declaration of this controller."""
