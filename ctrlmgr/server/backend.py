@@ -80,6 +80,8 @@ class Backend:
         rights = rights or Rights(AlwaysAllow(), RbacIndex())
         admission = blueprint.made(kinds, rights, clock)
         cacher = Cacher(event_log, feed, window=window)
+        if runtime is not None:
+            cacher.feed(runtime.index)
         self._hub = Hub(cacher, clock=clock, rewinds=rewinds)
         self._follower = Follower(event_log, feed, cacher, self._followers)
         self._follower.on_advance(self._hub.advance)

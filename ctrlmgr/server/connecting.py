@@ -17,6 +17,7 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINTS, Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.cacher import Index
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.log_options import LogOptions
 from ctrlmgr.engine.operations import Target
@@ -50,6 +51,10 @@ class Reading(Protocol):
 
 class Runtime(Protocol):
     """Answers for the pods on some nodes; returns None for a pod on any other node."""
+
+    @property
+    def index(self) -> Index:
+        """What has to be told of changes, for it to know what pods see."""
 
     def logs(self, pod: Object, node: Object | None, options: LogOptions) -> Reading | None:
         """Return a reader for a container's log, None if the pod's node is unknown; raises `BadRequest`."""

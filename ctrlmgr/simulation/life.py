@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from ctrlmgr.simulation.behaviour import Behaviour
 from ctrlmgr.simulation.memory import Memory, recipe_of, remembered
+from ctrlmgr.simulation.network import OPEN, Network
 from ctrlmgr.simulation.probes import Verdicts, judge
 from ctrlmgr.simulation.programs import execute, mount_problem, pulls, variables_of
 from ctrlmgr.simulation.runs import Container, End, Span, run_of, turns
@@ -122,7 +123,7 @@ def is_sidecar(container: Container) -> bool:
 class _Pod:
     """What the runs of a pod's containers share."""
 
-    def __init__(self, pod: Mapping[str, Any], asked: Asked, now: float, volumes: Volumes) -> None:
+    def __init__(self, pod: Mapping[str, Any], asked: Asked, now: float, volumes: Volumes, network: Network) -> None:
         self.pod = pod
         self.asked = asked
         self.now = now
@@ -130,6 +131,7 @@ class _Pod:
         # What a container waits for before its first start (`convertToAPIContainerStatuses` of `kubelet_pods.go`).
         self.first_wait = "PodInitializing" if pod["spec"].get("initContainers") else "ContainerCreating"
         self.volumes = volumes
+        self.network = network
         self.recorded = {each["name"]: each for each in _statuses(pod)}
         # Containers that have been seen to run: they did, though the deletion, told in whole seconds, seems earlier.
         self.seen = {name for name, each in self.recorded.items() if each.get("containerID")}
@@ -151,33 +153,43 @@ def _statuses(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
 
 
-def live(pod: Mapping[str, Any], asked: Asked, now: float, end: End | None, shared: Shared | None = None) -> Life:
+def live(
+    pod: Mapping[str, Any],
+    asked: Asked,
+    now: float,
+    end: End | None,
+    shared: Shared | None = None,
+    network: Network = OPEN,
+) -> Life:
     """Work out what a pod has been through `now` seconds after its node took it.
 
-    `end` is its deletion, if any; `shared` has the changes of other pods in volumes that it shares.
+    `end` is its deletion, if any; `shared` has the changes of other pods in volumes that it shares; `network` accepts
+    the connections of its containers.
     """
     spec = pod["spec"]
     deadline = spec.get("activeDeadlineSeconds")
-    found = _live(pod, asked, now, end, shared)
+    found = _live(pod, asked, now, end, shared, network)
     late = deadline is not None and (found.ended_at is None or found.ended_at > deadline)
     if late and (end is None or deadline < end.at):
         if now < deadline:
             found.next_change = _earliest([found.next_change, float(deadline)])
             return found
         grace = float(spec.get("terminationGracePeriodSeconds") or 0)
-        found = _live(pod, asked, now, End(float(deadline), grace), shared)
+        found = _live(pod, asked, now, End(float(deadline), grace), shared, network)
         found.ended_at = float(deadline)
         found.reason = "DeadlineExceeded"
         found.message = "Pod was active on the node longer than the specified deadline"
     return found
 
 
-def _live(pod: Mapping[str, Any], asked: Asked, now: float, end: End | None, others: Shared | None) -> Life:
+def _live(
+    pod: Mapping[str, Any], asked: Asked, now: float, end: End | None, others: Shared | None, network: Network
+) -> Life:
     """Work out a life, again as long as what one container wrote may change what another does."""
     volumes = Volumes(pod, others, now)
     for _ in range(_ROUNDS):
         before = volumes.written()
-        found = _lived(_Pod(pod, asked, now, volumes), end)
+        found = _lived(_Pod(pod, asked, now, volumes, network), end)
         if volumes.written() == before:
             break
     found.told = volumes.told()
@@ -346,10 +358,10 @@ def _run(life: ContainerLife, common: _Pod, behaviour: Behaviour, memory: Memory
             return
         files = common.files(container, start, variables)
         told = memory.told if not life.spans else 0.0
-        run = execute(container, behaviour.after(told), len(life.spans), files, variables)
+        run = execute(container, behaviour.after(told), len(life.spans), files, variables, common.network)
         if run.ends_at is not None and run.ends_at < told:
             run.ends_at = told  # it was told too late for more
-        verdicts = judge(container, behaviour.after(told), files, variables)
+        verdicts = judge(container, behaviour.after(told), files, variables, common.network)
         span = run_of(container, behaviour, run, start, end, files, verdicts)
         life.spans.append(span)
         if span.end is not None:

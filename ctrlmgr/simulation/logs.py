@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.simulation.life import ContainerLife, live
+from ctrlmgr.simulation.network import OPEN, Network
 from ctrlmgr.simulation.runs import End, Span
 from ctrlmgr.simulation.shell import Line
 
@@ -58,12 +59,13 @@ def run_to_read(
     now: float,
     end: End | None,
     container: str,
+    network: Network = OPEN,
     *,
     previous: bool = False,
 ) -> Span:
     """Return the run of a container whose log is read; raises LookupError, with a word for who asks, without one."""
     name = pod["metadata"]["name"]
-    found = _life(pod, asked, now, end, container)
+    found = _life(pod, asked, now, end, container, network)
     if found is None:
         raise LookupError(f'container "{container}" in pod "{name}" is not available')
     spans = [each for each in found.spans if each.start <= now]
@@ -84,17 +86,23 @@ def same_run(
     now: float,
     end: End | None,
     container: str,
+    network: Network,
     span: Span,
 ) -> Span | None:
     """Return a run as it is by now, after its pod has changed; None if there is nothing more to be learnt of it."""
-    found = _life(pod, asked, now, end, container)
+    found = _life(pod, asked, now, end, container, network)
     return next((each for each in found.spans if abs(each.start - span.start) < _SAME), None) if found else None
 
 
 def _life(
-    pod: Mapping[str, Any], asked: Callable[[Mapping[str, Any]], Any], now: float, end: End | None, container: str
+    pod: Mapping[str, Any],
+    asked: Callable[[Mapping[str, Any]], Any],
+    now: float,
+    end: End | None,
+    container: str,
+    network: Network,
 ) -> ContainerLife | None:
-    life = live(pod, asked, now, end)
+    life = live(pod, asked, now, end, None, network)
     return next((each for each in (*life.init, *life.main) if each.name == container), None)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ctrlmgr.simulation.behaviour import Behaviour
+from ctrlmgr.simulation.network import OPEN, Network
 from ctrlmgr.simulation.programs import image_name, words_of
 from ctrlmgr.simulation.servers import Server, server_of
 from ctrlmgr.simulation.shell import Run, run_command
@@ -46,15 +47,23 @@ class Verdicts(NamedTuple):
         return found
 
 
-def judge(container: Container, behaviour: Behaviour, files: Files, variables: Mapping[str, str]) -> Verdicts:
-    """Work out what the probes of a run come to; `files` are those that the run sees."""
+def judge(
+    container: Container,
+    behaviour: Behaviour,
+    files: Files,
+    variables: Mapping[str, str],
+    network: Network = OPEN,
+) -> Verdicts:
+    """Work out what the probes of a run come to; `files` and `network` are those that the run sees."""
     server = server_of(image_name(container.get("image", "")), words_of(container))
     changes = [each - files.start for each in files.changes()]
+    if (change := network.next_change(files.start)) is not None:
+        changes.append(change - files.start)
     if server is not None and server.sickens_at is not None:
         changes.append(server.sickens_at)
 
     def asks(probe: Mapping[str, Any]) -> Callable[[float], bool | None]:
-        return lambda seconds: answers(container, server, probe, files, seconds, variables)
+        return lambda seconds: answers(container, server, probe, files, seconds, variables, network)
 
     started = 0.0
     startup = container.get("startupProbe")
@@ -133,11 +142,13 @@ def answers(
     files: Files,
     seconds: float,
     variables: Mapping[str, str],
+    network: Network,
 ) -> bool | None:
     """Say whether a probe passes so long after the container's start; None: it cannot be made."""
     if "exec" in probe:
         command = (probe["exec"] or {}).get("command") or []
-        outcome = run_command(command, files.copied(files.start + seconds), variables) if command else Run(ends_at=0.0)
+        seen = files.copied(files.start + seconds)
+        outcome = run_command(command, seen, variables, None, network) if command else Run(ends_at=0.0)
         if outcome.unknown:
             return True
         return outcome.code == 0 and outcome.ends_at is not None and outcome.ends_at <= _timeout(probe)

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ctrlmgr.simulation.behaviour import Behaviour
+from ctrlmgr.simulation.fields import field_of
+from ctrlmgr.simulation.network import OPEN, Network
 from ctrlmgr.simulation.servers import IMAGE
 from ctrlmgr.simulation.shell import Run, run_command
 from ctrlmgr.simulation.volumes import Files, substituted
@@ -50,7 +52,7 @@ def variables_of(pod: Mapping[str, Any], container: Mapping[str, Any]) -> dict[s
         if "value" in each:
             found[each["name"]] = substituted(each["value"], found)
         elif path := ((each.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath"):
-            found[each["name"]] = _field(pod, path)
+            found[each["name"]] = field_of(pod, path)
     index = (meta.get("annotations") or {}).get(INDEX)
     if index is not None:
         found.setdefault("JOB_COMPLETION_INDEX", index)
@@ -80,30 +82,13 @@ def mount_problem(container: Mapping[str, Any], variables: Mapping[str, str]) ->
     return ""
 
 
-def _field(pod: Mapping[str, Any], path: str) -> str:
-    meta, status = pod["metadata"], pod.get("status") or {}
-    simple = {
-        "metadata.name": meta["name"],
-        "metadata.namespace": meta.get("namespace", ""),
-        "metadata.uid": meta.get("uid", ""),
-        "spec.nodeName": pod["spec"].get("nodeName", ""),
-        "spec.serviceAccountName": pod["spec"].get("serviceAccountName", ""),
-        "status.podIP": status.get("podIP", ""),
-        "status.hostIP": status.get("hostIP", ""),
-    }
-    for kind in ("labels", "annotations"):
-        prefix = f"metadata.{kind}['"
-        if path.startswith(prefix):
-            return str((meta.get(kind) or {}).get(path[len(prefix) : -2], ""))
-    return str(simple.get(path, ""))
-
-
 def execute(
     container: Mapping[str, Any],
     behaviour: Behaviour,
     number: int,
     files: Files,
     variables: Mapping[str, str],
+    network: Network = OPEN,
 ) -> Run:
     """Work out run `number` (from 0) of a container; `files` is left as it leaves them."""
     if behaviour.failures is not None and number < behaviour.failures:
@@ -114,10 +99,10 @@ def execute(
     name = image_name(container.get("image", ""))
     if name in _SHELLS:
         if words:
-            return run_command(words, files, variables, behaviour.unknown)
+            return run_command(words, files, variables, behaviour.unknown, network)
         return Run() if container.get("stdin") else Run(ends_at=0.0)
     if container.get("command"):
-        return run_command(words, files, variables, behaviour.unknown)
+        return run_command(words, files, variables, behaviour.unknown, network)
     ends = None if name in _SERVERS else behaviour.unknown
     return Run() if ends is None else Run(ends.after, ends.code)
 

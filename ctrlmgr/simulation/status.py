@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from ctrlmgr.simulation.life import ContainerLife, Life, is_sidecar, live
 from ctrlmgr.simulation.memory import Memory, digest
+from ctrlmgr.simulation.network import OPEN, Network
 from ctrlmgr.simulation.programs import image_name
 from ctrlmgr.simulation.runs import End, Span
 from ctrlmgr.simulation.volumes import Shared
@@ -46,12 +47,14 @@ def desired_status(
     end: End | None,
     clock: Callable[[float], str],
     shared: Shared | None = None,
+    network: Network = OPEN,
 ) -> Desired:
     """Return the status of a pod `now` seconds after its node took it.
 
-    `clock` writes such a moment as a time; `shared` is what other pods have written to volumes that it sees, too.
+    `clock` writes such a moment as a time; `shared` is what other pods have written to volumes that it sees, too;
+    `network` accepts its connections.
     """
-    life = live(pod, asked, now, end, shared)
+    life = live(pod, asked, now, end, shared, network)
     before = pod.get("status") or {}
     phase = _phase(life, now)
     statuses = {

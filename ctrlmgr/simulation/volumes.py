@@ -2,8 +2,8 @@
 
 Guarantees: other containers see a write to a volume from the moment of the write on. The root of a container begins
 empty with each of its runs; emptyDir volumes live as long as their pod, hostPath volumes as long as their node, and
-claims as long as themselves: other pods write to those, too (`Shared`). Of every other volume (ConfigMaps,
-Secrets, …) the content is not simulated: each file in it is there, and empty.
+claims as long as themselves: other pods write to those, too (`Shared`). A volume shows fields of its pod
+(`downwardAPI`). All other content of volumes (ConfigMaps, Secrets, …) is not simulated: each file is there, and empty.
 
 Moments are seconds of the pod's life.
 """
@@ -17,8 +17,10 @@ from copy import copy
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol
 
+from ctrlmgr.simulation.fields import files_of
+
 OTHERS: Final = ""
-"""The author of all changes by other pods."""
+"""The author of all changes by other pods, and of what a volume begins with."""
 
 
 class Entry(NamedTuple):
@@ -142,7 +144,10 @@ class Volumes:
 
     def _own(self, name: str) -> Volume:
         declared = self._declared.get(name) or {"emptyDir": {}}
-        return Volume(Journal(is_opaque="emptyDir" not in declared))
+        journal = Journal(is_opaque="emptyDir" not in declared)
+        for path, text in files_of(self._pod, declared):
+            journal.write(path, Entry(0.0, OTHERS, text))
+        return Volume(journal)
 
     def _place(self, place: str) -> Journal:
         if place not in self._places:

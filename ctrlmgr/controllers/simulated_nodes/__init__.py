@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from ctrlmgr.api.resource import LEASES, NODES, PODS
+from ctrlmgr.api.resource import ENDPOINT_SLICES, LEASES, NODES, PODS, SERVICES
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.settings.declaration import Setting
@@ -71,7 +71,7 @@ DESCRIPTOR = ControllerDescriptor(
     # What it writes of nodes and pods it writes in the nodes' own names.
     rules=(PolicyRule(("create", "patch", "update"), ("", "events.k8s.io"), ("events",)),),
     does="simulated nodes and the pods on them, with `--nodes`",
-    watches=(NODES, PODS, LEASES),
+    watches=(NODES, PODS, LEASES, SERVICES, ENDPOINT_SLICES),
     owns=(NODES, LEASES),
     builder="ctrlmgr.controllers.simulated_nodes.controller:build",
     options=Options,

@@ -58,6 +58,11 @@ def taken_at(pod: Mapping[str, Any]) -> str:
     return (pod.get("status") or {}).get("startTime") or ""
 
 
+def ips_of(pod: Mapping[str, Any]) -> list[str]:
+    """Return the addresses of a pod, none before its node has taken it."""
+    return [each["ip"] for each in (pod.get("status") or {}).get("podIPs") or ()]
+
+
 def asked_of(pod: Mapping[str, Any], rules: Rules, node: Mapping[str, str]) -> Callable[[Mapping[str, Any]], Behaviour]:
     """Return the function that says what each container of a pod is told to do; `node` are its node's annotations."""
     slow = slowness(node)

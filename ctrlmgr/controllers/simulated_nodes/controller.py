@@ -21,7 +21,7 @@ import structlog
 
 from ctrlmgr.api.core import Node, ObjectReference, Pod
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import LEASES, NODES, PODS, Key
+from ctrlmgr.api.resource import ENDPOINT_SLICES, LEASES, NODES, PODS, SERVICES, Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock, format_time_seconds, parse_time
 from ctrlmgr.controllers.assembly import assemble
@@ -29,10 +29,11 @@ from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
 from ctrlmgr.controllers.pods_of_nodes import index_by_node, pods_of_node
 from ctrlmgr.controllers.simulated_nodes import DESCRIPTOR, Options
-from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, misunderstood, taken_at
+from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, ips_of, misunderstood, taken_at
 from ctrlmgr.controllers.simulated_nodes.kubelet_events import kubelet_events, unknown_commands
 from ctrlmgr.controllers.simulated_nodes.renewals import Renewals
 from ctrlmgr.controllers.simulated_nodes.rules import Rules, read_behaviour
+from ctrlmgr.controllers.simulated_nodes.services import SeenServices, Services
 from ctrlmgr.controllers.simulated_nodes.shared_files import SharedFiles
 from ctrlmgr.errors import AlreadyExists, NotFound
 from ctrlmgr.informer import Change, Lister
@@ -82,6 +83,7 @@ class SimulatedNodes:
         nodes: Lister,
         pods: Lister,
         leases: Lister,
+        services: Services,
         recorder: Recorder,
         wanted: Sequence[Template],
         rules: Rules,
@@ -93,6 +95,7 @@ class SimulatedNodes:
         self._nodes = nodes
         self._pods = pods
         self._renewals = Renewals(nodes, leases, clock=clock)
+        self._services = services
         self._recorder = recorder
         self._wanted = {each.name: each for each in wanted}
         self._rules = rules
@@ -104,8 +107,9 @@ class SimulatedNodes:
         self._misunderstood: dict[str, list[str]] = {}
         # Pods that a node has taken, which the cache may not show yet, with their addresses if they have their own.
         self._given: dict[Key, tuple[str, ...]] = {}
-        # By pod: the revision that is as it should be, and until when it is; what is written comes back as a change.
-        self._looked_at: dict[Key, tuple[int, float]] = {}
+        # By pod: the revision that is as it should be, after how many changes of Services, and until when it is; what
+        # is written comes back as a change.
+        self._looked_at: dict[Key, tuple[tuple[int, int], float]] = {}
         self._shared = SharedFiles()
         # Held by the worker that gives addresses, or has a node take a pod.
         self._giving = Lock()
@@ -132,7 +136,9 @@ class SimulatedNodes:
         for fields, node in sorted(sharing, key=lambda each: taken_at(each[0])):
             time, uid = PodTime.of(fields, now, self._speed), fields["metadata"]["uid"]
             asked, seen = asked_of(fields, self._rules, node.annotations), self._shared.seen_by(uid, time, None)
-            life = live(fields, asked, time.seconds(now), time.end(fields), seen)
+            life = live(
+                fields, asked, time.seconds(now), time.end(fields), seen, self._network(fields, time, ips_of(fields))
+            )
             self._shared.note(uid, time, now, life.told)
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
@@ -206,16 +212,18 @@ class SimulatedNodes:
         if pod is None:
             self._given.pop(key, None)
             self._looked_at.pop(key, None)
+            self._services.forget(key)
             return None
         node = self._nodes.get(Key("", pod.view(Pod).spec.node_name))
         if node is None or not is_marked(node) or is_lost(node.annotations):
             return None
-        known = self._looked_at.get(key)
-        if known is not None and known[0] == pod.revision and (left := known[1] - self._clock.monotonic()) > _SOON:
+        known, state = self._looked_at.get(key), (pod.revision, self._services.changes(key))
+        if known is not None and known[0] == state and (left := known[1] - self._clock.monotonic()) > _SOON:
             return None if left == inf else Result(requeue_after=left)
         acting = _as_node(client, node.name)
         fields = pod.to_dict()
         if (fields.get("status") or {}).get("phase") in _ENDED:
+            self._services.forget(key)
             if pod.is_terminating:
                 self._delete(pod, acting)
             return None
@@ -225,6 +233,7 @@ class SimulatedNodes:
             return None
 
     def _live(self, pod: Object, fields: dict[str, Any], node: Object, client: EngineClient) -> Result | None:
+        changes = self._services.changes(pod.key)
         now = self._clock.now()
         time = PodTime.of(fields, now, self._speed)
         is_new = not taken_at(fields)
@@ -246,7 +255,8 @@ class SimulatedNodes:
         seconds = time.seconds(now)
         seen = self._shared.seen_by(pod.uid, time, now) if is_sharing(fields) else None
         asked = asked_of(fields, self._rules, node.annotations)
-        desired = desired_status(fields, asked, place, seconds, end, time.write, seen)
+        network = self._network(fields, time, place.pod_ips)
+        desired = desired_status(fields, asked, place, seconds, end, time.write, seen, network)
         self._shared.note(pod.uid, time, now, desired.life.told)
         if end is not None and is_new:
             self._delete(pod, client)
@@ -261,11 +271,15 @@ class SimulatedNodes:
             self._delete(pod, client)
             return None
         if desired.changes_in is None:
-            self._looked_at[pod.key] = pod.revision, inf
+            self._looked_at[pod.key] = (pod.revision, changes), inf
             return None
         wait = max(desired.changes_in / self._speed, _SOON)
-        self._looked_at[pod.key] = pod.revision, self._clock.monotonic() + wait
+        self._looked_at[pod.key] = (pod.revision, changes), self._clock.monotonic() + wait
         return Result(requeue_after=wait)
+
+    def _network(self, fields: Mapping[str, Any], time: PodTime, own: Sequence[str]) -> SeenServices:
+        meta = fields["metadata"]
+        return self._services.seen_by(Key(meta["namespace"], meta["name"]), time, own)
 
     def _tell(self, pod: Object, fields: Mapping[str, Any], status: Mapping[str, Any]) -> None:
         for each in kubelet_events(fields, status):
@@ -314,12 +328,12 @@ class SimulatedNodes:
         hosts = tuple(_addresses(node))
         if not hosts:
             return None
-        spec, status = fields["spec"], fields.get("status") or {}
+        spec = fields["spec"]
         if spec.get("hostNetwork"):
             if not taken_at(fields):
                 self._given[pod.key] = ()
             return Place(hosts, hosts)
-        own = tuple(each["ip"] for each in status.get("podIPs") or ())
+        own = tuple(ips_of(fields))
         if own:
             self._given.pop(pod.key, None)
             return Place(hosts, own)
@@ -386,10 +400,16 @@ def build(context: ControllerContext, options: Options) -> Controller:
     """Build it from what its descriptor declares; raises `SettingsError` for files with errors."""
     nodes, pods, leases = (context.informers.informer(each) for each in (NODES, PODS, LEASES))
     index_by_node(pods)
+    services, slices = (context.informers.informer(each) for each in (SERVICES, ENDPOINT_SLICES))
+    network = Services(context.clock)
+    # Before the watches: these note what pods see, and a process that stands by has to know it, too.
+    services.add_handler(network.note_service, name=DESCRIPTOR.name)
+    slices.add_handler(network.note_slice, name=DESCRIPTOR.name)
     reconciler = SimulatedNodes(
         nodes.lister,
         pods.lister,
         leases.lister,
+        network,
         context.recorder(DESCRIPTOR),
         templates(options.nodes),
         read_behaviour(options),
@@ -400,5 +420,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
         Watch(nodes, reconciler.node_keys),
         Watch(nodes, reconciler.status_keys, delay=_LOOK),
         Watch(pods, pod_keys),
+        Watch(services, network.askers),
+        Watch(slices, network.askers_of_slice),
     ]
     return assemble(DESCRIPTOR, context, reconciler, watches, workers=_WORKERS)

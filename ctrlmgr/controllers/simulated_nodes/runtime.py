@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import Clock, format_time
-from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, taken_at
+from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, ips_of, taken_at
 from ctrlmgr.controllers.simulated_nodes.controller import is_marked
 from ctrlmgr.controllers.simulated_nodes.rules import Rules
+from ctrlmgr.controllers.simulated_nodes.services import Services
 from ctrlmgr.engine.log_options import LogOptions
 from ctrlmgr.errors import ApiError, BadRequest
 from ctrlmgr.simulation.logs import (
@@ -45,13 +46,12 @@ class Piece(NamedTuple):
 class Reading:
     """The log of one run of a container, read bit by bit."""
 
-    def __init__(
-        self, pod: Object, node: Object, options: LogOptions, rules: Rules, speed: float, clock: Clock
-    ) -> None:
+    def __init__(self, pod: Object, node: Object, options: LogOptions, runtime: SimulatedRuntime, clock: Clock) -> None:
         """Begin to read; raises `BadRequest` for a container that is not there or has not run."""
-        self._options, self._rules, self._speed, self._clock = options, rules, speed, clock
+        self._options, self._rules, self._speed, self._clock = options, runtime.rules, runtime.speed, clock
         self._known = pod, node
-        self._time = PodTime.of(pod.to_dict(), clock.now(), speed)
+        self._time = PodTime.of(pod.to_dict(), clock.now(), runtime.speed)
+        self._network = runtime.services.seen_by(pod.key, self._time, ips_of(pod.to_dict()), is_told=False)
         self._left = options.limit_bytes
         self._told: float | None = None
         try:
@@ -86,6 +86,7 @@ class Reading:
             self._time.seconds(self._clock.now()) if taken_at(fields) else 0.0,
             self._time.end(fields),
             self._container,
+            self._network,
             previous=self._options.previous,
         )
 
@@ -96,7 +97,7 @@ class Reading:
         self._known = pod, node
         fields = pod.to_dict()
         asked, end = asked_of(fields, self._rules, node.annotations), self._time.end(fields)
-        found = same_run(fields, asked, self._time.seconds(now), end, self._container, self._span)
+        found = same_run(fields, asked, self._time.seconds(now), end, self._container, self._network, self._span)
         if found is None:
             return False
         self._span = found
@@ -121,15 +122,21 @@ class SimulatedRuntime:
 
     def __init__(self, rules: Rules, speed: float, *, clock: Clock) -> None:
         """Go by the same rules and speed as the kubelets."""
-        self._rules = rules
-        self._speed = speed
+        self.rules = rules
+        self.speed = speed
+        self.services = Services(clock)
         self._clock = clock
+
+    @property
+    def index(self) -> Services:
+        """The Services as pods see them, to be fed with every change."""
+        return self.services
 
     def logs(self, pod: Object, node: Object | None, options: LogOptions) -> Reading | None:
         """Begin to read what a container has written, None if its node is not simulated; raises `BadRequest`."""
         if node is None or not is_marked(node):
             return None
-        return Reading(pod, node, options, self._rules, self._speed, self._clock)
+        return Reading(pod, node, options, self, self._clock)
 
     def refusal(self, node: Object | None, what: str) -> ApiError | None:
         """Return why a pod on a simulated node cannot be connected to, None if its node is not simulated."""

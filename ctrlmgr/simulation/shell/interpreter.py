@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
+from math import inf
 from typing import Any, Final
 
 from ctrlmgr.simulation.behaviour import Ending
+from ctrlmgr.simulation.network import OPEN, Network
 from ctrlmgr.simulation.shell import syntax
 from ctrlmgr.simulation.shell.builtins import ASSIGNMENT, BUILTINS
 from ctrlmgr.simulation.shell.conditions import holds
 from ctrlmgr.simulation.shell.file_tools import FILE
+from ctrlmgr.simulation.shell.network_tools import NETWORK
 from ctrlmgr.simulation.shell.outcome import Exit, ForEver, Leave, Run
 from ctrlmgr.simulation.shell.plain_tools import PLAIN
 from ctrlmgr.simulation.shell.redirections import redirect
@@ -31,7 +34,7 @@ _LONGEST: Final = 10_000
 """Commands after which a script counts as running for ever."""
 _DEEPEST: Final = 30
 """Functions that may call each other."""
-_TOOLS: Final[Mapping[str, Tool]] = {**PLAIN, **TEXT, **FILE}
+_TOOLS: Final[Mapping[str, Tool]] = {**PLAIN, **TEXT, **FILE, **NETWORK}
 _SHELLS: Final = ("sh", "bash", "ash", "dash")
 _DAEMONS: Final = frozenset(
     ["pause", "nginx", "httpd", "redis-server", "agnhost", "top", "sleep-forever", "postgres", "mysqld", "etcd"]
@@ -39,16 +42,22 @@ _DAEMONS: Final = frozenset(
 """Commands that are known to run for ever."""
 
 
-def run(script: str, files: Files, variables: Mapping[str, str], unknown: Ending | None = None) -> Run:
+def run(
+    script: str, files: Files, variables: Mapping[str, str], unknown: Ending | None = None, network: Network = OPEN
+) -> Run:
     """Work out a script; `files` is left as the script leaves it. Commands that are not known end as `unknown` says."""
-    return _Shell(files, variables, unknown).run_script(script, ())
+    return _Shell(files, variables, unknown, network).run_script(script, ())
 
 
 def run_command(
-    command: Sequence[str], files: Files, variables: Mapping[str, str], unknown: Ending | None = None
+    command: Sequence[str],
+    files: Files,
+    variables: Mapping[str, str],
+    unknown: Ending | None = None,
+    network: Network = OPEN,
 ) -> Run:
     """Work out one command, given as words; a shell with `-c` is a script."""
-    shell = _Shell(files, variables, unknown)
+    shell = _Shell(files, variables, unknown, network)
     script = _script_of(command)
     return shell.run_script(*script) if script is not None else shell.run_words(command)
 
@@ -68,8 +77,8 @@ def _script_of(words: Sequence[str]) -> tuple[str, Sequence[str]] | None:
 
 
 class _Shell(State):
-    def __init__(self, files: Files, variables: Mapping[str, str], unknown: Ending | None) -> None:
-        super().__init__(files, variables, unknown)
+    def __init__(self, files: Files, variables: Mapping[str, str], unknown: Ending | None, network: Network) -> None:
+        super().__init__(files, variables, unknown, network)
         self._functions: dict[str, Node] = {}
         self._steps = self._depth = self._guarded = self._captured_code = 0
 
@@ -246,16 +255,21 @@ class _Shell(State):
     def _skip_rounds(self, before: tuple[float, tuple[object, ...]], after: tuple[float, tuple[object, ...]]) -> None:
         """Pass over the rounds of a loop that do the same as the last one.
 
-        A round that changed nothing is repeated by the next one, until a file is changed from elsewhere.
+        A round that changed nothing is repeated by the next one, until a file or a Service is changed from elsewhere.
         """
         began, ended = before[0], after[0]
         if before[1] != after[1] or self.expander.is_random or self.streams.input.is_left():
             return
-        change = self.files.next_change(self.files.start + began)
+        change = self._next_change(self.files.start + began)
         if change is None or ended == began:
             raise ForEver
         rounds = int((change - self.files.start - ended) / (ended - began))
         self.passes(max(rounds, 0) * (ended - began))
+
+    def _next_change(self, after: float) -> float | None:
+        """Return when a file, or a host that the script has asked for, may change after a moment."""
+        changes = self.files.next_change(after), self.network.next_change(after)
+        return min((each for each in changes if each is not None), default=None)
 
     def _for(self, node: syntax.For) -> int:
         words = self.expander.arguments if node.words is None else self._fields(node.words)
@@ -335,20 +349,21 @@ class _Shell(State):
             return int(not holds(arguments[:-1] if name == "[" else arguments, self.files, self.path))
         if name in _SHELLS and (script := _script_of(words)) is not None:
             return self._nested(*script)
-        if name == "tail" and {"-f", "-F"} & {*arguments}:
-            raise ForEver
         return self._tool(name, arguments) if name in _TOOLS else self._do_unknown(name)
 
     def _tool(self, name: str, arguments: Sequence[str]) -> int:
-        desk = Desk(self.files, self.path, self.variables, self.streams.input.rest)
+        desk = Desk(self.files, self.path, self.variables, self.streams.input.rest, self.connect)
         try:
-            code, out, err = _TOOLS[name](arguments, desk)
+            code, out, err, takes = _TOOLS[name](arguments, desk)
         except ReadOnly as problem:
-            code, out, err = 1, "", f"{name}: {problem}: Read-only file system\n"
+            code, out, err, takes = 1, "", f"{name}: {problem}: Read-only file system\n", 0.0
         if out:
             self.streams.out(out)
         if err:
             self.streams.err(err)
+        if takes == inf:
+            raise ForEver
+        self.passes(takes)
         return code
 
     def _call(self, name: str, arguments: Sequence[str]) -> int:

@@ -13,6 +13,7 @@ from ctrlmgr.simulation.shell.state import Input, State
 from ctrlmgr.simulation.shell.syntax import Redirection
 from ctrlmgr.simulation.volumes import ReadOnly
 
+_SOCKET: Final = re.compile(r"/dev/(?:tcp|udp)/([^/]+)/(\d+)")
 _LOGS: Final = ("/dev/stdout", "/dev/stderr", "/proc/1/fd/1", "/proc/1/fd/2")
 
 
@@ -24,12 +25,19 @@ def redirect(shell: State, each: Redirection) -> int | None:
         stream = shell.streams.err if operator == ">&2" else shell.streams.out
         _direct(shell, number, stream)
         return None
+    if operator.startswith("<&"):
+        return None
     if operator in ("<<", "<<-", "<<<"):
         text = re.sub(r"(?m)^\t+", "", target) if operator == "<<-" else target
         shell.streams = shell.streams._replace(input=Input(f"{text}\n" if operator == "<<<" else text))
         return None
-    if operator == "<":
+    if operator == "<>" and shell.path(target) not in shell.files and not _SOCKET.fullmatch(target):
+        _sink(shell, target, appends=True)
+    if operator in ("<", "<>"):
         return _read(shell, target)
+    if (found := _SOCKET.fullmatch(target)) is not None:
+        _direct(shell, number, lambda text: None)
+        return _connect(shell, found[1], int(found[2]))
     sink = _sink(shell, target, appends=operator.endswith(">>"))
     if sink is None:
         shell.streams.err(f"sh: can't create {target}: Read-only file system\n")
@@ -42,17 +50,31 @@ def redirect(shell: State, each: Redirection) -> int | None:
 
 
 def _direct(shell: State, number: str, to: Callable[[str], None]) -> None:
-    """Have the output, or the errors (2), go somewhere."""
-    streams = shell.streams
-    shell.streams = streams._replace(err=to) if number == "2" else streams._replace(out=to)
+    """Have the output, or the errors (2), go somewhere; commands write to no other descriptor."""
+    if number in ("", "1"):
+        shell.streams = shell.streams._replace(out=to)
+    elif number == "2":
+        shell.streams = shell.streams._replace(err=to)
 
 
 def _read(shell: State, name: str) -> int | None:
+    if (found := _SOCKET.fullmatch(name)) is not None:
+        return _connect(shell, found[1], int(found[2]))
     text = "" if name == "/dev/null" else shell.files.get(shell.path(name))
     if text is None:
         shell.streams.err(f"sh: can't open {name}: no such file\n")
         return 1
     shell.streams = shell.streams._replace(input=Input(text))
+    return None
+
+
+def _connect(shell: State, host: str, port: int) -> int | None:
+    """Connect as bash does for `/dev/tcp/HOST/PORT`; return a code if that is not possible."""
+    problem = shell.connect(host, port).problem
+    shell.passes(0.001)
+    if problem:
+        shell.streams.err(f"sh: connect: {problem.capitalize()}\n")
+        return 1
     return None
 
 

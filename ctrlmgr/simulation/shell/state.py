@@ -13,6 +13,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from ctrlmgr.simulation.behaviour import Ending
+from ctrlmgr.simulation.network import Answer, Network
 from ctrlmgr.simulation.shell.expansion import Expander
 from ctrlmgr.simulation.shell.outcome import Line, Run
 from ctrlmgr.simulation.volumes import Files
@@ -53,9 +54,10 @@ class Streams(NamedTuple):
 class State(ABC):
     """The state of a shell."""
 
-    def __init__(self, files: Files, variables: Mapping[str, str], unknown: Ending | None) -> None:
+    def __init__(self, files: Files, variables: Mapping[str, str], unknown: Ending | None, network: Network) -> None:
         """Begin with these files and variables; commands that are not known end as `unknown` says."""
         self.files = files
+        self.network = network
         self.unknown = unknown
         self.variables = {"HOME": "/root", **variables, "?": "0", "$": "1", "!": "2", "0": "sh"}
         random = Random("\0".join(f"{name}={value}" for name, value in sorted(variables.items())))
@@ -93,6 +95,10 @@ class State(ABC):
         """Let time pass, or go back to when something began."""
         self.now += seconds
         self.files.now = self.files.start + self.now
+
+    def connect(self, host: str, port: int | None) -> Answer:
+        """Connect to a port of a host now; without a port its name is looked up only."""
+        return self.network.connect(host, port, self.files.now)
 
     def path(self, name: str) -> str:
         """Return a path as an absolute one."""

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ctrlmgr.simulation.shell.tokens import NEWLINE, SyntaxProblem, Token, tokens
 
-_REDIRECTION: Final = re.compile(r"(?:[0-9]?(?:<<<|<<-?|>>|>&[0-9-]|>|<))|&>>?")
+_REDIRECTION: Final = re.compile(r"(?:[0-9]?(?:<<<|<<-?|<>|>>|[<>]&[0-9-]|>|<))|&>>?")
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _RESERVED: Final = frozenset(["then", "elif", "else", "fi", "do", "done", "esac", "}"])
 
@@ -316,6 +316,6 @@ class _Parser:
         if found is None or found.kind != "op" or not _REDIRECTION.fullmatch(found.text):
             return None
         operator = self._take().text
-        if ">&" in operator:
+        if re.search("[<>]&", operator):
             return Redirection(operator, "")
         return Redirection(operator, self._take().text)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Final
 
 from ctrlmgr.simulation.shell.tooling import (
@@ -95,10 +96,11 @@ def _tail(arguments: Sequence[str], desk: Desk) -> Outcome:
 
 def _ends(tool: str, arguments: Sequence[str], desk: Desk) -> Outcome:
     options, names = parted([re.sub(r"^-(\d+)$", r"-n\1", each) for each in arguments], "nc")
+    takes = inf if tool == "tail" and {"f", "F"} & options.keys() else 0.0
     found, err = contents(tool, names, desk)
     count, lines = abs(number_of(options.get("n", "10"))), lines_of(found)
     kept = lines[:count] if tool == "head" else lines[max(len(lines) - count, 0) :]
-    return Outcome(int(bool(err)), as_lines(kept), err)
+    return Outcome(int(bool(err)), as_lines(kept), err, takes)
 
 
 def _cut(arguments: Sequence[str], desk: Desk) -> Outcome:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-_OPERATOR: Final = re.compile(r"&>>|&>|[0-9]?<<<|[0-9]?<<-?|[0-9]?>&[0-9-]|[0-9]?>>|[0-9]?>|[0-9]?<|&&|\|\||;;|[;&|()]")
+_OPERATOR: Final = re.compile(
+    r"&>>|&>|[0-9]?<<<|[0-9]?<<-?|[0-9]?<>|[0-9]?[<>]&[0-9-]|[0-9]?>>|[0-9]?>|[0-9]?<|&&|\|\||;;|[;&|()]"
+)
 _BLANK: Final = re.compile(r"(?:[ \t]|\\\n)+")
 _PLAIN: Final = re.compile(r"[^\s;&|()<>'\"`\\$]+")
 _CLOSERS: Final = {"(": ")", "{": "}"}

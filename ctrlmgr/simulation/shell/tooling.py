@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from ctrlmgr.simulation.network import Answer
 from ctrlmgr.simulation.volumes import Files
 
 
@@ -15,6 +16,8 @@ class Outcome(NamedTuple):
     code: int = 0
     out: str = ""
     err: str = ""
+    takes: float = 0.0
+    """The seconds that it takes; infinite: it runs for ever."""
 
 
 class Desk(NamedTuple):
@@ -26,6 +29,8 @@ class Desk(NamedTuple):
     variables: Mapping[str, str]
     input: Callable[[], str]
     """Returns what is left of the input."""
+    connect: Callable[[str, int | None], Answer]
+    """Connects to a port of a host, or looks its name up."""
 
 
 Tool = Callable[[Sequence[str], Desk], Outcome]
@@ -45,6 +50,37 @@ def parted(arguments: Sequence[str], taking: str = "") -> tuple[dict[str, str], 
             if letter in taking:
                 found[letter], letters = letters or (rest.pop(0) if rest else ""), ""
     return found, rest
+
+
+def options_of(arguments: Sequence[str], taking: Collection[str]) -> tuple[dict[str, str], list[str]]:
+    """Part arguments as GNU's getopt does: options may follow words, and long ones are known by their names.
+
+    Those in `taking` have a value: `-oX`, `-o X`, `--output X`, `--output=X`.
+    """
+    found: dict[str, str] = {}
+    words: list[str] = []
+    rest = [*arguments]
+    while rest:
+        each = rest.pop(0)
+        if each == "--":
+            words, rest = [*words, *rest], []
+        elif each.startswith("--"):
+            name, given, value = each[2:].partition("=")
+            found[name] = value if given or name not in taking or not rest else rest.pop(0)
+        elif each.startswith("-") and len(each) > 1:
+            _read_letters(each[1:], rest, taking, found)
+        else:
+            words.append(each)
+    return found, words
+
+
+def _read_letters(letters: str, rest: list[str], taking: Collection[str], found: dict[str, str]) -> None:
+    """Read options of one letter; the value of the last may be the next of the `rest`."""
+    for at, letter in enumerate(letters):
+        if letter in taking:
+            found[letter] = letters[at + 1 :] or (rest.pop(0) if rest else "")
+            return
+        found[letter] = ""
 
 
 def contents(tool: str, names: Sequence[str], desk: Desk) -> tuple[list[tuple[str, str]], str]:

@@ -1,0 +1,34 @@
+"""The fields of a pod that its containers may read: as variables, and as files of a volume (`downwardAPI`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def field_of(pod: Mapping[str, Any], path: str) -> str:
+    """Return the field at a path such as `metadata.labels['app']`; nothing if there is none."""
+    meta, status = pod["metadata"], pod.get("status") or {}
+    simple = {
+        "metadata.name": meta["name"],
+        "metadata.namespace": meta.get("namespace", ""),
+        "metadata.uid": meta.get("uid", ""),
+        "spec.nodeName": pod["spec"].get("nodeName", ""),
+        "spec.serviceAccountName": pod["spec"].get("serviceAccountName", ""),
+        "status.podIP": status.get("podIP", ""),
+        "status.hostIP": status.get("hostIP", ""),
+    }
+    for kind in ("labels", "annotations"):
+        prefix = f"metadata.{kind}['"
+        if path.startswith(prefix):
+            return str((meta.get(kind) or {}).get(path[len(prefix) : -2], ""))
+    return str(simple.get(path, ""))
+
+
+def files_of(pod: Mapping[str, Any], volume: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the files in which a volume shows fields of the pod, each with its content."""
+    sources = (volume, *((volume.get("projected") or {}).get("sources") or ()))
+    for source in sources:
+        for item in (source.get("downwardAPI") or {}).get("items") or ():
+            if path := (item.get("fieldRef") or {}).get("fieldPath"):
+                yield item["path"], field_of(pod, path)

@@ -1,0 +1,171 @@
+"""The network as containers on simulated nodes see it: names, Services, and whether a connection is accepted.
+
+Guarantees: a Service accepts a connection if it has the port, and an endpoint of that port is ready. A name is looked
+up as in a pod, with the search domains of `pkg/kubelet/network/dns`. No data is sent: every answer is empty. Hosts
+outside the cluster exist and accept every connection.
+
+Moments are seconds of the pod's life.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+DOMAIN: Final = "cluster.local"
+ELSEWHERE: Final = "192.0.2.1"
+"""The address of every host outside the cluster; RFC 5737 reserves it for examples."""
+LOCALHOST: Final = "127.0.0.1"
+
+UNKNOWN_HOST: Final = "unknown host"
+REFUSED: Final = "connection refused"
+TIMEOUT: Final = "connection timed out"
+
+
+class Answer(NamedTuple):
+    """The answer to a connection, or to a name that is looked up."""
+
+    address: str = ELSEWHERE
+    problem: str = ""
+    """Empty: it succeeds."""
+
+
+class Network(Protocol):
+    """The network at each moment of a pod's life."""
+
+    def connect(self, host: str, port: int | None, at: float) -> Answer:
+        """Connect to a port of a host; without a port the name is looked up only."""
+
+    def next_change(self, after: float) -> float | None:
+        """Return when a host that the pod has asked for changes after a moment, None if that is not known."""
+
+
+class Open:
+    """A network in which every host exists and accepts connections."""
+
+    def connect(self, host: str, port: int | None, at: float) -> Answer:
+        """Accept."""
+        return Answer(LOCALHOST if is_local(host) else ELSEWHERE)
+
+    def next_change(self, after: float) -> None:
+        """Return None: nothing changes."""
+
+
+OPEN: Final = Open()
+
+
+class Slice(NamedTuple):
+    """The ready endpoints of an EndpointSlice."""
+
+    ports: frozenset[str] = frozenset()
+    """The names of ports that have ready endpoints."""
+    address: str = ""
+    """Of a ready endpoint."""
+    hosts: tuple[tuple[str, str], ...] = ()
+    """The host names of endpoints, each with its address."""
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Slice:
+        """Read an EndpointSlice; endpoints are ready unless their conditions say otherwise."""
+        found = [
+            each for each in fields.get("endpoints") or () if (each.get("conditions") or {}).get("ready") is not False
+        ]
+        ready = [each for each in found if each.get("addresses")]
+        hosts = [(each["hostname"], each["addresses"][0]) for each in ready if each.get("hostname")]
+        names = [each.get("name") or "" for each in fields.get("ports") or ()]
+        return cls(frozenset(names if ready else ()), ready[0]["addresses"][0] if ready else "", tuple(hosts))
+
+
+class ServiceState(NamedTuple):
+    """A Service at a moment."""
+
+    address: str = ""
+    """Its cluster IP; empty for a headless one."""
+    external: str = ""
+    """The external name that it stands for."""
+    ports: tuple[tuple[int, bool], ...] = ()
+    """Its ports, each with whether it has ready endpoints."""
+    is_ready: bool = False
+    """Whether it has ready endpoints at all."""
+    endpoint: str = ""
+    """The address of a ready endpoint of a headless one."""
+    hosts: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any], slices: Sequence[Slice]) -> ServiceState:
+        """Read a Service and what its EndpointSlices add."""
+        spec = fields.get("spec") or {}
+        ready = frozenset[str]().union(*(each.ports for each in slices))
+        address = spec.get("clusterIP") or ""
+        addresses = [each.address for each in slices if each.address]
+        is_headless = address in ("", "None")
+        return cls(
+            "" if is_headless else address,
+            (spec.get("externalName") or "") if spec.get("type") == "ExternalName" else "",
+            tuple((each["port"], (each.get("name") or "") in ready) for each in spec.get("ports") or ()),
+            bool(addresses),
+            addresses[0] if addresses and is_headless else "",
+            tuple(host for each in slices for host in each.hosts),
+        )
+
+    def connect(self, port: int | None) -> Answer:
+        """Connect to a port of it; without one its name is looked up only."""
+        if self.external:
+            return Answer()
+        if not self.address:  # headless: the name is that of its ready endpoints
+            return Answer(self.endpoint) if self.is_ready else Answer("", UNKNOWN_HOST)
+        if port is None:
+            return Answer(self.address)
+        if port not in dict(self.ports):
+            return Answer(self.address, TIMEOUT)
+        return Answer(self.address, "" if dict(self.ports)[port] else REFUSED)
+
+    def connect_host(self, host: str) -> Answer:
+        """Connect to one of its endpoints by its host name."""
+        address = dict(self.hosts).get(host)
+        return Answer(address) if address else Answer("", UNKNOWN_HOST)
+
+
+class ServiceName(NamedTuple):
+    """A name that may be that of a Service, or of one of its endpoints."""
+
+    namespace: str
+    name: str
+    host: str = ""
+    """The host name of an endpoint."""
+
+
+def is_local(host: str) -> bool:
+    """Say whether a host is the pod itself."""
+    return host.lower() in ("localhost", "::1") or host.startswith("127.")
+
+
+def is_address(host: str) -> bool:
+    """Say whether a host is an IP address."""
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def candidates(host: str, namespace: str) -> Iterator[ServiceName]:
+    """Yield the Services that a name may mean in a pod, in the order of the search domains."""
+    whole = host.lower()
+    if whole.endswith("."):
+        domains: Iterable[str] = ("",)
+    else:
+        domains = (f".{namespace}.svc.{DOMAIN}", f".svc.{DOMAIN}", f".{DOMAIN}", "")
+    for domain in domains:
+        labels = f"{whole.rstrip('.')}{domain}".split(".")
+        if labels[-3:] == ["svc", *DOMAIN.split(".")] and 5 <= len(labels) <= 6:
+            *first, name, within = labels[:-3]
+            yield ServiceName(within, name, "".join(first))
+
+
+def is_of_cluster(host: str, namespaces: Iterable[str]) -> bool:
+    """Say whether a name can only be one of the cluster's, so that it is unknown without a Service."""
+    labels = host.lower().rstrip(".").split(".")
+    is_domain = labels[-1] == "svc" or labels[-2:] == DOMAIN.split(".")
+    return len(labels) == 1 or is_domain or (len(labels) <= 3 and labels[-1] in namespaces)
