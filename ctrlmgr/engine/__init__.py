@@ -1,6 +1,6 @@
-"""The engine: one set of verbs for every kind of object, over the event log.
+"""The engine: one set of verbs for every kind of object, on top of the event log.
 
-In the order a write travels: `schema` decodes a body; a patch from `patch` or `managedfields` changes what is stored;
-the kind's `strategy` defaults, prepares and validates it; the `engine` turns it into proposals and appends them. Reads
-and watches are answered by `cacher`, the log's current state.
+A write passes through these modules, in this order: `schema` decodes the body. `patch` or `managedfields` applies a
+patch to the stored object. The kind's `strategy` defaults, prepares and validates the object. `engine` turns the object
+into proposals and appends them. The `cacher`, which holds the log's current state, answers reads and watches.
 """

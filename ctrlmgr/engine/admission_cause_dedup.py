@@ -17,12 +17,12 @@ class AdmissionCauseDedup:
     """Causes that this process has ended; threads may share it, as ending a cause twice is harmless."""
 
     def __init__(self, log: EventLog) -> None:
-        """Tell `log`."""
+        """Mark causes in `log`."""
         self._log = log
         self._ended: BoundedCache[int, bool] = BoundedCache("ended-causes", entries=_ENTRIES)
 
     def end(self, cause: Cause) -> None:
-        """End a cause, unless it has been."""
+        """Mark a cause as finished, unless this process has already done so."""
         if self._ended.get(cause.id):
             return
         self._ended.put(cause.id, True)

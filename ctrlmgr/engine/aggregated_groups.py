@@ -19,7 +19,9 @@ API_SERVICES: Final = Resource("apiregistration.k8s.io", "apiservices")
 AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
 """The label of APIServices that this server registers itself."""
 CUSTOM_PRIORITIES: Final = (1000, 100)
-"""Of a group and a version of custom kinds: versions of one priority are sorted as Kubernetes sorts their names."""
+"""The group priority and the version priority of custom kinds. Versions of equal priority are sorted by name, as
+Kubernetes sorts them.
+"""
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -57,7 +59,7 @@ def aggregated_groups(services: Iterable[Object]) -> Mapping[str, AggregatedGrou
 
 
 def in_order(groups: Iterable[str], known: Mapping[str, AggregatedGroup]) -> list[str]:
-    """Return the names of groups that are not built in, in the order in which discovery has them."""
+    """Return the names of groups that are not built in, in discovery's order."""
     default = AggregatedGroup(0, {})
 
     def priority(group: str) -> int:
@@ -67,6 +69,6 @@ def in_order(groups: Iterable[str], known: Mapping[str, AggregatedGroup]) -> lis
 
 
 def versions_in_order(served: Set[str], known: AggregatedGroup | None) -> tuple[str, ...]:
-    """Return the versions of such a group: those that are served, and those that are announced."""
+    """Return the served and the registered versions of a group that is not built in, in discovery's order."""
     priorities = {**dict.fromkeys(served, CUSTOM_PRIORITIES[1]), **(known.versions if known is not None else {})}
     return tuple(sorted(newest_first(priorities), key=lambda version: -priorities[version]))

@@ -1,9 +1,9 @@
-"""What admission is told of a write, and what it may do with it (apiserver `pkg/admission/attributes.go`).
+"""The attributes of a write that admission reads and may change (apiserver `pkg/admission/attributes.go`).
 
-The engine calls an `Admission` twice for each attempt at a write: `admit`, while the new object may still be changed,
-and `validate`, when it is complete and valid by its schema and strategy. Both are operations: they may yield commands
-and so wait for answers of others, while the engine goes on with other requests. An attempt that loses a race is made
-again, admission included, on attributes of its own.
+The engine calls an `Admission` twice for each attempt at a write. It calls `admit` while the new object may still be
+changed. It calls `validate` when the object is complete and valid by its schema and strategy. Both are operations: they
+may yield commands and wait for answers from other processes, while the engine works on other requests. If an attempt
+loses a race, the engine makes a new attempt with new attributes and calls admission again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ctrlmgr.eventlog.event import Proposal
 
 
 class Verb(StrEnum):
-    """What a write does to an object."""
+    """The operation of a write."""
 
     CREATE = "CREATE"
     UPDATE = "UPDATE"
@@ -40,76 +40,81 @@ class Verb(StrEnum):
 
 
 class Changer(NamedTuple):
-    """What changed an object on its way: a plugin or a webhook."""
+    """The plugin or webhook that changed an object during admission."""
 
     what: str
-    """In words: `webhook inject.example.com of mesh`."""
+    """A description, such as `webhook inject.example.com of mesh`."""
     revision: Revision = 0
-    """That of the object that asks for it, a webhook's configuration; 0: there is none."""
+    """The revision of the object that configures the change, such as a webhook configuration; 0 if there is none."""
 
 
 class Attributes(msgspec.Struct):
     """One attempt at a write, as admission sees it."""
 
     kind: Kind
-    """What is written to; for a subresource the kind it belongs to."""
+    """The kind of the written object. For a subresource, the kind that the subresource belongs to."""
     resource: Resource
     """The group and plural of `kind`."""
     namespace: str
-    """Empty for cluster-scoped kinds; for a Namespace its own name."""
+    """Empty for cluster-scoped kinds. For a Namespace, its own name."""
     name: str
-    """Empty while a generated name is not known yet."""
+    """Empty until a generated name is known."""
     operation: Verb
     requester: Requester
     view: State
-    """The state the write is decided on."""
+    """The state that the write is decided on."""
     now: str
-    """The time as RFC 3339 with seconds."""
+    """The current time, RFC 3339 with seconds."""
     random: Random
     object: Unstructured | None = None
-    """The new object in its stored version, or the body of a subresource; `admit` may change it in place.
-    None for deletions."""
+    """The new object in its stored version, or the body of a subresource. `admit` may change it in place. None for
+    deletions.
+    """
     old: Unstructured | None = None
-    """The object before, not to be changed; None for creations."""
+    """The object before the write, which admission must not change. None for creations."""
     subresource: str = ""
     body_kind: GroupVersionKind | None = None
-    """What `object` and `old` are where that is not `kind`: a Scale, a Binding, an Eviction."""
+    """The kind of `object` and `old` if it is not `kind`: a Scale, a Binding or an Eviction."""
     options: WriteOptions | DeleteOptions = WriteOptions()
     dry_run: bool = False
     warnings: list[str] = []
-    """What the caller is told in `Warning` headers."""
+    """The texts of the response's `Warning` headers."""
     annotations: dict[str, str] = {}
-    """What the audit log is told of the decision."""
+    """Annotations of the audit event."""
     companions: list[Proposal] = []
-    """What must be appended together with the object; a lost race for one of them has the write decided again."""
+    """Proposals that must be appended together with the object. If one of them loses a race, the write is decided
+    again.
+    """
     late: list[DeferredProposals] = []
-    """What is appended together with the object and decided only in that moment."""
+    """Proposals that are computed at the moment of the append and appended together with the object."""
     within: Revision | None = None
-    """The revision of the namespace that the write relies on; it is refused if the namespace has changed."""
+    """The revision of the namespace that the write relies on. The write is refused if the namespace has changed."""
     memory: dict[str, Any] = {}
-    """What plugins remember from `admit` to a second `admit` of the same attempt, and to `validate`."""
+    """Values that plugins keep from the first `admit` for the second `admit` and for `validate` of the same attempt."""
     asked: set[str] = set()
-    """Which other processes were asked about this write, in whichever attempt: it is not decided again lightly."""
+    """The other processes that any attempt at this write has called. A new attempt calls them again, so attempts are
+    limited.
+    """
     changed_by: list[Changer] = []
-    """What has changed the object; `ctrlmgr why` names it."""
+    """The plugins and webhooks that have changed the object; `ctrlmgr why` names them."""
     should_reinvoke: bool = False
-    """Whether a plugin asked that all plugins see the object once more, because it changed it."""
+    """Whether a plugin changed the object and asked that all plugins see it once more."""
     upserts: bool = False
-    """Whether it is a creation by a request to update or to apply, which found nothing there."""
+    """Whether an update or an apply found no object and creates it."""
     is_reinvocation: bool = False
-    """Whether this is the second time that `admit` is called in this attempt."""
+    """Whether this is the second call of `admit` in this attempt."""
     _home: Object | None = None
 
     @property
     def home(self) -> Object | None:
-        """The namespace that it is in, None if there is none; once it has been found it stays the same."""
+        """The object's Namespace, or None if it does not exist. The first value found is kept."""
         if self._home is None:
             self._home = self.view.get(NAMESPACES, Key("", self.namespace))
         return self._home
 
     @property
     def fields(self) -> Unstructured:
-        """The new object, where there is one."""
+        """The new object. Must not be read for a deletion."""
         assert self.object is not None, f"{self.operation} has no object"
         return self.object
 
@@ -121,22 +126,22 @@ class Attributes(msgspec.Struct):
 
     @property
     def around(self) -> Surroundings:
-        """What it takes to have an object converted."""
+        """The view and the random source that a conversion needs."""
         return Surroundings(self.view, self.random)
 
     def changed(self, plugin: str) -> None:
-        """Note that a plugin has changed the object."""
+        """Record that the plugin `plugin` has changed the object."""
         self.changed_by.append(_plugin(plugin))
 
     def called(self) -> str:
-        """Return what to call the object in a refusal: a generated name may not be known yet."""
+        """Return the object's name for an error message: its name, or its generateName if the name is not known yet."""
         if self.name:
             return self.name
         metadata = (self.object or {}).get("metadata") or {}
         return metadata.get("name") or metadata.get("generateName") or "Unknown"
 
     def forbidden(self, detail: str, *causes: StatusCause) -> Forbidden:
-        """Return the 403 that a plugin refuses the write with."""
+        """Return the `Forbidden` error (403) with which a plugin refuses the write."""
         return forbidden(self.resource, self.called(), detail, *causes)
 
 
@@ -146,23 +151,23 @@ def _plugin(name: str) -> Changer:
 
 
 class Admission(Protocol):
-    """What decides on writes between the engine's own steps."""
+    """The admission steps that the engine calls between its own steps."""
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Whether `admit` or `validate` would do anything at all with such writes."""
+        """Return whether `admit` or `validate` does anything for such writes."""
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Whether deciding on this write takes its object; `attributes` may be without one."""
+        """Return whether the decision on this write needs the object; `attributes` may lack it."""
 
     def admit(self, attributes: Attributes) -> Operation[None]:
-        """Change the new object, or refuse the write with an `ApiError`."""
+        """Change the new object, or raise an `ApiError` to refuse the write."""
 
     def validate(self, attributes: Attributes) -> Operation[None]:
-        """Refuse the write with an `ApiError`, or let it be."""
+        """Raise an `ApiError` to refuse the write."""
 
 
 class _AdmitsEverything:
-    """Admission that does nothing."""
+    """Admission that accepts every write unchanged."""
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         return False
@@ -178,4 +183,4 @@ class _AdmitsEverything:
 
 
 NO_ADMISSION: Final[Admission] = _AdmitsEverything()
-"""For an engine that nothing but its kinds' strategies has a say in."""
+"""Admission for an engine that applies only the strategies of its kinds."""

@@ -1,14 +1,14 @@
-"""The cacher: the current state of every resource, folded from the log's feed, and the changes of the recent past.
+"""The cacher: the current state of every resource, built from the log's feed, and the recent changes.
 
 Guarantees:
-- **One moment.** After `step` every resource is as of `revision`: nothing of it is missing, nothing beyond it is there.
-- **Single-threaded.** It belongs to one thread (the server's event loop, a test); nothing here locks or copies.
-- **Never in the way.** `step` and all questions are answered from memory. Where that is not enough, `is_behind` says
-  so, and what is missing is read by `read_missing`, on any thread, and taken in by `take`.
-- **Cheap to ask.** An object is one look-up, a list one slice, the changes of one resource do not depend on how much
-  happens to others. `step` costs the new events alone; when there are none, a microsecond.
-- **Bounded.** At least the newest `window` events are kept as changes, at most a quarter more; who wants older ones is
-  served by the log (`engine.history`).
+- **Consistent.** After `step` the state of every resource is exactly the state at `revision`.
+- **Single-threaded.** One thread owns the cacher (the server's event loop, or a test). Nothing here locks or copies.
+- **Non-blocking.** `step` and all reads use memory only. If the feed has lost events, `is_behind` is true. Then any
+  thread can call `read_missing`, and the owner passes the result to `take`.
+- **Cheap reads.** Reading an object is one look-up, and a list is one slice. The cost of reading one resource's changes
+  does not depend on other resources. `step` costs time only for new events.
+- **Bounded.** At least the newest `window` events are kept as changes, at most a quarter more. The log serves older
+  changes (`engine.history`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _EMPTY = ResourceStore()
 
 
 class State(NamedTuple):
-    """What a log holds at a revision, by resource."""
+    """The objects of a log at a revision, by resource."""
 
     revision: Revision
     stores: Mapping[Resource, ResourceStore]
@@ -46,26 +46,26 @@ class State(NamedTuple):
                 by_resource.setdefault(obj.resource, []).append(obj)
             stores = {resource: ResourceStore(objects, snapshot.revision) for resource, objects in by_resource.items()}
             for obj in snapshot.objects:
-                obj.forget_decoded()  # most are never asked for more than their bytes
+                obj.forget_decoded()  # most objects are only ever sent as bytes
         return cls(snapshot.revision, stores)
 
 
 class Index(Protocol):
-    """Something that is kept up with some resources, object by object."""
+    """An index over some resources, updated object by object."""
 
     @property
     def resources(self) -> Sequence[Resource]:
-        """What it has to be told of."""
+        """The resources whose objects the index needs."""
 
     def reset(self, resource: Resource, objects: Sequence[Object]) -> None:
-        """Take `objects` for all that there are of a resource."""
+        """Replace all indexed objects of a resource by `objects`."""
 
     def apply(self, resource: Resource, key: Key, obj: Object | None) -> None:
-        """Take note that an object of a resource has become `obj`, None if it is gone."""
+        """Record the new state of an object; None if it was deleted."""
 
 
 class _Following:
-    """Who wants to know of the changes of a resource, and up to which one they do."""
+    """A listener for the changes of a resource, and the newest revision that it has been called for."""
 
     __slots__ = ("listener", "seen")
 
@@ -78,7 +78,7 @@ class Cacher:
     """The state that requests are decided on; a `strategy.View`."""
 
     def __init__(self, log: EventLog, feed: Feed, *, window: int = 10_000) -> None:
-        """Start as the log's snapshot; `feed` must be of that log."""
+        """Load the log's snapshot; `feed` must belong to that log."""
         self._log = log
         self._feed = feed
         self._window = window
@@ -87,15 +87,18 @@ class Cacher:
         self._followed: dict[Resource, _Following] = {}
         self._indices: dict[Resource, Index] = {}
         self.revision: Revision = 0
-        """Everything up to here, and nothing else, is in the state."""
+        """The state contains exactly the events up to this revision."""
         self.oldest: Revision = 0
-        """The changes after this revision are here, older ones are the log's."""
+        """The cacher holds the changes after this revision; only the log holds older ones."""
         self.is_behind = False
-        """Whether the feed has lost what comes next, so that no `step` gets any further before a `take`."""
+        """Whether the feed has lost the next events. Then `step` makes no progress until `take` is called."""
         self.take(State.of(log.snapshot()))
 
     def step(self) -> int:
-        """Apply everything that the feed has, and return how far that was; says by `is_behind` if it has lost some."""
+        """Apply all events that the feed holds, and return by how much the revision has grown.
+
+        Set `is_behind` if the feed has lost events.
+        """
         before = self.revision
         while events := self._feed.held_after(self.revision, limit=_BATCH):
             self._apply(events)
@@ -105,9 +108,11 @@ class Cacher:
         return self.revision - before
 
     def read_missing(self) -> Sequence[Event] | State:
-        """Read from the log what the feed has lost, for `take`: events, or everything if the log has lost them too.
+        """Read from the log the events that the feed has lost, for `take`.
 
-        It waits for the log and changes nothing, so that it may run on another thread. Raises what the log raises.
+        If the log was compacted, read the whole state.
+
+        This blocks on the log and changes nothing, so it may run on another thread. Raises the log's errors.
         """
         with suppress(Expired):
             if events := self._log.events_after(self.revision, limit=_BATCH):
@@ -115,10 +120,10 @@ class Cacher:
         return State.of(self._log.snapshot())
 
     def take(self, missing: Sequence[Event] | State) -> None:
-        """Go on with what `read_missing` has read; the next `step` tells whether that was enough.
+        """Apply the result of `read_missing`; the next `step` tells whether that was enough.
 
-        After a whole state the changes in between are gone: `changes_after` then sends its callers to the
-        log, which says `Expired`.
+        A whole state replaces the recent changes. `changes_after` then sends its callers to the log, which raises
+        `Expired`.
         """
         if not isinstance(missing, State):
             self._apply(missing)
@@ -131,13 +136,13 @@ class Cacher:
                 self._tell(resource, following)
 
     def feed(self, index: Index) -> None:
-        """Keep an index up with the state from now on, on this thread; a resource has one index at most."""
+        """Keep an index up to date with the state from now on, on this thread; a resource has at most one index."""
         for resource in index.resources:
             self._indices[resource] = index
             index.reset(resource, self.list(resource))
 
     def follow(self, resource: Resource, listener: Callable[[], None]) -> None:
-        """Have `listener` called now, and whenever objects of a resource may have changed, on this thread."""
+        """Call `listener` now, and on this thread whenever objects of a resource may have changed."""
         self._followed[resource] = following = _Following(listener)
         self._tell(resource, following)
 
@@ -172,34 +177,34 @@ class Cacher:
             store.forget(self.oldest)
 
     def get(self, resource: Resource, key: Key) -> Object | None:
-        """Return one object, None if there is none."""
+        """Return one object, or None if it does not exist."""
         store = self._stores.get(resource)
         return store.get(key) if store is not None else None
 
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
-        """Return the objects of one namespace (None: of all), in etcd's order."""
-        store = self._stores.get(resource)  # admission asks for many kinds of which there is nothing
+        """Return the objects of one namespace, or of all if it is None, in etcd's order."""
+        store = self._stores.get(resource)  # admission lists many kinds of which no object exists
         return store.list(Span.of(namespace)) if store else []
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision:
-        """Return the revision of the last change of any of these resources, 0 if there was none."""
+        """Return the revision of the last change of any of these resources, 0 if none has changed."""
         stores = self._stores
-        if stores.keys().isdisjoint(resources):  # as it is with what hardly anyone registers
+        if stores.keys().isdisjoint(resources):  # usual for webhook configurations
             return 0
         return max(store.newest for each in resources if (store := stores.get(each)) is not None)
 
     def span(self, resource: Resource, span: Span) -> Sequence[Object]:
-        """Return the objects whose paths are in a span, in order."""
+        """Return the objects whose paths are in a span, in etcd's order."""
         return self._stores.get(resource, _EMPTY).list(span)
 
     def at(self, revision: Revision, resource: Resource, span: Span) -> Past | None:
-        """Return what was in a span at a revision not above ours; None if only the log knows."""
+        """Return the state of a span at a revision up to `self.revision`; None if only the log holds it."""
         if revision < self.oldest:
             return None
         return self._stores.get(resource, _EMPTY).at(revision, span)
 
     def changes_after(self, revision: Revision, resource: Resource, limit: int = _BATCH) -> Sequence[Change] | None:
-        """Return up to `limit` changes of one resource after a revision; None if some of them only the log has."""
+        """Return up to `limit` changes of one resource after a revision; None if only the log holds some of them."""
         if revision < self.oldest:
             return None
         return self._stores.get(resource, _EMPTY).changes_after(revision, limit)

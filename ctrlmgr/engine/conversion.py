@@ -1,11 +1,11 @@
-"""Turning objects from one version into another where only another process knows how.
+"""Converts objects between versions with a conversion webhook.
 
 Guarantees:
-- Code that decides stays free of waiting: it asks for a conversion (`asked`) and gets it, if it is known; if not, it
-  is left off (`Unconverted`), the hook is called, and the code runs again from its beginning, as it would have run.
-- What a hook answered is known to the piece of work that asked, and to no other; a kind's reader remembers more, as it
-  decides, and never a failure.
-- Objects that are asked for together are sent together.
+- Code that decides never waits. It calls `asked`, which returns the conversion if it is known. Otherwise `asked` raises
+  `Unconverted`, the webhook is called, and the code runs again from its beginning.
+- One operation reuses the webhook's answers only within itself. A kind's reader may cache answers for longer, but never
+  a failure.
+- Objects that need the same conversion are sent together.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ctrlmgr.errors import ConversionFailed, UnknownError
 T = TypeVar("T")
 
 _BATCH = 100
-"""How many objects are sent in one call."""
+"""The maximum number of objects in one call."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -36,17 +36,20 @@ Converted: TypeAlias = Unstructured | ConversionFailed
 
 
 class Way(Protocol):
-    """The way from one version of a kind to another; compared by identity, and the same as long as its definition."""
+    """A conversion from one version of a kind to another.
+
+    Ways are compared by identity; a definition keeps the same way.
+    """
 
     def convert(self, objects: Sequence[Unstructured], around: Surroundings) -> Calling[Sequence[Converted]]:
-        """Return what the hook makes of each object."""
+        """Return the webhook's answer for each object."""
 
 
 class Unconverted(UnknownError):
-    """What was asked for has to be converted first; seen only where the hook cannot be called."""
+    """The object must be converted first. Callers see this error only where the webhook cannot be called."""
 
     def __init__(self, way: Way, body: bytes) -> None:
-        """Say what is to go which way."""
+        """Name the conversion and the object's body."""
         super().__init__(
             "the object is stored in another version, and its conversion webhook cannot be called from here"
         )
@@ -55,7 +58,7 @@ class Unconverted(UnknownError):
 
 
 class _Answers:
-    """What one piece of work knows by now."""
+    """The conversions that one operation knows so far."""
 
     def __init__(self, *, anew: bool) -> None:
         self.anew = anew
@@ -65,7 +68,7 @@ class _Answers:
         return self._known.get((way, body))
 
     def gather(self, missing: Iterable[Unconverted], around: Surroundings) -> Calling[None]:
-        """Have everything converted that is missing, what goes the same way together."""
+        """Convert all missing objects; objects of the same way share calls."""
         ways: dict[Way, dict[bytes, None]] = {}
         for each in missing:
             ways.setdefault(each.way, {})[each.body] = None
@@ -91,9 +94,9 @@ def _knowing(answers: _Answers) -> Iterator[None]:
 
 
 def asked(way: Way, fields: Unstructured) -> Unstructured:
-    """Return what an object is on the other end of a way, as dicts of its own.
+    """Return the converted object, as new dicts.
 
-    Raises `Unconverted` if the hook has not been asked yet, and `ConversionFailed`.
+    Raises `Unconverted` if the webhook has not been called yet, and `ConversionFailed` if it failed.
     """
     body, answers = _encode(fields), _answers.get()
     found = answers.find(way, body) if answers is not None else None
@@ -106,15 +109,15 @@ def asked(way: Way, fields: Unstructured) -> Unstructured:
 
 
 def is_anew() -> bool:
-    """Say whether what was remembered from earlier work must not be used."""
+    """Return whether cached conversions of earlier operations must not be used."""
     answers = _answers.get()
     return answers is not None and answers.anew
 
 
 def converting(call: Callable[[], T], around: Surroundings, *, anew: bool = False) -> Calling[T]:
-    """Return what `call` returns, or raise what it raises, once all that it asks for has been converted.
+    """Return the result of `call`, or raise its error, once all conversions that it needs are known.
 
-    It is called again after each conversion and must not mind. With `anew` nothing is used that was remembered.
+    `call` runs again after each conversion, so it must have no side effects. `anew` disables cached conversions.
     """
     answers = _Answers(anew=anew)
     while True:
@@ -127,7 +130,7 @@ def converting(call: Callable[[], T], around: Surroundings, *, anew: bool = Fals
 
 
 def shown(kind: Kind, obj: Object, around: Surroundings, *, anew: bool = False) -> Calling[Object]:
-    """Return a stored object in a kind's version; raises `ConversionFailed`."""
+    """Return a stored object in the version of `kind`; raises `ConversionFailed`."""
     show = kind.from_storage
     if show is None:
         return obj
@@ -135,13 +138,13 @@ def shown(kind: Kind, obj: Object, around: Surroundings, *, anew: bool = False) 
 
 
 def shown_all(kind: Kind, objects: Iterable[Object], around: Surroundings) -> Calling[list[Object]]:
-    """Return stored objects in a kind's version, converting together what has to be; raises `ConversionFailed`."""
+    """Return stored objects in the version of `kind`; all conversions share calls. Raises `ConversionFailed`."""
     show = kind.from_storage
     found = list(objects)
     if show is None:
         return found
     answers = _Answers(anew=False)
-    while True:  # what was remembered may have been forgotten while the hook was asked for the rest
+    while True:  # a cached conversion may be evicted while the webhook converts the others
         result, missing = list[Object](), list[Unconverted]()
         with _knowing(answers):
             for obj in found:

@@ -1,12 +1,13 @@
-"""What is decided at the last moment before an append, because many writes change it at the same time.
+"""Proposals that are computed just before an append, because many writes change the same object.
 
-The number that a quota has used is such a thing: each creation in a namespace changes it. If it were decided with the
-object, all but one of the writes under way at a time would have to be decided again. So a write says how it changes the
-shared object (`DeferredProposals`). Its caller evaluates that when it is the write's turn to be appended, on the
-state of that moment. Writes of the same turn go into one append: each sees what the one before it made of the object.
+The used amount of a ResourceQuota is an example: every creation in a namespace changes it. If it were computed together
+with the object, only one of several concurrent writes would succeed, and the others would be decided again. Therefore a
+write returns a function that computes the change of the shared object (`DeferredProposals`). The caller evaluates the
+function when it appends the write, on the state of that moment. Writes of the same turn share one append, and each sees
+the changes of the one before it.
 
-Guarantees: what is decided here is in the log together with the write, or neither is; it is decided on the newest
-state, and the log refuses it if that was not the newest after all.
+Guarantees: these proposals are appended together with the write or not at all. They are computed on the newest known
+state, and the log refuses them if that state is outdated.
 """
 
 from __future__ import annotations
@@ -21,29 +22,29 @@ from ctrlmgr.eventlog.event import Proposal
 
 
 class DeferredProposals(NamedTuple):
-    """What a write adds to its append."""
+    """Proposals that a write adds to its append."""
 
     place: str
-    """What it shares with others: those of one place take turns."""
+    """Writes with the same place run one after the other."""
     decide: Callable[[View], Sequence[Proposal]]
-    """Returns the changes of shared objects; raises the `ApiError` that refuses the write after all."""
+    """Returns the changes of shared objects. Raises an `ApiError` to refuse the write."""
 
 
 class Overlay:
-    """A view in which some changes have been made already that the log does not have yet."""
+    """A view that shows some changes before the log contains them."""
 
     def __init__(self, view: View) -> None:
-        """Lie over `view`, with no changes so far."""
+        """Start with the state of `view`."""
         self._view = view
         self._changed: dict[tuple[Resource, Key], Proposal] = {}
 
     def get(self, resource: Resource, key: Key) -> Object | None:
-        """Return one object, None if there is none."""
+        """Return one object, or None if it does not exist."""
         changed = self._changed.get((resource, key))
         return self._view.get(resource, key) if changed is None else changed.object
 
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
-        """Return the objects of one namespace (None: of all), by key."""
+        """Return the objects of one namespace, or of all if it is None, by key."""
         found = self._view.list(resource, namespace)
         if not self._changed:
             return found
@@ -51,7 +52,7 @@ class Overlay:
         return [obj if changed is None else changed.object for obj, changed in changes]
 
     def add(self, proposals: Sequence[Proposal]) -> None:
-        """Make changes; of two changes of one object the second takes the place of the first."""
+        """Add changes. A second change of the same object replaces the first."""
         for proposal in proposals:
             place = (proposal.object.resource, proposal.object.key)
             before = self._changed.get(place)
@@ -61,12 +62,15 @@ class Overlay:
 
     @property
     def proposals(self) -> Sequence[Proposal]:
-        """The changes that were made, one of each object."""
+        """The added changes, one for each object."""
         return tuple(self._changed.values())
 
 
 def decided(late: Sequence[DeferredProposals], view: View) -> Sequence[Proposal]:
-    """Return what a write adds to its append, decided on `view`; raises the `ApiError` that refuses it."""
+    """Return the proposals that a write adds to its append, computed on `view`.
+
+    Raises an `ApiError` to refuse the write.
+    """
     overlay = Overlay(view)
     for each in late:
         overlay.add(each.decide(overlay))

@@ -1,11 +1,11 @@
-"""How an object goes: at once, after its grace period, or when its last finalizer is gone.
+"""Decides how an object is deleted: at once, after its grace period, or after its last finalizer is removed.
 
-Guarantees: the rules of apiserver's `registry/rest/delete.go` (`BeforeDelete`) and `generic/registry/store.go`
-(`Store.Delete`), as one pure decision on what is stored. A repeated deletion can only shorten the grace period; once
-deletion is pending, options change finalizers no more.
+Guarantees: a pure decision by the rules of apiserver's `registry/rest/delete.go` (`BeforeDelete`) and
+`generic/registry/store.go` (`Store.Delete`). A repeated deletion can only shorten the grace period. Once a deletion is
+pending, options no longer change finalizers.
 
-One difference is meant: what `Strategy.finalizers` returns holds an object as metadata.finalizers does, which is how
-Namespaces stay until they are empty.
+One difference is intended: the finalizers that `Strategy.finalizers` returns hold an object as metadata.finalizers do.
+Namespaces use this to remain until they are empty.
 """
 
 from __future__ import annotations
@@ -32,35 +32,35 @@ _FINALIZERS = {"Orphan": ORPHAN, "Foreground": FOREGROUND}
 
 
 class Grace(NamedTuple):
-    """How long an object is left in place, and until when."""
+    """The grace period of a deleted object, and the time when it ends."""
 
     seconds: int
     until: str
     pending: bool = False
-    """Whether that is so already, and this deletion changes nothing."""
+    """Whether the object already has this grace period, so that this deletion changes nothing."""
 
 
 class Going(NamedTuple):
-    """What a deletion comes to."""
+    """The decision on a deletion."""
 
     grace: Grace | None
-    """None: it has none, or it is over."""
+    """None if the object has no grace period, or if it has ended."""
     finalizers: Sequence[str]
     held: bool
     """Whether finalizers keep the object in place."""
 
     @property
     def is_pending(self) -> bool:
-        """Whether the object is on its way already, and this deletion is to leave it alone."""
+        """Whether the deletion is already pending and this request changes nothing."""
         return self.grace is not None and self.grace.pending
 
     @property
     def goes_now(self) -> bool:
-        """Whether nothing keeps the object any more."""
+        """Whether the object can be removed now."""
         return not self.held and (self.grace is None or not self.grace.seconds)
 
     def mark(self, metadata: dict[str, Any], now: str) -> None:
-        """Say in an object's metadata that it is going."""
+        """Set the deletion's fields in an object's metadata."""
         if "deletionTimestamp" not in metadata and metadata.get("generation", 0) > 0:
             metadata["generation"] = min(metadata["generation"] + 1, LARGEST)
         if self.finalizers:
@@ -71,13 +71,13 @@ class Going(NamedTuple):
             metadata["deletionTimestamp"] = self.grace.until
             metadata["deletionGracePeriodSeconds"] = self.grace.seconds
             return
-        if metadata.get("deletionTimestamp", "~") > now:  # as text: both are in the same form, and "~" is after both
+        if metadata.get("deletionTimestamp", "~") > now:  # as text, in one form; "~" sorts after any time
             metadata["deletionTimestamp"] = now
         metadata["deletionGracePeriodSeconds"] = 0
 
 
 def decide(obj: Object, options: DeleteOptions, strategy: Strategy, now: str) -> Going:
-    """Return how `obj` goes."""
+    """Return the decision on the deletion of `obj`."""
     finalizers = _finalizers(obj.metadata.finalizers or (), options, strategy.default_propagation)
     return Going(
         _grace(obj, options.grace_period_seconds, strategy, now),
@@ -89,7 +89,7 @@ def decide(obj: Object, options: DeleteOptions, strategy: Strategy, now: str) ->
 def check_preconditions(
     obj: Object, options: DeleteOptions, resource: Resource, kind: str, *, own_words: bool = False
 ) -> None:
-    """Raise `Conflict` if the object is not the one, or not as, the client meant."""
+    """Raise `Conflict` if the object does not have the uid or resourceVersion of the client's preconditions."""
     if options.uid is not None and options.uid != obj.uid:
         raise _unmet(
             obj, resource, "" if own_words else kind, "UID", options.uid, obj.uid, "deleted and then recreated"
@@ -101,7 +101,7 @@ def check_preconditions(
 
 
 def _unmet(obj: Object, resource: Resource, kind: str, what: str, asked: str, found: str, perhaps: str) -> Conflict:
-    if not kind:  # its REST storage checks by itself, in its own words
+    if not kind:  # this kind's REST storage checks preconditions itself, with its own message
         detail = f"Precondition failed: {what} in precondition: {asked}, {what} in object meta: {found}"
         return conflict(resource, obj.name, detail)
     detail = (
@@ -110,7 +110,7 @@ def _unmet(obj: Object, resource: Resource, kind: str, what: str, asked: str, fo
     )
     return conflict(
         Resource(resource.group, kind), obj.name, detail
-    )  # a kind where a resource is meant, as it is there
+    )  # Kubernetes passes the kind where a resource is expected
 
 
 def _grace(obj: Object, asked: int | None, strategy: Strategy, now: str) -> Grace | None:
@@ -139,14 +139,14 @@ def _later(time: str, seconds: int) -> str:
 
 
 def _duration(seconds: int) -> int:
-    """Return nanoseconds as Go's `time.Duration(seconds) * time.Second` has them: what is beyond 64 bits wraps."""
+    """Return nanoseconds as Go's `time.Duration(seconds) * time.Second`, which overflows at 64 bits."""
     return (seconds * 1_000_000_000 + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _finalizers(finalizers: Sequence[str], options: DeleteOptions, default: str) -> Sequence[str]:
-    """Return the finalizers with those of the garbage collector as the options want them.
+    """Return the finalizers, with the garbage collector's set as the options ask.
 
-    Options come before what is there already, and that before what is `default` for the kind.
+    Options override existing finalizers, and these override the kind's `default`.
     """
     policy = _policy(finalizers, options, default)
     kept = [each for each in finalizers if each not in (ORPHAN, FOREGROUND)]
@@ -155,7 +155,7 @@ def _finalizers(finalizers: Sequence[str], options: DeleteOptions, default: str)
 
 
 def _policy(finalizers: Sequence[str], options: DeleteOptions, default: str) -> str:
-    """Return the finalizer that says what becomes of the dependents, "" if they go in the background."""
+    """Return the finalizer for the handling of dependents; "" for background deletion."""
     if not default:
         return ""
     if options.orphan_dependents is not None:

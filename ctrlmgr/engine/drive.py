@@ -1,6 +1,6 @@
-"""Runs the engine's operations on the calling thread: for tests, tools and callers with a thread to wait on.
+"""Runs the engine's operations on the calling thread, for tests, tools and callers that may block.
 
-Guarantees: the driver's side of `engine.operations`. The cacher belongs to the thread that runs operations.
+Guarantees: those of a driver in `engine.operations`. The thread that runs operations owns the cacher.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _unreachable(call: Call) -> Reply:
 
 
 class Driver:
-    """Drives operations one after the other."""
+    """Runs operations one after the other."""
 
     def __init__(
         self,
@@ -39,10 +39,10 @@ class Driver:
         cause: Cause | None = None,
         caller: Callable[[Call], Reply] | None = None,
     ) -> None:
-        """Append to `log`, with a fence and a cause if given; `feed` and `cacher` are of that log.
+        """Append to `log`, with a fence and a cause if given; `feed` and `cacher` must belong to that log.
 
-        `patience` (seconds) caps what an operation waits for revisions of the future. `caller` calls other processes;
-        without it nothing can be reached.
+        An operation waits at most `patience` seconds for a future revision. `caller` calls other processes; without it
+        every call fails.
         """
         self._caller = caller or _unreachable
         self._log = log
@@ -54,7 +54,7 @@ class Driver:
         self._admission_causes = AdmissionCauseDedup(log)
 
     def run(self, operation: Operation[T]) -> T:
-        """Return the result of an operation, or raise what it raises."""
+        """Return the result of an operation, or raise its error."""
         self._step()
         try:
             command = next(operation)

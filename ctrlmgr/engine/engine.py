@@ -1,4 +1,4 @@
-"""The engine: all verbs, those that read and those that write, over one cacher."""
+"""The engine: all read and write verbs, over one cacher."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from ctrlmgr.errors import AlreadyExists, Conflict, NotFound
 from ctrlmgr.eventlog.log import EventLog
 
 _DELETED_TOGETHER = 100
-"""How many objects of a collection go in one append."""
+"""The maximum number of objects of a collection that one append deletes."""
 
 
 class Engine(WriteEngine):
-    """All verbs, on the state that a cacher has; for the one thread that the cacher belongs to."""
+    """All verbs, on the state of a cacher. Only the thread that owns the cacher may call it."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Engine(WriteEngine):
         admission: Admission = NO_ADMISSION,
         subresources: Mapping[str, Handler] = SUBRESOURCES,
     ) -> None:
-        """Serve `kinds` from `cacher`; `log` is what commands read; for the rest see `WriteEngine`."""
+        """Serve `kinds` from `cacher`; commands read `log`. For the other arguments see `WriteEngine`."""
         super().__init__(kinds, cacher, clock=clock, random=random, admission=admission, subresources=subresources)
         self.cacher = cacher
         self._log = log
@@ -57,15 +57,15 @@ class Engine(WriteEngine):
         cacher.follow(API_SERVICES, lambda: kinds.announce(cacher.list(API_SERVICES)))
 
     def list(self, kind: Kind, namespace: str | None, options: ListOptions) -> Operation[Listing]:
-        """Return the objects of one namespace (None: of all) in etcd's order, or a page of them."""
+        """Return the objects of one namespace, or of all if it is None, in etcd's order; or one page of them."""
         return reading.list_objects(self.cacher, self._log, kind, namespace, options, self._random)
 
     def watch(self, kind: Kind, namespace: str | None, options: ListOptions) -> Operation[Start]:
-        """Return how a watch begins; from there on `Cacher.changes_after` and `history` have what follows."""
+        """Return the start of a watch; `Cacher.changes_after` and `history` return the following changes."""
         return reading.start_watch(self.cacher, self._log, kind, namespace, options, self._random)
 
     def history(self, selection: Selection, revision: Revision, limit: int) -> Operation[History]:
-        """Return changes that the cacher has no more; raises `Expired`."""
+        """Return changes that the cacher no longer holds; raises `Expired`."""
         return reading.history(self._log, selection, revision, limit)
 
     def delete_collection(
@@ -77,7 +77,7 @@ class Engine(WriteEngine):
         options: DeleteOptions,
         requester: Requester,
     ) -> Operation[Listing]:
-        """Delete everything that a list shows, and return that list; not atomic, the first error ends it."""
+        """Delete all objects that a list returns, and return that list. This is not atomic: the first error ends it."""
         options = self.options_of(body, options)
         return (yield from self._delete_collection(kind, namespace, list_options, options, requester))
 
@@ -100,7 +100,7 @@ class Engine(WriteEngine):
 
 
 def _delete_all(requests: list[Request], options: DeleteOptions) -> Operation[None]:
-    """Delete some objects in one append, or one by one if the log refuses that; what is gone already is gone."""
+    """Delete objects in one append, or one by one if the log refuses that. Skip objects that no longer exist."""
     decisions: list[Decision] = []
     for request in requests:
         try:

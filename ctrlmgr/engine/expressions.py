@@ -1,4 +1,4 @@
-"""The functions that every expression in an object of Kubernetes may call: CEL's, Kubernetes', and the named formats.
+"""The functions that CEL expressions in objects may call: CEL's own, Kubernetes' libraries, and the named formats.
 
 Source: apiserver `pkg/cel/environment/base.go`, `pkg/cel/library/format.go`.
 """
@@ -38,8 +38,8 @@ def _as_whole(prefix: str) -> str:
 
 _LIBRARIES: Final = (*LIBRARIES, format_library({each.name: each for each in _FORMATS}))
 FUNCTIONS: Final = Functions(_LIBRARIES)
-"""All of them."""
+"""The functions that every expression may call."""
 PATCH_FUNCTIONS: Final = Functions((*_LIBRARIES, PATCHES))
-"""Those of expressions that make JSON patches, too."""
+"""The functions of expressions that create JSON patches."""
 DEVICE_FUNCTIONS: Final = Functions((*_LIBRARIES, DEVICES))
-"""Those of selectors of devices whose attributes may be lists, too."""
+"""The functions of device selectors in which attributes may be lists."""

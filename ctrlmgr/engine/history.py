@@ -1,6 +1,6 @@
-"""Changes older than the cacher's window, put together from the log; for a thread that may block.
+"""Reads changes older than the cacher's window from the log; the calling thread may block.
 
-Guarantees: the changes are what the cacher's were when it still had them, `old` included.
+Guarantees: the changes equal those that the cacher held, including `old`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from ctrlmgr.informer.informer import Change
 
 
 class History(NamedTuple):
-    """A stretch of one resource's changes."""
+    """A range of one resource's changes."""
 
     changes: Sequence[Change]
     whole: bool
-    """Whether there were no more when they were read."""
+    """Whether the range contains all changes that the log had."""
 
 
 def read_history(log: EventLog, resource: Resource, revision: Revision, limit: int) -> History:
     """Return up to `limit` changes after `revision`; raises `Expired` if compaction has removed some of them."""
     events = log.events_after(revision, resource=resource, limit=limit)
-    # Before its first event here an object was what it was at `revision`, whichever event had made it that.
+    # Before its first event in this range, an object has its state at `revision`.
     changed = {event.key for event in events if event.type is not EventType.ADDED}
     states: dict[Key, Object | None] = {**log.states(resource, changed, at=revision)} if changed else {}
     changes: list[Change] = []

@@ -1,6 +1,6 @@
-"""A kind of object as data: everything that is known of it, however it was declared.
+"""A kind of object as data: its schema, strategy, verbs and names.
 
-Built-in kinds come from `ctrlmgr.kinds`, all others from a CustomResourceDefinition; nothing else is keyed by kind.
+Built-in kinds come from `ctrlmgr.kinds`, all others from a CustomResourceDefinition. No other table is keyed by kind.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PATCHES = (
     "application/strategic-merge-patch+json",
     "application/apply-patch+yaml",
 )
-"""The media types of patches that there are."""
+"""The media types of all patches."""
 
 
 class GroupVersionKind(NamedTuple):
@@ -44,24 +44,24 @@ class GroupVersionKind(NamedTuple):
 
 
 class Subresource(NamedTuple):
-    """A part of an object with a path of its own: `status`, `scale`, `binding` and others."""
+    """A part of an object with its own path: `status`, `scale`, `binding` and others."""
 
     name: str
     kind: GroupVersionKind
-    """What its bodies are."""
+    """The kind of its bodies."""
     verbs: frozenset[str]
     printer: Printer = CREATED_AT
-    """The columns of tables of it, where it is of another kind than its object."""
+    """The columns of its tables, if it has another kind than its object."""
 
 
 class Replicas(NamedTuple):
-    """What a Scale shows of an object."""
+    """The values of an object that its Scale shows."""
 
     wanted: int | None
-    """None: the object does not say."""
+    """None if the object does not set it."""
     found: int
     selector: str
-    """Written as a query; empty if there is none."""
+    """A label selector in the form of a query; empty if there is none."""
 
 
 class Scaling(Protocol):
@@ -69,20 +69,20 @@ class Scaling(Protocol):
 
     @property
     def paths(self) -> Mapping[str, Sequence[str]]:
-        """Where each apiVersion has the number of replicas that is wanted; empty for one without."""
+        """The path of the desired number of replicas, by apiVersion; an empty path if a version has none."""
 
     def read(self, obj: Unstructured) -> Replicas:
-        """Return what an object says; raises `UnknownError` for what is no number."""
+        """Return an object's replicas and selector; raises `UnknownError` if a value is not a number."""
 
     def write(self, obj: Unstructured, replicas: int) -> None:
-        """Have an object want so many replicas, in place; raises `ApiError` where that cannot be."""
+        """Set the desired number of replicas, in place; raises `ApiError` if the object cannot hold it."""
 
 
 class Document(Protocol):
-    """A kind as OpenAPI has it, in the form of version 2."""
+    """A kind's part of the OpenAPI document, in the form of version 2."""
 
     def definitions(self, *, v2: bool) -> Mapping[str, dict[str, Any]]:
-        """Return its definitions by name; for version 2 without what that cannot say."""
+        """Return the kind's definitions by name. With `v2`, constructs that version 2 does not support are left out."""
 
     def paths(self) -> Mapping[str, dict[str, Any]]:
         """Return its path items by path."""
@@ -90,7 +90,7 @@ class Document(Protocol):
 
 @dataclass(eq=False)
 class Kind:
-    """One version of one resource, as served. Kinds are compared by identity: there is one of each."""
+    """One version of one resource, as served. Kinds are compared by identity: each exists once."""
 
     resource: Resource
     """Its group and plural, as in its URLs."""
@@ -99,62 +99,69 @@ class Kind:
     namespaced: bool
     verbs: frozenset[str]
     definition: str
-    """The name of its schema: `io.k8s.api.core.v1.Service`."""
+    """The name of its schema, such as `io.k8s.api.core.v1.Service`."""
     definitions: Definitions
     strategy: Strategy
     storage: Resource
-    """The resource it is stored as: its own, unless another group or version of it is what the log holds."""
+    """The resource that the log stores it as: its own, unless another group or version of it is stored."""
     to_storage: Callable[[Unstructured], Unstructured] | None = None
-    """Turns this version into the stored one; None where they are the same. `strategy` sees the stored one."""
+    """Converts this version into the stored one; None if they are the same. `strategy` sees the stored version."""
     from_storage: Callable[[Object], Object] | None = None
-    """Turns what is stored into this version, revision kept; None where they are the same."""
+    """Converts a stored object into this version and keeps its revision; None if the versions are the same."""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: Mapping[str, Subresource] = field(default_factory=dict)
     printer: Printer = CREATED_AT
     """The columns of its table."""
     resets: Mapping[str, Filter] | None = None
-    """What a write cannot change, by subresource; None: what is usual (`managedfields.reset_fields`)."""
+    """The fields that a write cannot change, by subresource; None for the defaults of `managedfields.reset_fields`."""
     deprecation: str = ""
-    """What a client is told who uses it, empty for nothing."""
+    """The warning for clients that use it; empty for none."""
     stored_version: str = ""
-    """The version that it is stored in, as its hash in discovery says."""
+    """The version that discovery's storage version hash is computed from."""
     registry_path: str = ""
-    """Where Kubernetes' storage keeps it, `services/specs`, as errors name it; empty: under its plural."""
+    """The path of its objects in Kubernetes' storage, such as `services/specs`; error messages name it. Empty for its
+    plural.
+    """
     converts_last: bool = False
-    """Whether a write is decided on this version and what comes of it is turned into the stored one, as with custom
-    kinds; built-in ones are turned into the stored version first, which is the one that `strategy` sees."""
+    """Whether a write is decided on this version and then converted into the stored version, as for custom kinds.
+    Objects of built-in kinds are converted first, so `strategy` sees the stored version.
+    """
     calls_out: bool = False
-    """Whether a hook turns its versions into one another: then `from_storage` and `to_storage` work within
-    `engine.conversion` only."""
+    """Whether a webhook converts between its versions. Then `from_storage` and `to_storage` work within
+    `engine.conversion` only.
+    """
     translate: Callable[[Unstructured, str], tuple[Root, Unstructured]] | None = None
-    """Turns an object into another apiVersion, not read by that version's schema, and returns the version's shape with
-    it; None where there is one version."""
+    """Converts an object into another apiVersion without decoding it by that version's schema. Returns the version's
+    shape and the object. None for a kind with one version.
+    """
     versions: frozenset[str] = frozenset()
-    """The other apiVersions that there are of it, served or not; for a built-in kind those that are served."""
+    """Its other apiVersions, served or not; for a built-in kind the served ones."""
     scaling: Scaling | None = None
-    """How it is scaled, if that is not how Kubernetes' own kinds are."""
+    """How it is scaled, if it differs from Kubernetes' own kinds."""
     patches: tuple[str, ...] = PATCHES
-    """The media types of patches that it takes."""
+    """The media types of the patches that it accepts."""
     listed_verbs: tuple[str, ...] = ()
-    """Its verbs as discovery has them, in that order; empty: those that it has, sorted."""
+    """Its verbs in discovery's order; empty for its verbs in alphabetical order."""
     list_kind: str = ""
-    """What a list of it is called, if that is not its name with `List` behind."""
+    """The kind of its lists, if it is not the name followed by `List`."""
     is_served: bool = True
-    """Whether it has a path; a version of a custom kind may be stored only."""
+    """Whether it has a path. A version of a custom kind may be stored and not served."""
     is_stored: bool = True
-    """Whether it is as this version that objects of `storage` are in the log; never so for reviews and the like."""
+    """Whether the log holds objects of `storage` in this version; false for reviews and other kinds that are never
+    stored.
+    """
     is_prepared: bool = True
-    """Whether its objects can be read and written at once; if not, `prepare` comes first, which takes long."""
+    """Whether its objects can be read and written at once. If not, `prepare` must run first, which takes long."""
     document: Document | None = None
-    """What OpenAPI has of it; None for built-in kinds, which are in the published document."""
+    """Its part of the OpenAPI document; None for built-in kinds, which the published document contains."""
 
     def prepare(self) -> None:
-        """Have at hand what reading and writing objects takes; any thread may call it, more than once."""
+        """Compile what reading and writing objects needs. Any thread may call this, more than once."""
 
     @property
     def api_version(self) -> str:
-        """The group and version that it is of, as its objects say it."""
+        """Its apiVersion: group and version, as its objects name it."""
         return self.gvk.api_version
 
     @cached_property
@@ -164,12 +171,12 @@ class Kind:
 
     @cached_property
     def shape(self) -> Root:
-        """What field management sees of it, made on first use."""
+        """Its schema in the form that field management uses, made on first use."""
         return shape_of(self.schema)
 
     @property
     def strategic(self) -> Schema | None:
-        """The schema of strategic merge patches; None if it takes none."""
+        """The schema of strategic merge patches; None if it accepts none."""
         return self.schema
 
     @cached_property
@@ -178,24 +185,24 @@ class Kind:
         return self.definitions.codec(self.gvk.kind, self.gvk.api_version, self.definition)
 
     def printer_of(self, shown: GroupVersionKind) -> Printer:
-        """Return the columns of a table that shows objects of this kind as `shown`: themselves, or a subresource."""
+        """Return the columns of a table that shows objects as `shown`: this kind, or one of its subresources."""
         if shown == self.gvk:
             return self.printer
         return next((part.printer for part in self.subresources.values() if part.kind == shown), CREATED_AT)
 
     @property
     def is_custom(self) -> bool:
-        """Whether a definition made it."""
+        """Whether a CustomResourceDefinition defines it."""
         return self.document is not None
 
     @property
     def name(self) -> str:
-        """`Service`."""
+        """Its kind, such as `Service`."""
         return self.gvk.kind
 
     @property
     def list_name(self) -> str:
-        """`ServiceList`."""
+        """The kind of its lists, such as `ServiceList`."""
         return self.list_kind or f"{self.gvk.kind}List"
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""All kinds there are, by every name that they go by."""
+"""The registry of all kinds, by each of their names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Group(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """The kinds at one moment, under every name; never changed once it is in use."""
+    """The kinds at one moment, by each of their names; never changed once it is in use."""
 
     groups: dict[str, Group]
     by_path: dict[tuple[str, str, str], Kind]
@@ -32,11 +32,11 @@ class _Table(NamedTuple):
     stored: dict[Resource, Kind]
 
     def copy(self) -> _Table:
-        """Return another one with the same kinds."""
+        """Return a copy that can be changed."""
         return _Table(*(names.copy() for names in self))  # type: ignore[arg-type]  # each is a dict of its own type
 
     def add(self, kind: Kind, builtin: Mapping[str, Group]) -> None:
-        """Add a kind under those of its names that no other has; `builtin` are the groups that are built in."""
+        """Add a kind under each of its names that is not taken; `builtin` are the built-in groups."""
         if kind.is_served:
             self.by_path.setdefault((kind.resource.group, kind.gvk.version, kind.resource.plural), kind)
             self._add_version(*kind.gvk[:2], builtin)
@@ -52,34 +52,33 @@ class _Table(NamedTuple):
 
 
 class Kinds:
-    """The registry of kinds: those that are built in, and those that come, change and go with their definitions.
+    """The registry of kinds: the built-in ones, and the custom ones that definitions create, change and delete.
 
-    One thread changes it, any may read it: what a reader finds is of one moment.
+    Only one thread changes it, and any thread may read it: a reader sees the kinds of one moment.
     """
 
     def __init__(self, definitions: Definitions, kinds: Iterable[Kind] = (), groups: Sequence[Group] = ()) -> None:
-        """Start with these, which are built in; `groups` are in discovery's order, the core group first."""
+        """Register built-in kinds; `groups` are in discovery's order, the core group first."""
         self.definitions = definitions
         self.epoch = 0
-        """Another number after each change: what was derived from the kinds holds as long as it is the same."""
+        """A number that grows with each change. Values derived from the kinds are valid while it stays the same."""
         self._builtin = list(kinds)
         self._groups = {group.name: group for group in groups}
         self.refresh: Callable[[Iterable[Object]], None] = _no_custom_kinds
-        """Brings the custom kinds to what these definitions say, which are all there are."""
+        """Replaces the custom kinds by those of the given definitions."""
         self._aggregated: Mapping[str, AggregatedGroup] = {}
         self._custom: dict[str, Sequence[Kind]] = {}
         self._table = self._tabled()
 
     def add(self, kind: Kind) -> None:
-        """Register a kind that is built in, instead of the one of the same name if there is one."""
+        """Register a built-in kind; it replaces a kind of the same name."""
         self._builtin.insert(0, kind)
         self._changed()
 
     def customize(self, changes: Mapping[str, Sequence[Kind]]) -> None:
-        """Have these kinds, by the name of what defines them, instead of those it defined before; an empty one is gone.
+        """Replace the custom kinds of some definitions, by the definition's name. An empty sequence removes them.
 
-        A kind that is built in is not replaced by a custom one of the same name. What is new costs what it has itself,
-        however many others there are.
+        A custom kind never replaces a built-in one of the same name. Adding kinds costs time for the new ones only.
         """
         only_adds = changes.keys().isdisjoint(self._custom)
         for name, kinds in changes.items():
@@ -113,7 +112,7 @@ class Kinds:
 
     @property
     def groups(self) -> Sequence[Group]:
-        """The groups in discovery's order: the core group first, those that are not built in last."""
+        """The groups in discovery's order: the core group first, groups that are not built in last."""
         groups, known = self._table.groups, self._aggregated
         others = in_order((groups.keys() | known.keys()) - self._groups.keys(), known)
         return [*(groups[name] for name in self._groups), *(self._group(name) for name in others)]
@@ -125,7 +124,7 @@ class Kinds:
         return Group(name, versions_in_order(frozenset(found.versions if found is not None else ()), known))
 
     def announce(self, services: Iterable[Object]) -> None:
-        """Tell of the groups that these APIServices announce, which are all there are."""
+        """Replace the registered groups by those of these APIServices."""
         found = aggregated_groups(services)
         if found != self._aggregated:
             self._aggregated = found
@@ -133,37 +132,40 @@ class Kinds:
 
     @property
     def builtin_groups(self) -> Sequence[Group]:
-        """The groups that are built in, with the versions that are."""
+        """The built-in groups, with their built-in versions."""
         return [*self._groups.values()]
 
     def has_builtin(self, group: str) -> bool:
-        """Say whether a group is one of those that are built in."""
+        """Return whether a group is built in."""
         return group in self._groups
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
-        """Return the kind that is served at a path."""
+        """Return the kind that is served at a path, or None."""
         return self._table.by_path.get((group, version, plural))
 
     def by_gvk(self, gvk: GroupVersionKind) -> Kind | None:
-        """Return a kind by its full name, if it is no mere body of a subresource."""
+        """Return the kind of a full name, or None; kinds that are only bodies of subresources are not found."""
         return self._table.by_gvk.get(gvk)
 
     def stored(self, resource: Resource) -> Kind | None:
-        """Return the kind as which objects of `resource` are in the log; None for reviews and the like."""
+        """Return the kind in which the log holds objects of `resource`; None if it is never stored."""
         return self._table.stored.get(resource)
 
     def printer_of(self, gvk: GroupVersionKind) -> Printer:
-        """Return the columns of a kind's table; of a kind that is not known, the usual ones."""
+        """Return the columns of a kind's table; the default columns if the kind is not known."""
         kind = self._table.by_gvk.get(gvk)
         return CREATED_AT if kind is None else kind.printer
 
     def codec_for(self, gvk: GroupVersionKind) -> Codec:
-        """Return the codec of any body but a custom object, also of what is never stored; else raises KeyError."""
+        """Return the codec of any built-in type, including types that are never stored.
+
+        Raises KeyError for custom kinds.
+        """
         definition = self.definitions.by_kind[gvk.api_version, gvk.kind]
         return self.definitions.codec(gvk.kind, gvk.api_version, definition)
 
     def custom(self) -> Sequence[Kind]:
-        """Return the kinds that are served and not built in, by plural and group."""
+        """Return the served kinds that are not built in, by plural and group."""
         found = (kind for kind in self if kind.document is not None)
         return sorted(found, key=lambda kind: (kind.resource.plural, kind.resource.group))
 
@@ -172,4 +174,4 @@ class Kinds:
 
 
 def _no_custom_kinds(definitions: Iterable[Object]) -> None:
-    """Leave a registry as it is that knows nothing of definitions."""
+    """Do nothing: this registry has no custom kinds."""

@@ -1,4 +1,4 @@
-"""What is asked of a container's log: PodLogOptions, read from a query, checked, and refused in Kubernetes' words.
+"""PodLogOptions: reads them from a query and validates them, with Kubernetes' error messages.
 
 Rules: `pkg/apis/core/validation` (`ValidatePodLogOptions`), `pkg/registry/core/pod/rest/log.go`.
 """
@@ -15,24 +15,24 @@ from ctrlmgr.errors import BadRequest
 
 
 class LogOptions(NamedTuple):
-    """Which lines of which container's log are wanted, and how."""
+    """The container, the lines and the form of a log request."""
 
     container: str = ""
-    """Empty: the only one that there is."""
+    """Empty for the pod's only container."""
     follow: bool = False
-    """Whether to go on with what it writes from now on."""
+    """Whether to keep sending the lines that the container writes from now on."""
     previous: bool = False
-    """Whether the run before this one is meant."""
+    """Whether to read the log of the container's previous run."""
     timestamps: bool = False
     tail_lines: int | None = None
     since_seconds: int | None = None
     since_time: int | None = None
-    """Microseconds since 1970; lines before that are left out."""
+    """Microseconds since 1970; earlier lines are left out."""
     limit_bytes: int | None = None
 
 
 def parse_log(query: Query, pod: str) -> LogOptions:
-    """Read and check what is asked of the log of a pod of this name; raises `BadRequest`, `Invalid`."""
+    """Read and validate the log options in a query, for a pod of this name; raises `BadRequest` or `Invalid`."""
     since = read_text(query, "sinceTime")
     try:
         since_time = parse_time(since) if since else None

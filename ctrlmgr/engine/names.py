@@ -1,6 +1,6 @@
-"""Names that the server gives: generated names, and uids.
+"""Creates names and uids that the server assigns.
 
-Guarantees: all randomness is drawn from the source handed in.
+Guarantees: the functions use only the random source that is passed in.
 """
 
 from __future__ import annotations
@@ -8,14 +8,17 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, nothing that looks like something else
+_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, and no characters that look alike
 _DRAWN_LENGTH: Final = 5
-"""How many characters are drawn for a name."""
+"""The number of random characters in a generated name."""
 _DRAWN: Final = 64
-"""Bits for all characters at once: enough of them that none is likelier than another by more than 2^-40."""
+"""The number of random bits for all characters.
+
+With 64 bits, the probabilities of characters differ by at most 2^-40.
+"""
 _LONGEST_BASE: Final = 63 - _DRAWN_LENGTH
 _PAIRS: Final = [first + second for second in _ALPHABET for first in _ALPHABET]
-"""Two characters at a time."""
+"""All pairs of two characters."""
 _LETTERS: Final = len(_ALPHABET)
 _SQUARE: Final = len(_PAIRS)
 
@@ -30,7 +33,7 @@ def generate_name(base: str, random: Random) -> str:
 
 
 def new_uid(random: Random) -> str:
-    """Return a random UUID (version 4), as uuid.uuid4 writes it."""
+    """Return a random UUID (version 4), in the form of uuid.uuid4."""
     bits = random.getrandbits(128) & ~(0xF000 << 64) & ~(0xC000 << 48) | 0x4000 << 64 | 0x8000 << 48
     text = f"{bits:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

@@ -1,20 +1,22 @@
-"""What the engine and its runner say to each other: operations are generators that yield commands.
+"""The protocol between the engine and its drivers: operations are generators that yield commands.
 
-The engine decides; it neither waits nor does I/O. An `Operation` is driven by sending it what its commands ask for
-until it returns its result or raises an `ApiError`. There are two drivers: the server's, on an event loop, and
-`engine.drive`, on the calling thread. Both owe an operation this:
+The engine decides; it neither waits nor does I/O. A driver runs an `Operation` by sending it the results of its
+commands, until it returns its result or raises an `ApiError`. There are two drivers: the server's, on an event loop,
+and `engine.drive`, on the calling thread. Both must do the following for each command:
 
-- `Append`: append the proposals to the log, durably, and send the events. If the log refuses or fails, first bring
-  the cacher up to the log's head, then throw what the log raised: the operation decides again on what is true now.
-- `Appends`: append each of these, at the same time, and send a list that has for each the events, or what was raised.
-- `Read`: call `call` where blocking is allowed and send its result, or throw what it raised.
-- `Compute`: call `call`, anywhere, and send its result, or throw what it raised; `RequestTimeout` if it took too long.
-- `Refresh`: bring the cacher to the newest revision the log had when the command came, from any writer; send None.
-- `Await`: bring the cacher to `revision`; after `timeout` seconds give up. Send None either way.
-- `CallOut`: call other processes, and send their replies; nothing else waits for that.
-- `Consult`: wait for what `call` begins, on the server's event loop, and send its result, or throw what it raised.
+- `Append`: append the proposals durably to the log, and send the events. If the log refuses or fails, first update the
+  cacher to the log's head. Then throw the log's error, so that the operation decides again on the current state.
+- `Appends`: append each of these, at the same time. Send a list with the events, or the error, of each.
+- `Read`: call `call` where blocking is allowed. Send its result, or throw its error.
+- `Compute`: call `call` on any thread. Send its result, or throw its error; throw `RequestTimeout` if it took too long.
+- `Refresh`: update the cacher to the newest revision that the log had, from any writer, when the command was yielded.
+  Send None.
+- `Await`: update the cacher to `revision`; give up after `timeout` seconds. Send None either way.
+- `CallOut`: call other processes, and send their replies; other requests continue meanwhile.
+- `Consult`: await the coroutine of `call` on the server's event loop. Send its result, or throw its error.
 
-Between the commands an operation runs on one thread, the cacher's; after any command the cacher may have moved on.
+Between commands an operation runs on the thread that owns the cacher. After any command the cacher may have a newer
+state.
 """
 
 from __future__ import annotations
@@ -34,64 +36,69 @@ T = TypeVar("T")
 
 
 class Append(NamedTuple):
-    """Append to the log; the driver sends the events."""
+    """Append proposals to the log; the driver sends the events."""
 
     proposals: Sequence[Proposal]
     author: Author
     late: Sequence[DeferredProposals] = ()
-    """What is decided in the moment of the append and goes along with it; the driver sends no events of that."""
+    """Proposals that are computed at the moment of the append and appended with it; the driver sends no events for
+    them.
+    """
     cause: Cause | None = None
-    """What has made it what it is, where the driver knows of no other cause."""
+    """The cause of the write, if the driver knows no other."""
 
 
 class Appends(NamedTuple):
-    """Append each of these for itself, all at the same time, so that the log can commit them together.
+    """Append each of these separately, all at the same time, so that the log can commit them together.
 
-    None of them has anything that is decided late.
+    None of them has deferred proposals.
     """
 
     appends: Sequence[Append]
 
 
 class Read(NamedTuple):
-    """Call something that may block; the driver sends what it returns."""
+    """Call a function that may block; the driver sends its result."""
 
     call: Callable[[], Any]
 
 
 class Compute(NamedTuple):
-    """Call what takes long for what it is given, and touches nothing but that; the driver sends what it returns."""
+    """Call a long computation that uses only its arguments; the driver sends its result."""
 
     call: Callable[[], Any]
 
 
 class Refresh(NamedTuple):
-    """Bring the cacher to the log's head."""
+    """Update the cacher to the log's head."""
 
 
 class Await(NamedTuple):
-    """Bring the cacher to a revision that the log may not have reached yet, within `timeout` seconds."""
+    """Update the cacher to a revision that the log may not have reached yet, within `timeout` seconds."""
 
     revision: Revision
     timeout: float
 
 
 class Consult(NamedTuple):
-    """Wait for another process' decision, which `call` begins to ask for."""
+    """Wait for another process' decision; `call` returns the coroutine that asks for it."""
 
     call: Callable[[], Coroutine[Any, Any, Any]]
 
 
 REFRESH = Refresh()
 DONE = Outcome(0, "ok")
-"""How a cause ends that an append brings along: with the append."""
+"""The outcome of a cause that an append finishes."""
 
 Command: TypeAlias = Append | Appends | Read | Compute | Refresh | Await | CallOut | Consult
 Operation: TypeAlias = Generator[Command, Any, T]
 
 
 class Target(NamedTuple):
-    """What a request is about: `namespace` is empty for cluster-scoped kinds, `name` where the body has it."""
+    """The target of a request.
+
+    `namespace` is empty for cluster-scoped kinds. `name` is empty if only the body has it.
+    """
 
     kind: Kind
     namespace: str
@@ -100,24 +107,24 @@ class Target(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """How a write ended: with an `object`, in the served version, or a `status`; never both."""
+    """The result of a write: either an `object` in the served version, or a `status`."""
 
     code: int
     object: Object | None = None
     status: Unstructured | None = None
     warnings: tuple[str, ...] = ()
-    """What else the caller is told in `Warning` headers; an error carries its own in `ApiError.warnings`."""
+    """The texts of the response's `Warning` headers; errors have theirs in `ApiError.warnings`."""
     annotations: Mapping[str, str] = {}
-    """What the audit log is told of the decision; an error carries its own in `ApiError.annotations`."""
+    """Annotations of the audit event; errors have theirs in `ApiError.annotations`."""
     changed_by: tuple[str, ...] = ()
-    """What has changed the object on its way, in words."""
+    """Descriptions of the plugins and webhooks that changed the object."""
 
 
 class Listing(NamedTuple):
-    """A list, or a page of one, as of `revision`."""
+    """A list, or a page of one, at `revision`."""
 
     revision: Revision
     objects: Sequence[Object]
     continue_token: str = ""
     remaining: int | None = None
-    """How many objects come after this page; None when that is not known, or none do."""
+    """The number of objects after this page; None if it is unknown or zero."""

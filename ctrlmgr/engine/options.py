@@ -1,8 +1,8 @@
-"""The options of requests: read from a query or a body, checked, and refused in Kubernetes' words.
+"""The options of requests: reads them from a query or a body and validates them, with Kubernetes' error messages.
 
-A query is what a URL's is after decoding: each parameter's values in their order, of which most options take the
-first. Rules come from apimachinery's `pkg/apis/meta/v1/validation`, `pkg/apis/meta/internalversion/validation` and
-the conversions of `pkg/runtime/conversion.go`.
+A query maps each parameter to its decoded values, in their order; most options use the first. Rules come from
+apimachinery's `pkg/apis/meta/v1/validation`, `pkg/apis/meta/internalversion/validation` and the conversions of
+`pkg/runtime/conversion.go`.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ DELETE_OPTIONS: Final = GroupVersionKind(_META, "v1", "DeleteOptions")
 
 
 class Requester(NamedTuple):
-    """Who asks, and with which program."""
+    """The user of a request, and the user's program."""
 
     user: str
     groups: tuple[str, ...] = ()
     user_agent: str = ""
     uid: str = ""
     extra: Mapping[str, Sequence[str]] = {}
-    """What else is known of the user; webhooks are told of it."""
+    """Further attributes of the user, which webhooks receive."""
 
     @property
     def author(self) -> Author:
-        """The same as the log remembers it."""
+        """The author that the log records."""
         return Author(self.user, self.user_agent)
 
     @property
     def manager(self) -> str:
-        """The field manager of who names none: the user agent up to the slash, what is printable of it."""
+        """The default field manager: the user agent up to the slash, without unprintable characters."""
         name = "".join(filter(str.isprintable, self.user_agent.partition("/")[0]))
         return name.encode()[:FIELD_MANAGER_LENGTH].decode(errors="ignore")
 
@@ -64,12 +64,14 @@ class Body(NamedTuple):
     media_type: str
     data: bytes
     heard: Callable[[Unstructured, Callable[[], bytes]], None] | None = None
-    """Told of what was decoded, and of how to encode it with its defaults: for the audit log."""
+    """A callback for the audit log; it gets the decoded object and a function that encodes it with its defaults."""
 
     def value(self) -> Any:
-        """Return the document as it was sent, with what decoding drops; None if it is neither JSON nor YAML.
+        """Return the document as it was sent, including fields that decoding drops.
 
-        Raises `ValueError` for a document that decoding refuses.
+        None if it is neither JSON nor YAML.
+
+        Raises `ValueError` if the document cannot be decoded.
         """
         if self.media_type == JSON:
             return strict_json.decode(self.data)
@@ -77,13 +79,13 @@ class Body(NamedTuple):
 
 
 class GetOptions(NamedTuple):
-    """How fresh an object must be: "" the newest, "0" any, "N" not older than N."""
+    """How fresh an object must be: "" for the newest, "0" for any, "N" for not older than N."""
 
     resource_version: str = ""
 
 
 class ListOptions(NamedTuple):
-    """Which objects, as of when, how many; and whether to watch them."""
+    """The selectors, revision, page and watch options of a list."""
 
     labels: LabelSelector = LabelSelector()
     fields: FieldSelector = FieldSelector()
@@ -98,7 +100,7 @@ class ListOptions(NamedTuple):
 
 
 class WriteOptions(NamedTuple):
-    """CreateOptions, UpdateOptions and PatchOptions in one."""
+    """The union of CreateOptions, UpdateOptions and PatchOptions."""
 
     dry_run: bool = False
     field_manager: str = ""
@@ -106,20 +108,20 @@ class WriteOptions(NamedTuple):
     """"Ignore", "Warn" or "Strict"."""
     force: bool = False
     given_validation: str = ""
-    """`field_validation` as the caller gave it, which webhooks are shown."""
+    """`field_validation` as the client sent it; webhooks receive this value."""
 
 
 class DeleteOptions(NamedTuple):
-    """How an object is to go (meta/v1 DeleteOptions), not checked yet: see `check_delete`."""
+    """The meta/v1 DeleteOptions, not validated yet: see `check_delete`."""
 
     dry_run: Sequence[str] = ()
     grace_period_seconds: int | None = None
     propagation_policy: str | None = None
     orphan_dependents: bool | None = None
     uid: str | None = None
-    """A precondition: the uid the object must have."""
+    """A precondition: the uid that the object must have."""
     resource_version: str | None = None
-    """Another: the version it must be at."""
+    """A precondition: the resourceVersion that the object must have."""
 
 
 def parse_get(query: Query) -> GetOptions:
@@ -128,7 +130,10 @@ def parse_get(query: Query) -> GetOptions:
 
 
 def parse_list(query: Query, kind: Kind) -> ListOptions:
-    """Read and check the options of a list, a watch or a deletion of a collection; raises `BadRequest`, `Invalid`."""
+    """Read and validate the options of a list, a watch or a deletion of a collection.
+
+    Raises `BadRequest` or `Invalid`.
+    """
     limit = read_integer(query, "limit") or 0
     timeout = read_integer(query, "timeoutSeconds")
     options = ListOptions(
@@ -151,17 +156,17 @@ def parse_list(query: Query, kind: Kind) -> ListOptions:
 
 
 def parse_create(query: Query) -> WriteOptions:
-    """Read and check the options of a POST; raises `Invalid`."""
+    """Read and validate the options of a POST; raises `Invalid`."""
     return _write_options(query, "CreateOptions", [])
 
 
 def parse_update(query: Query) -> WriteOptions:
-    """Read and check the options of a PUT; raises `Invalid`."""
+    """Read and validate the options of a PUT; raises `Invalid`."""
     return _write_options(query, "UpdateOptions", [])
 
 
 def parse_patch(query: Query, media_type: str) -> WriteOptions:
-    """Read and check the options of a PATCH of the given media type; raises `Invalid`."""
+    """Read and validate the options of a PATCH of the given media type; raises `Invalid`."""
     errors: list[FieldError] = []
     if media_type == APPLY_PATCH:
         if not read_text(query, "fieldManager"):
@@ -172,7 +177,7 @@ def parse_patch(query: Query, media_type: str) -> WriteOptions:
 
 
 def parse_delete(query: Query) -> DeleteOptions:
-    """Read the options of a DELETE that has no body; raises `BadRequest` for what is no number."""
+    """Read the options of a DELETE without a body; raises `BadRequest` if a number is malformed."""
     return DeleteOptions(
         query.get("dryRun", ()),
         read_integer(query, "gracePeriodSeconds"),
@@ -182,7 +187,7 @@ def parse_delete(query: Query) -> DeleteOptions:
 
 
 def delete_options(fields: Unstructured) -> DeleteOptions:
-    """Read the options of a DELETE from its decoded body, which overrides the query as a whole."""
+    """Read the options of a DELETE from its decoded body, which replaces all options of the query."""
     preconditions = fields.get("preconditions") or {}
     return DeleteOptions(
         fields.get("dryRun") or (),
@@ -195,7 +200,7 @@ def delete_options(fields: Unstructured) -> DeleteOptions:
 
 
 def check_delete(options: DeleteOptions) -> None:
-    """Raise `Invalid` for options that contradict each other or mean nothing."""
+    """Raise `Invalid` if options contradict each other or have unknown values."""
     errors: list[FieldError] = []
     policy = options.propagation_policy
     if policy is not None:
@@ -264,19 +269,19 @@ def _watch_errors(options: ListOptions) -> list[FieldError]:
 
 
 def read_text(query: Query, name: str) -> str:
-    """Read a text; empty if it is not there."""
+    """Return the first value of a parameter; empty if it is missing."""
     values = query.get(name)
     return values[0] if values else ""
 
 
 def read_flag(query: Query, name: str) -> bool | None:
-    """Read a boolean: present means true, unless it says otherwise."""
+    """Return a boolean parameter; true if it is present, unless it is `false` or `0`. None if it is missing."""
     values = query.get(name)
     return values[0].lower() not in ("false", "0") if values else None
 
 
 def read_integer(query: Query, name: str) -> int | None:
-    """Read a number; raises `BadRequest` for what is none."""
+    """Return an integer parameter, None if it is missing; raises `BadRequest` if it is malformed."""
     values = query.get(name)
     if not values:
         return None

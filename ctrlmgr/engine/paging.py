@@ -1,7 +1,7 @@
-"""Continue tokens: where the next page of a list starts, and as of which revision.
+"""Continue tokens: the start of a list's next page, and its revision.
 
-Guarantees: a token reads as Kubernetes' does (apiserver `pkg/storage/continue.go`), and one made here leads to the
-objects that follow the page it came with, at the first page's revision.
+Guarantees: tokens have Kubernetes' format (apiserver `pkg/storage/continue.go`). A token made here returns the objects
+after its page, at the first page's revision.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ctrlmgr.errors import BadRequest
 _VERSION = "meta.k8s.io/v1"
 
 NEWEST = -1
-"""The revision of a token that goes on with what is newest, after the first page's revision was compacted away."""
+"""The revision of a token that continues with the newest state, because the first page's revision was compacted."""
 
 
 class Place(NamedTuple):
-    """Where a list goes on: at `start`, a path within the list's namespace, as of `revision`.
+    """The start of a page: `start`, a path within the list's namespace, at `revision`.
 
     `revision` may be `NEWEST`.
     """
@@ -47,10 +47,10 @@ def encode_continue(place: Place) -> str:
 
 
 def decode_continue(token: str) -> Place:
-    """Read a token; raises `BadRequest` when it is not one."""
+    """Decode a token; raises `BadRequest` if it is malformed."""
     try:
         fields = _decode(b64decode(token.encode() + b"=" * (-len(token) % 4), altchars=b"-_", validate=True))
-    except (ValueError, msgspec.MsgspecError, RecursionError) as error:  # no base64, no UTF-8, or no such JSON
+    except (ValueError, msgspec.MsgspecError, RecursionError) as error:  # invalid base64, UTF-8 or JSON
         raise _invalid(str(error)) from error
     if fields.v != _VERSION:
         raise _invalid(f'server does not recognize this encoded version "{fields.v}"')
@@ -59,7 +59,7 @@ def decode_continue(token: str) -> Place:
     if not fields.start:
         raise _invalid(f"encoded start key empty (version {_VERSION})")
     path = "/" + fields.start.removeprefix("/")
-    if posixpath.normpath(path) != path or path.startswith("//"):  # no token leads out of the list's namespace
+    if posixpath.normpath(path) != path or path.startswith("//"):  # outside the list's namespace
         raise _invalid(fields.start)
     return Place(fields.rv, path[1:])
 

@@ -25,23 +25,23 @@ def path_of(key: Key) -> str:
 
 
 class Span(NamedTuple):
-    """The paths from `start` (included) to `end` (excluded); an empty `end` is beyond them all."""
+    """The paths from `start` (included) to `end` (excluded); an empty `end` means no upper bound."""
 
     start: str = ""
     end: str = ""
 
     @classmethod
     def of(cls, namespace: str | None) -> Span:
-        """Return where a namespace's objects are; None: all."""
-        return cls(f"{namespace}/", f"{namespace}0") if namespace else EVERYWHERE  # "0" is what follows "/"
+        """Return the span of a namespace; None: of all objects."""
+        return cls(f"{namespace}/", f"{namespace}0") if namespace else EVERYWHERE  # "0" is the character after "/"
 
     @classmethod
     def at(cls, path: str) -> Span:
-        """Return where one object is."""
+        """Return the span of one object."""
         return cls(path, path + "\0")
 
     def after(self, start: str) -> Span:
-        """Return what of it is at `start` or later."""
+        """Return the part of the span at `start` or later."""
         return Span(max(self.start, start), self.end)
 
     def __contains__(self, path: object) -> bool:
@@ -52,34 +52,34 @@ EVERYWHERE = Span()
 
 
 class ResourceStore:
-    """One resource's objects and recent changes; used by one thread."""
+    """The objects and recent changes of one resource; used by one thread."""
 
     __slots__ = ("_changes", "_in_order", "_objects", "_revisions", "newest")
 
     def __init__(self, objects: Iterable[Object] = (), newest: Revision = 0) -> None:
-        """Hold `objects`, in any order; the last of them was changed at `newest` or before."""
+        """Hold `objects`, in any order; none of them has changed after `newest`."""
         self._objects: dict[Key, Object] = {obj.key: obj for obj in objects}
         pairs = [(path_of(key), obj) for key, obj in self._objects.items()]
-        self._in_order = SortedObjects(sorted(pairs, key=itemgetter(0)))  # the same objects
+        self._in_order = SortedObjects(sorted(pairs, key=itemgetter(0)))  # the same objects, sorted
         # Invariant: _revisions[i] == _changes[i].revision, ascending.
         self._changes: list[Change] = []
         self._revisions: list[Revision] = []
         self.newest = newest
-        """The revision of the last change that it was told of, or of the snapshot that it began as; 0 for none."""
+        """The revision of the last applied change, or of the initial snapshot; 0 for none."""
 
     def __len__(self) -> int:
         return len(self._objects)
 
     def get(self, key: Key) -> Object | None:
-        """Return one object, None if there is none."""
+        """Return one object, or None if it does not exist."""
         return self._objects.get(key)
 
     def list(self, span: Span) -> Sequence[Object]:
-        """Return the objects in a span, in order; fresh, the caller's to keep."""
+        """Return the objects in a span, in order, as a new list."""
         return self._in_order.list(span.start, span.end)
 
     def apply(self, event: Event) -> None:
-        """Take an event that is newer than all before it."""
+        """Apply an event that is newer than all before it."""
         obj = event.object
         key = obj.key
         old = self._objects.get(key)
@@ -100,7 +100,7 @@ class ResourceStore:
         self.newest = event.revision
 
     def changes_after(self, revision: Revision, limit: int) -> Sequence[Change]:
-        """Return up to `limit` of the changes it has after `revision`."""
+        """Return up to `limit` of the held changes after `revision`."""
         if not self._revisions or self._revisions[-1] <= revision:
             return ()
         at = bisect_right(self._revisions, revision)
@@ -112,10 +112,10 @@ class ResourceStore:
         del self._changes[:at], self._revisions[:at]
 
     def at(self, revision: Revision, span: Span) -> Past:
-        """Return what was in a span at a revision; the changes since then must all be here."""
+        """Return the state of a span at a revision; all changes since then must still be held."""
         undone: dict[str, Object | None] = {}
         at = bisect_right(self._revisions, revision)
-        for change in reversed(self._changes[at:]):  # so that the oldest change's `old` is what stays
+        for change in reversed(self._changes[at:]):  # in this order, the oldest change's `old` remains
             path = path_of(change.object.key)
             if path in span:
                 undone[path] = change.old
@@ -126,7 +126,7 @@ class Past:
     """A range of a store with some changes undone; read it before the store changes again."""
 
     def __init__(self, objects: SortedObjects, span: Span, undone: dict[str, Object | None]) -> None:
-        """See the objects in a span, but for `undone`: what was at those paths instead."""
+        """Show the objects in a span; at the paths in `undone`, show the earlier objects instead."""
         self._objects, self._span, self._undone = objects, span, undone
 
     def __len__(self) -> int:

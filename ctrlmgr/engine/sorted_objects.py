@@ -1,7 +1,7 @@
-"""Objects sorted by path, for any number of them.
+"""A sorted collection of objects by path, for any number of objects.
 
-Guarantees: a look at a span costs as much as it finds; putting an object in its place, or taking one out, moves at most
-a block of others, so it costs the same among a million as among a thousand. (One list would move half a million.)
+Guarantees: the cost of reading a span depends on the objects found. Inserting or removing an object moves at most one
+block of others, so its cost does not depend on the number of objects.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from collections.abc import Iterator, Sequence
 from ctrlmgr.api.object import Object
 
 BLOCK = 2000
-"""A block is cut in two when it has twice as many objects."""
+"""A block is split when it has twice this number of objects."""
 
 
 class SortedObjects:
-    """Used by one thread. Paths are unique."""
+    """Objects sorted by unique paths; used by one thread."""
 
     __slots__ = ("_blocks", "_count", "_firsts", "_paths")
 
     def __init__(self, pairs: Sequence[tuple[str, Object]] = ()) -> None:
-        """Hold objects behind their paths, given in order."""
+        """Hold pairs of path and object, which must be sorted."""
         cuts = range(0, len(pairs), BLOCK)
-        # Invariant: _blocks[i][j] is the object at _paths[i][j]; _firsts[i] == _paths[i][0]; no block is empty; all the
-        # paths, one block after the other, are in order.
+        # Invariant: _blocks[i][j] is the object at _paths[i][j], and _firsts[i] == _paths[i][0]. No block is empty. The
+        # paths of all blocks, one after the other, are sorted.
         self._paths = [[path for path, _ in pairs[cut : cut + BLOCK]] for cut in cuts]
         self._blocks = [[obj for _, obj in pairs[cut : cut + BLOCK]] for cut in cuts]
         self._firsts = [paths[0] for paths in self._paths]
@@ -41,11 +41,11 @@ class SortedObjects:
         return at < len(paths) and paths[at] == path
 
     def _block_of(self, path: str) -> int:
-        """Return the block where a path is or would be."""
+        """Return the index of the block that contains a path, or would contain it."""
         return max(bisect_right(self._firsts, path) - 1, 0)
 
     def put(self, path: str, obj: Object) -> None:
-        """Put an object in its place, instead of what is there."""
+        """Insert an object, or replace the object at its path."""
         if not self._firsts:
             self._firsts, self._paths, self._blocks = [path], [[path]], [[obj]]
             self._count = 1
@@ -70,7 +70,7 @@ class SortedObjects:
         self._firsts.insert(number + 1, paths[BLOCK])
 
     def remove(self, path: str) -> None:
-        """Take out the object at a path, which is there."""
+        """Remove the object at a path, which must exist."""
         number = self._block_of(path)
         paths, block = self._paths[number], self._blocks[number]
         at = bisect_left(paths, path)
@@ -82,7 +82,7 @@ class SortedObjects:
             del self._paths[number], self._blocks[number], self._firsts[number]
 
     def list(self, start: str, end: str) -> list[Object]:
-        """Return the objects from `start` on and before `end` ("": to the last), in order; the caller's to keep."""
+        """Return the objects from `start` on and before `end` ("": to the last), in order, as a new list."""
         if len(self._blocks) == 1:
             first, last = _bounds(self._paths[0], start, end)
             return self._blocks[0][first:last]
@@ -92,18 +92,21 @@ class SortedObjects:
         return found
 
     def count(self, start: str, end: str) -> int:
-        """Return how many there are from `start` on and before `end`."""
+        """Return the number of objects from `start` on and before `end`."""
         return sum(last - first for _, first, last in self._stretches(start, end))
 
     def items(self, start: str, end: str) -> Iterator[tuple[str, Object]]:
-        """Yield paths and objects from `start` on and before `end`, in order; nothing must change meanwhile."""
+        """Yield paths and objects from `start` on and before `end`, in order.
+
+        The collection must not change meanwhile.
+        """
         for number, first, last in self._stretches(start, end):
             paths, block = self._paths[number], self._blocks[number]
             for at in range(first, last):
                 yield paths[at], block[at]
 
     def _stretches(self, start: str, end: str) -> Iterator[tuple[int, int, int]]:
-        """Yield the blocks that a span touches, each with where the span begins and ends in it."""
+        """Yield (block, first, last) for each block that a span touches: the bounds of the span in it."""
         if not self._firsts:
             return
         last = bisect_left(self._firsts, end) if end else len(self._firsts)

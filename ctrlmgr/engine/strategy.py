@@ -1,21 +1,21 @@
-"""What a kind does beyond its schema: the hooks that the engine calls on a write's way into the log.
+"""The strategy of a kind: the hooks that the engine calls during a write, for rules beyond the schema.
 
-Guarantees: a strategy decides, it never writes, waits or reads a clock. What it needs is in its `Context`; what
-it wants appended beside the object goes into `Context.companions`, so that both are in the log or neither is.
+Guarantees: a strategy decides; it never writes, waits or reads a clock. Its inputs are in its `Context`. Proposals to
+append beside the object go into `Context.companions`, so that the log contains both or neither.
 
 The order of calls is that of apiserver's `registry/generic/registry/store.go` and `registry/rest`:
 
     create:  default → begin_create → prepare_for_create → (generated name) → validate → warnings → canonicalize
     update:  default → begin_update → prepare_for_update → validate + validate_update → warnings → canonicalize
-    delete:  (graceful deletion, finalizers) → begin_termination, when the object stays for now, or begin_delete, when
-             it goes
+    delete:  (graceful deletion, finalizers) → begin_termination, if the object remains for now, or begin_delete, if
+             it is removed
 
-Admission (`engine.attributes`) changes a write before `begin_create` or `begin_update`, and judges it after
-`canonicalize`; `conceal` comes last.
+Admission (`engine.attributes`) changes a write before `begin_create` or `begin_update`, and validates it after
+`canonicalize`; `conceal` is last.
 
-All of them take `Unstructured` objects that are theirs to change (`new`, `obj`) or must be left alone (`old`).
-Object metadata common to all kinds is defaulted and validated by the engine, not here (`validation.metadata`, with
-the strategy's `name_check`, `any_finalizer` and `revalidates`), ahead of what the strategy finds.
+All hooks take `Unstructured` objects. They may change `new` and `obj`, but not `old`. The engine, not the strategy,
+defaults and validates the metadata that all kinds share (`validation.metadata`, with the strategy's `name_check`,
+`any_finalizer` and `revalidates`). Its errors precede those of the strategy.
 """
 
 from __future__ import annotations
@@ -34,31 +34,31 @@ from ctrlmgr.eventlog.event import Proposal
 
 
 class View(Protocol):
-    """The current state, as a strategy may read it."""
+    """The current state, which a strategy may read."""
 
     def get(self, resource: Resource, key: Key) -> Object | None:
-        """Return one object, None if there is none."""
+        """Return one object, or None if it does not exist."""
 
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
-        """Return the objects of one namespace (None: of all), by key."""
+        """Return the objects of one namespace, or of all if it is None, by key."""
 
 
 class State(View, Protocol):
-    """A view that says how current it is: writes are decided on it, and again when the log knows better."""
+    """A view with a revision: a write that is decided on it is decided again if the log has newer changes."""
 
     @property
     def revision(self) -> Revision:
-        """Everything up to here is in it; it may hold later changes of single objects, too."""
+        """The view contains all changes up to this revision; it may contain later changes of single objects."""
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision:
-        """Return a revision that differs if any of these resources has changed since one asked before.
+        """Return a revision that differs from an earlier result if any of these resources has changed in between.
 
-        Where that is not known at once it is `revision`, and so differs more often.
+        An implementation that cannot tell cheaply returns `revision`, which changes more often.
         """
 
 
 class WrittenKind(Protocol):
-    """What a strategy and those who call it know of the kind that is written; an `engine.kind.Kind` is one."""
+    """The parts of the written kind that a strategy and its callers use; implemented by `engine.kind.Kind`."""
 
     @property
     def resource(self) -> Resource:
@@ -66,11 +66,11 @@ class WrittenKind(Protocol):
 
     @property
     def storage(self) -> Resource:
-        """The resource it is stored as, which refusals name the group of."""
+        """The resource it is stored as; error messages name its group."""
 
     @property
     def api_version(self) -> str:
-        """The version of the request."""
+        """The apiVersion of the request."""
 
     @property
     def namespaced(self) -> bool:
@@ -78,7 +78,7 @@ class WrittenKind(Protocol):
 
     @property
     def strategy(self) -> Strategy:
-        """What it does beyond its schema."""
+        """The kind's strategy."""
 
 
 @dataclass
@@ -86,140 +86,153 @@ class Context:
     """One write, as its strategy sees it."""
 
     kind: WrittenKind
-    """What is written; for a subresource the kind it belongs to."""
+    """The kind of the written object. For a subresource, the kind that the subresource belongs to."""
     view: View
-    """The state the write is decided on; conflicting changes to the object or its companions make it start over."""
+    """The state that the write is decided on. If the object or its companions change concurrently, the write starts
+    over.
+    """
     now: str
-    """The time as RFC 3339 with seconds, for timestamps."""
+    """The current time for timestamps, RFC 3339 with seconds."""
     random: Random
     user: str = ""
     subresource: str = ""
-    """`status`, `finalize`, `binding` … or empty for the object itself."""
+    """`status`, `finalize`, `binding` …; empty for the object itself."""
     dry_run: bool = False
     companions: list[Proposal] = field(default_factory=list)
-    """What must be appended together with the object: allocations, and their release."""
+    """Proposals that must be appended together with the object: allocations, and their release."""
     warnings: list[str] = field(default_factory=list)
-    """What the caller is told in `Warning` headers, without the code and agent."""
+    """The texts of the response's `Warning` headers, without code and agent."""
     old: Unstructured | None = None
-    """The object as it is stored, not to be changed; None on creation."""
+    """The stored object, which must not be changed; None on creation."""
     uid: str = ""
-    """The user's, if it is known."""
+    """The user's uid, if it is known."""
     groups: Sequence[str] = ()
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """What else is known of the user."""
+    """Further attributes of the user."""
     sent: Callable[[], Any] | None = None
-    """Reads the body again if it is an object: only the body distinguishes an empty list from an absent one."""
+    """Decodes the body again if it is an object: only the body distinguishes an empty list from an absent one."""
 
     def sent_at(self, *path: str | int) -> Any:
-        """Return what the body has at a path of fields and indexes; None if it has nothing there or is no object."""
+        """Return the body's value at a path of fields and indexes; None if it has none there or is not an object."""
         return None if self.sent is None else at(self.sent(), *path)
 
 
 class Strategy:
-    """What a kind does that its schema does not say; the base class is what most kinds do: nothing more."""
+    """The rules of a kind beyond its schema. The base class has no further rules, as most kinds."""
 
     allow_create_on_update = False
     """Whether a PUT of an object that does not exist creates it."""
     allow_unconditional_update = True
-    """Whether a PUT may leave metadata.resourceVersion out."""
+    """Whether a PUT may omit metadata.resourceVersion."""
     has_generation = False
-    """Whether metadata.generation counts changes of the desired state (everything but metadata and status)."""
+    """Whether metadata.generation counts changes of the desired state (everything except metadata and status)."""
     has_status = False
-    """Whether writes to the object itself leave `status` alone, and writes to `/status` all else; `engine.kinds`
-    sets it for every kind with a status subresource."""
+    """Whether writes to the object ignore `status`, and writes to `/status` ignore all else; `engine.kinds` sets it for
+    every kind with a status subresource.
+    """
     status_keeps: tuple[str, ...] = ()
-    """The fields of metadata that a write to `/status` leaves alone: `reset_fields.METADATA`, or some of these."""
+    """The metadata fields that a write to `/status` does not change: `reset_fields.METADATA`, or some of these."""
     returns_deleted = False
-    """Whether an immediate DELETE answers with the object instead of a `Status`."""
+    """Whether an immediate DELETE returns the object instead of a `Status`."""
     own_preconditions = False
-    """Whether its deletion's preconditions are checked by a storage of its own in Kubernetes, in other words."""
+    """Whether Kubernetes checks the preconditions of its deletions in the kind's own storage, with another message."""
     revalidates: int = 1
-    """How many times an update of the object itself checks again all that its creation did, metadata included; it
-    decides how often an error of metadata is listed (`validation.metadata.update_errors`)."""
+    """How many times an update of the object repeats the validation of a creation, including metadata. It decides how
+    often an error of metadata is listed (`validation.metadata.update_errors`).
+    """
     checks_metadata = True
-    """Whether the kind validates metadata itself. If not, only the generic layer does, and only objects without other
-    errors (Kubernetes' `Validate` of the kind does not call `ValidateObjectMeta`)."""
+    """Whether the kind validates metadata itself. If not, only the generic layer does, and only for objects without
+    other errors (Kubernetes' `Validate` of the kind does not call `ValidateObjectMeta`).
+    """
     compares_metadata = True
     """Whether the kind validates changes of metadata itself, besides the generic layer (Kubernetes' `ValidateUpdate` of
-    the kind calls `ValidateObjectMetaUpdate`)."""
+    the kind calls `ValidateObjectMetaUpdate`).
+    """
     name_check: NameCheck = staticmethod(subdomain_name)
-    """What its objects may be called; see `validation.names`."""
+    """Validates the names of its objects; see `validation.names`."""
     any_finalizer = False
-    """Whether metadata.finalizers may hold names without a domain that Kubernetes does not know."""
+    """Whether metadata.finalizers may contain names without a domain that Kubernetes does not know."""
     status_on_create = False
-    """Whether a creation brings its status along, although `has_status`."""
+    """Whether a creation may set the status, although `has_status` is true."""
     default_propagation = "Background"
-    """What becomes of its dependents if a deletion does not say: `Background` or `Orphan`. Empty: it has none, whatever
-    a deletion says (Events)."""
+    """The default handling of dependents on deletion: `Background` or `Orphan`. Empty if the kind has no dependents,
+    whatever the deletion's options are (Events).
+    """
     default_propagation_warnings: tuple[str, ...] = ()
-    """What a client is told whose deletion does not say."""
+    """The warnings for a deletion that does not set the propagation policy."""
     fields: tuple[str, ...] = ()
-    """The field selectors besides metadata.name and metadata.namespace that `selectable` answers."""
+    """The selectable fields besides metadata.name and metadata.namespace; `selectable` returns their values."""
 
     def validation_cost(self, body: bytes) -> int:
-        """Return the relative validation cost of a byte of this object, as sent or as stored; 1 is the usual one."""
+        """Return the relative validation cost of one byte of this object, as sent or as stored; 1 is usual."""
         return 1
 
     def default(self, obj: Unstructured) -> None:
-        """Fill in what the caller left out, in place (Kubernetes' SetDefaults functions); idempotent."""
+        """Set defaults for missing fields, in place (Kubernetes' SetDefaults functions); idempotent."""
 
     def default_status(self, obj: Unstructured) -> None:
-        """Do that for a patch of the status, whose spec is the one that is stored; it may do more."""
+        """Set the defaults for a patch of the status, whose spec is the stored one; it may do more."""
         self.default(obj)
 
     def begin_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Allocate; raises an `ApiError` when that cannot be done."""
+        """Allocate resources such as addresses; raises an `ApiError` if that fails."""
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Drop or set what a creation may not choose. `status` is dropped by the engine if `has_status`."""
+        """Drop or set fields that a creation may not choose. The engine drops `status` if `has_status`."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Return what is wrong with `obj` as such, on creation and (with `validate_update`) on every update."""
+        """Return the errors of `obj` itself, on creation and (with `validate_update`) on every update."""
         return []
 
     def begin_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Allocate and release; raises an `ApiError` when that cannot be done."""
+        """Allocate and release resources; raises an `ApiError` if that fails."""
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Keep what an update may not change silently; `ctx.subresource` says which one, "status" included."""
+        """Restore the fields that an update may not change.
+
+        `ctx.subresource` names the subresource, "status" included.
+        """
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Return what is wrong with changing `old` into `new`; called for subresources too, see `ctx`."""
+        """Return the errors of changing `old` into `new`; also called for subresources, see `ctx`."""
         return []
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Return what is allowed but unwise, in Kubernetes' words."""
+        """Return warnings for values that are allowed but not advisable, in Kubernetes' words."""
         return []
 
     def canonicalize(self, obj: Unstructured) -> None:
-        """Give a valid object its final form, in place; only here is a generated name known."""
+        """Convert a valid object into its final form, in place; only here is a generated name known."""
 
     def conceal(self, obj: Unstructured) -> None:
-        """Take away what Kubernetes stores and never shows; admission has seen it."""
+        """Remove the fields that Kubernetes stores and never returns; admission has seen them."""
 
     def grace_period(self, obj: Object, asked: int | None) -> int | None:
-        """Return the seconds to leave a deleted object in place for, None when its kind knows no graceful deletion.
+        """Return the grace period of a deleted object in seconds, None if its kind has no graceful deletion.
 
-        `asked` is DeleteOptions.gracePeriodSeconds. 0 removes at once (if no finalizer holds it).
+        `asked` is DeleteOptions.gracePeriodSeconds. 0 removes the object at once, if no finalizer holds it.
         """
         return None
 
     def begin_termination(self, ctx: Context, obj: Unstructured) -> None:
-        """Change an object that a DELETE leaves in place, once: its metadata says already that it is terminating."""
+        """Change an object that a DELETE leaves in place, once; its metadata already says that it is terminating."""
 
     def begin_delete(self, ctx: Context, obj: Object) -> None:
-        """Release what the object holds, as companions of its deletion."""
+        """Release the object's allocations, as companions of its deletion."""
 
     def finalizers(self, obj: Object) -> Sequence[str]:
-        """Return what besides metadata.finalizers holds a terminating object (Namespace: spec.finalizers)."""
+        """Return the finalizers outside metadata.finalizers that hold a terminating object.
+
+        For a Namespace these are spec.finalizers.
+        """
         return ()
 
     def field_refusal(self, field: str) -> str:
-        """Say that `field` cannot be selected by, as the kind's `AddFieldLabelConversionFunc` does."""
+        """Return the error message for a field that is not selectable (`AddFieldLabelConversionFunc` of the kind)."""
         if self.fields:
             return f"field label not supported: {field}"
         return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the values of `fields` for `obj`; what is absent is the empty string."""
+        """Return the values of `fields` for `obj`; an absent field is the empty string."""
         return {}

@@ -1,8 +1,9 @@
-"""What a watch shows of a change: whether it concerns the watcher at all, and as what.
+"""Selects the changes that a watch sends, and the type of each event.
 
-Guarantees (apiserver `pkg/storage/cacher/cache_watcher.go`): a watcher that starts from what its selection matched
-and applies what `transition` returns always has exactly what its selection matches. An object that comes to match is
-ADDED, one that no longer does is DELETED: as it last matched, at the revision at which it stopped.
+Guarantees (apiserver `pkg/storage/cacher/cache_watcher.go`): a watcher starts with the objects that its selection
+matches. If it applies the events of `transition`, it always has exactly the matching objects. An object that begins to
+match is sent as ADDED. An object that no longer matches is sent as DELETED, in its last matching state, with the
+revision of the change.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 
 
 class Selection:
-    """Which objects of a kind a client asks for; objects are taken as stored and shown in the kind's version."""
+    """The selection of a list or watch. It matches stored objects and returns them in the kind's version."""
 
     __slots__ = ("fields", "filter", "is_everything", "kind", "labels", "namespace")
 
@@ -39,11 +40,11 @@ class Selection:
         self.labels = labels
         self.fields = fields
         self.filter = _filter(kind, labels, fields)
-        """Says whether an object that is in the namespace is selected; None: each one is."""
+        """Returns whether an object in the namespace is selected; None if all are."""
         self.is_everything = namespace is None and self.filter is None
 
     def matches(self, obj: Object) -> bool:
-        """Say whether `obj`, which is of the kind's storage, is selected."""
+        """Return whether `obj`, a stored object of the kind, is selected."""
         if self.is_everything:
             return True
         if self.namespace is not None and obj.key.namespace != self.namespace:
@@ -51,7 +52,7 @@ class Selection:
         return self.filter is None or self.filter(obj)
 
     def transition(self, change: Change) -> tuple[str, Object] | None:
-        """Return the type of event and the object that a watcher is sent; None: nothing."""
+        """Return the event type and the object to send to a watcher; None to send nothing."""
         old, new = change.old, change.new
         was = old is not None and self.matches(old)
         if new is not None and self.matches(new):
@@ -61,19 +62,19 @@ class Selection:
         return None
 
     def shown(self, obj: Object) -> Object:
-        """Return `obj` in the version that is asked for."""
+        """Return `obj` in the requested version."""
         return self.kind.from_storage(obj) if self.kind.from_storage is not None else obj
 
 
 def converted_transitions(
     selection: Selection, changes: Sequence[Change], around: Surroundings
 ) -> Calling[list[tuple[str, Object]]]:
-    """Return what changes are to a watcher, where a hook turns versions into one another.
+    """Return the events of a watcher for a kind that a webhook converts.
 
     Raises `ConversionFailed`.
     """
     concerned = [state for change in changes for state in change[1:3] if state is not None]
-    if selection.fields.is_empty:  # then only those are looked at that are shown
+    if selection.fields.is_empty:  # then only the selected objects need a conversion
         concerned = [obj for obj in concerned if selection.matches(obj)]
     yield from shown_all(selection.kind, concerned, around)
     transition = selection.transition
@@ -85,7 +86,7 @@ def converted_transitions(
 
 
 def _filter(kind: Kind, labels: LabelSelector, fields: FieldSelector) -> Callable[[Object], bool] | None:
-    """Compile both selectors to what asks least of an object."""
+    """Return a filter for both selectors; None if they select everything."""
     by_labels, selectable = labels.matches, kind.strategy.selectable
     if fields.is_empty:
         return None if labels.is_empty else lambda obj: by_labels(obj.labels)
@@ -95,10 +96,10 @@ def _filter(kind: Kind, labels: LabelSelector, fields: FieldSelector) -> Callabl
 
 
 class Start(NamedTuple):
-    """How a watch begins: with ADDED for each of `initial`, then with the changes after `revision`."""
+    """The start of a watch: ADDED for each of `initial`, then the changes after `revision`."""
 
     selection: Selection
     initial: Sequence[Object]
     revision: Revision
     marks_initial: bool
-    """Whether a bookmark says where the initial objects end (`sendInitialEvents`)."""
+    """Whether a bookmark marks the end of the initial objects (`sendInitialEvents`)."""

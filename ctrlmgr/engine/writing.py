@@ -1,4 +1,4 @@
-"""The engine as controllers have it: each verb returns an operation for a driver to run (`engine.operations`)."""
+"""The engine for controllers: each verb returns an operation for a driver to run (`engine.operations`)."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ from ctrlmgr.errors import ApiError, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog.event import EventType, Proposal
 
 BINDINGS = Resource("", "bindings")
-"""What is created here is `pods/NAME/binding` under another name."""
+"""A creation of this resource is a creation of `pods/NAME/binding`."""
 
 
 class WriteEngine:
-    """What a controller needs of the engine: the verbs that write, decided on any `State`, and plain reads of it.
+    """The verbs that controllers use: writes, decided on any `State`, and plain reads of it.
 
-    Threads may share one if they may share its state.
+    Threads may share it if they may share its state.
     """
 
     def __init__(
@@ -64,9 +64,10 @@ class WriteEngine:
         admission: Admission = NO_ADMISSION,
         subresources: Mapping[str, Handler] = SUBRESOURCES,
     ) -> None:
-        """Decide writes to `kinds` on `state`; `random` is what names and uids are drawn from.
+        """Decide writes to `kinds` on `state`; `random` is the source of names and uids.
 
-        `admission` has a say in every write. `subresources` are the handlers of those that have their own, by name.
+        `admission` decides on every write. `subresources` are the handlers of subresources that have their own, by
+        name.
         """
         self.kinds = kinds
         self.state = state
@@ -80,12 +81,12 @@ class WriteEngine:
 
     @property
     def around(self) -> Surroundings:
-        """What it takes to have an object converted."""
+        """The view and the random source that a conversion needs."""
         return Surroundings(self.state, self._random)
 
     @property
     def now(self) -> str:
-        """The time as RFC 3339 with seconds."""
+        """The current time, RFC 3339 with seconds."""
         return format_time_seconds(self._clock.now())
 
     def plan(self, kind: Kind) -> Plan:
@@ -99,7 +100,7 @@ class WriteEngine:
         return plan
 
     def request(self, target: Target, options: WriteOptions, requester: Requester) -> Request:
-        """Return what a write carries along."""
+        """Return the context of a write."""
         return Request(
             self.plan(target.kind),
             target,
@@ -112,7 +113,10 @@ class WriteEngine:
         )
 
     def handler(self, target: Target) -> Handler | None:
-        """Return what handles a subresource, None for the usual verbs; `NotFound` for what has neither."""
+        """Return the handler of a subresource, None for the usual verbs.
+
+        Raises `NotFound` if the kind does not have it.
+        """
         part = target.kind.subresources.get(target.subresource)
         handler = self._subresources.get(target.subresource)
         is_the_object = part is not None and part.kind == target.kind.gvk and "update" in part.verbs
@@ -121,23 +125,23 @@ class WriteEngine:
         return handler
 
     def get(self, target: Target, options: GetOptions) -> Operation[Object]:
-        """Return an object in the served version; raises `NotFound`, `RequestTimeout` for a version of the future."""
+        """Return an object in the served version; raises `NotFound`, and `RequestTimeout` for a future version."""
         if target.subresource and (handler := self.handler(target)) is not None:
             return handler.get(self, target, options)
         return reading.get(self.around, target, options)
 
     def stored(self, resource: Resource) -> Operation[Sequence[Object]]:
-        """Return every object of a resource as it is stored."""
+        """Return every object of a resource in its stored form."""
         yield REFRESH
         return self.state.list(resource)
 
     def everything(self, kind: Kind, namespace: str) -> Operation[Sequence[Object]]:
-        """Return the objects of a kind in one namespace as they are now, in the served version."""
+        """Return the current objects of a kind in one namespace, in the served version."""
         yield REFRESH
         return (yield from shown_all(kind, self.state.list(kind.storage, namespace), self.around))
 
     def create(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
-        """Create what the body says, in the target's namespace; `target.name` is for subresources."""
+        """Create the object in the body, in the target's namespace; `target.name` is for subresources."""
         if target.kind.resource == BINDINGS:
             return self._subresources["binding"].create(self, target, body, options, requester)
         if target.subresource:
@@ -145,14 +149,14 @@ class WriteEngine:
             if handler is None:
                 raise MethodNotAllowed(details=StatusDetails())
             return handler.create(self, target, body, options, requester)
-        if "get" not in target.kind.verbs:  # a review, say: there is nothing to keep
+        if "get" not in target.kind.verbs:  # a review, for example, is not stored
             raise MethodNotAllowed(details=StatusDetails())
         return create(self.request(target, options, requester), body)
 
     def create_all(
         self, bodies: Sequence[tuple[Target, Body]], options: WriteOptions, requester: Requester
     ) -> Operation[None]:
-        """Create all of these in one append; raises `AlreadyExists`, and creates none, if one of them is there."""
+        """Create all of these in one append; raises `AlreadyExists`, and creates none, if one of them exists."""
         proposals: list[Proposal] = []
         for target, body in bodies:
             request = self.request(target, options, requester)
@@ -171,10 +175,10 @@ class WriteEngine:
         requester: Requester,
         complete: Callable[[Unstructured], None] = lambda body: None,
     ) -> Operation[Answer]:
-        """Let admission have its say about what is answered and not kept: a review, a token, a connection.
+        """Run admission for an object that is not stored: a review, a token, a connection.
 
-        `body` is what was sent, of `kind`, and is changed in place; the answer has nothing but what else is to be told.
-        `complete` fills in what it leaves out, after it has been changed and before it is validated.
+        `body` is the sent object, of `kind`; it is changed in place. The answer contains only warnings and annotations.
+        `complete` sets missing fields, after mutating and before validating admission.
         """
         request = self.request(target, options, requester)
         ctx = request.context()
@@ -192,13 +196,13 @@ class WriteEngine:
         return Answer(200, warnings=tuple(request.told()), annotations=request.annotations)
 
     def update(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
-        """Replace what is there by what the body says; where its kind allows it, create it."""
+        """Replace the object by the body, or create it if its kind allows that."""
         if target.subresource and (handler := self.handler(target)) is not None:
             return handler.update(self, target, body, options, requester)
         return update(self.request(target, options, requester), body)
 
     def patch(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
-        """Patch what is there; `body.media_type` says how, and an apply creates what is not there."""
+        """Patch the object; `body.media_type` is the patch's type. An apply creates a missing object."""
         if target.subresource and (handler := self.handler(target)) is not None:
             return handler.patch(self, target, body, options, requester)
         request = self.request(target, options, requester)
@@ -208,7 +212,7 @@ class WriteEngine:
     def delete(
         self, target: Target, body: Body | None, options: DeleteOptions, requester: Requester
     ) -> Operation[Answer]:
-        """Delete what is there, now or later; a body's options override `options`, which are the query's."""
+        """Delete the object, now or later; options in the body replace `options`, which are the query's."""
         options = self.options_of(body, options)
         request = self.request(target, WriteOptions(dry_run=bool(options.dry_run)), requester)
         return (yield from delete(request, options))
@@ -216,9 +220,9 @@ class WriteEngine:
     def recreate(
         self, target: Target, body: Body, gone: DeleteOptions, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
-        """Delete what is there and create what the body says in its place, in one append; see `verbs.recreate`.
+        """Delete the object and create the one in the body in its place, in one append; see `verbs.recreate`.
 
-        `gone` are the deletion's options, its preconditions among them.
+        `gone` are the deletion's options, including its preconditions.
         """
         deletion = self.request(target, WriteOptions(), requester)
         creation = self.request(target._replace(name=""), options, requester)
@@ -239,13 +243,13 @@ class WriteEngine:
     def update_canonical(
         self, target: Target, obj: Object, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
-        """Replace what was read at `obj.revision` by an object that is in its final form; see `verbs.canonical`."""
+        """Replace the object that was read at `obj.revision` by one in its final form; see `verbs.canonical`."""
         request = self.request(target, options, requester)
         marks = self._marks_of(request.manager)
         return decide_and_append(request, lambda: update_canonical(request, obj, marks), limit=RETRIES)
 
     def expire(self, objects: Sequence[Object], requester: Requester) -> Operation[None]:
-        """Delete all of these in one append, whatever finalizers they have: their time is over.
+        """Delete all of these in one append, ignoring their finalizers, because their lifetime is over.
 
         Raises `NotFound` or `Conflict`, and deletes none, if one of them has changed since it was read.
         """
@@ -258,7 +262,7 @@ class WriteEngine:
         return marks
 
     def options_of(self, body: Body | None, options: DeleteOptions) -> DeleteOptions:
-        """Return what a deletion is to heed: what its body says, or `options` without one; raises what is wrong."""
+        """Return a deletion's options: those of its body, or `options` without one; raises their errors."""
         if body is not None and body.data:
             codec = self.kinds.codec_for(DELETE_OPTIONS)
             fields = codec.decode(body.data, body.media_type).fields

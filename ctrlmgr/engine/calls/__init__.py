@@ -1,4 +1,5 @@
-"""Calls to other processes: what is sent and what comes back, where a hook is, what a refusal of it means.
+"""Calls to other processes: requests and replies, the addresses of webhooks, and the meaning of failures.
 
-Code that has something to ask yields a `CallOut`; a driver of the engine makes the calls (`engine.operations`).
+Code that needs an answer from another process yields a `CallOut`; a driver of the engine makes the calls
+(`engine.operations`).
 """

@@ -1,7 +1,7 @@
-"""Calls as data: an HTTP request to another process, and the reply.
+"""Calls as data: an HTTP request to another process, and its reply.
 
-Guarantees: a `CallOut` is answered with one `Reply` a call, in their order; a call without an answer has a
-reply too, never an error.
+Guarantees: a `CallOut` returns one `Reply` for each call, in the order of the calls. A call that gets no answer also
+has a reply and raises no error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Credentials(NamedTuple):
-    """Who the caller is."""
+    """The credentials that a call sends."""
 
     headers: Mapping[str, str]
     certificate: bytes = b""
@@ -27,13 +27,13 @@ ANONYMOUS: Final = Credentials({})
 
 
 class Tries(NamedTuple):
-    """How often a call is tried that was not answered, or told to come again (apiserver `util/webhook`)."""
+    """The retries of a call that got no answer, or whose answer asks for a retry (apiserver `util/webhook`)."""
 
     most: int
     pause: float
     """Seconds before the second try."""
     factor: float
-    """By how much each further pause is longer."""
+    """The factor by which each further pause grows."""
 
 
 ONCE: Final = Tries(1, 0.0, 1.0)
@@ -45,45 +45,52 @@ class Call(NamedTuple):
     url: str
     body: bytes
     timeout: float
-    """Seconds until it is given up, from connecting to the last byte of the answer."""
+    """Timeout in seconds, from connecting to the last byte of the answer."""
     ca_bundle: bytes = b""
-    """Authorities, in PEM, that may have signed the server's certificate; empty for those that the system trusts."""
+    """PEM certificates of the authorities that may have signed the server's certificate; empty for the system's
+    authorities.
+    """
     address: tuple[str, int] | None = None
-    """Where to connect to instead of the URL's host, which still is the name that the certificate must bear."""
+    """The address to connect to instead of the URL's host. The certificate must still name the URL's host."""
     credentials: Credentials = ANONYMOUS
     server_name: str = ""
-    """The name that the server's certificate must bear if it is not the URL's host."""
+    """The name that the server's certificate must have, if it is not the URL's host."""
     is_checked: bool = True
-    """Whether the server must have a certificate of those authorities."""
+    """Whether the server's certificate is verified."""
     tries: Tries = ONCE
     method: str = "POST"
 
 
 class Reply(NamedTuple):
-    """What came back: an answer, or why there is none."""
+    """An answer, or the reason why there is none."""
 
     code: int = 0
     media_type: str = ""
     body: bytes = b""
     problem: str = ""
-    """Why there is no answer, in Go's words (`context deadline exceeded`); empty if there is one."""
+    """Why there is no answer, in Go's words (`context deadline exceeded`); empty if there is an answer."""
     seconds: float = 0.0
     retry_after: int | None = None
-    """Seconds after which to come again, where the answer says so in whole seconds (`Retry-After`)."""
+    """The seconds after which to retry, from the answer's `Retry-After` header; None if it has no whole number of
+    seconds.
+    """
 
 
 class CallOut(NamedTuple):
-    """Make calls, all at the same time; the driver sends a `Reply` for each, in their order, and never raises."""
+    """A command to make calls, all at the same time.
+
+    The driver sends one `Reply` for each, in their order, and never raises.
+    """
 
     calls: Sequence[Call]
 
 
 Calling: TypeAlias = Generator[CallOut, list[Reply], T]
-"""An operation that does nothing but call others."""
+"""An operation whose only commands are calls to other processes."""
 
 
 class Surroundings(NamedTuple):
-    """What it takes to make a call: the Services that there are, and what uids and choices are drawn from."""
+    """The inputs of a call: the view that Services are resolved in, and the source of uids and random choices."""
 
     view: State
     random: Random

@@ -1,8 +1,8 @@
-"""Where a hook is: a URL, or the endpoints of a Service.
+"""Resolves the address of a webhook: a URL, or an endpoint of a Service.
 
-Guarantees: a Service is resolved anew for every call, from its EndpointSlices, to one of its ready endpoints; no proxy
-and no name server of a cluster is needed. The name that the certificate must bear stays `NAME.NAMESPACE.svc`. Endpoints
-on simulated nodes, where no process listens, are never called.
+Guarantees: a Service is resolved again for each call, from its EndpointSlices, to one of its ready endpoints. The
+cluster needs no proxy and no name server. The certificate must name `NAME.NAMESPACE.svc`. Endpoints on simulated nodes
+are never called, because no process listens there.
 
 Rules come from apiserver's `pkg/util/webhook/client.go` and `pkg/util/proxy/proxy.go` (`ResolveEndpoint`).
 """
@@ -20,26 +20,26 @@ from ctrlmgr.engine.strategy import View
 
 _SERVICE_LABEL = "kubernetes.io/service-name"
 SIMULATED = "simulate.ctrlmgr.io/node"
-"""The label of nodes that are simulated; its value is "true"."""
+"""The label of simulated nodes; its value is "true"."""
 _ENDPOINT_TYPES = ("ClusterIP", "NodePort", "LoadBalancer")
 
 
 class Endpoint(NamedTuple):
-    """Where to send a review."""
+    """The address that a review is sent to."""
 
     url: str
-    """Without the query."""
+    """The URL without its query."""
     ca_bundle: bytes
     address: tuple[str, int] | None = None
-    """Where to connect to, if that is not what the URL says."""
+    """The address to connect to, if it is not the URL's."""
     problem: str = ""
-    """Why it cannot be found; then the rest only says what was looked for."""
+    """Why the endpoint was not found; empty if it was. The other fields then describe what was looked for."""
     is_simulated: bool = False
-    """Whether all of the Service's ready endpoints are pods on simulated nodes: there is nothing to connect to."""
+    """Whether all ready endpoints of the Service are pods on simulated nodes, so that no process can be called."""
 
 
 def endpoint_of(client: Mapping[str, Any], view: View, random: Random) -> Endpoint:
-    """Return where a WebhookClientConfig says that its hook is."""
+    """Return the endpoint that a WebhookClientConfig names."""
     authority = base64.b64decode(client.get("caBundle") or "")
     service = client.get("service")
     if service is None:
@@ -59,13 +59,13 @@ class _Unresolved(Exception):
 
 
 def _plain(url: str) -> str:
-    """Return a URL as it is called: with a path, without a query."""
+    """Return the URL that is called: with a path and without a query."""
     parts = urlsplit(url)
     return parts._replace(path=parts.path or "/", query="", fragment="").geturl()
 
 
 def _resolve(view: View, namespace: str, name: str, port: int, random: Random) -> tuple[str, int] | None:
-    """Return an address and a port to connect to; None if all ready endpoints are on simulated nodes."""
+    """Return the address and port to connect to; None if all ready endpoints are on simulated nodes."""
     service = view.get(SERVICES, Key(namespace, name))
     if service is None:
         raise _Unresolved(f'service "{name}" not found')

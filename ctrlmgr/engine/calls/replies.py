@@ -1,4 +1,4 @@
-"""What client-go makes of the reply of a hook that is not the answer that was hoped for (`rest/request.go`)."""
+"""client-go's interpretation of a webhook's reply that is not a success (`rest/request.go`)."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _REPLIES: Final = {
     503: "the server is currently unable to handle the request",
     504: "the server was unable to return a response in the time allotted, but may still be processing the request",
 }
-"""What client-go says of an answer that is not a Status."""
+"""client-go's messages for answers that are not a Status, by status code."""
 
 
 def is_success(reply: Reply) -> bool:
-    """Say whether client-go takes a reply for an answer."""
+    """Return whether client-go treats a reply as a success."""
     return 200 <= reply.code <= 206
 
 
 def comes_again(reply: Reply) -> bool:
-    """Say whether client-go sends the same call again, after as long as the reply says (`rest/with_retry.go`)."""
+    """Return whether client-go sends the same call again after `Retry-After` (`rest/with_retry.go`)."""
     return reply.retry_after is not None and (reply.code == 429 or reply.code >= 500)
 
 
 def is_passing(reply: Reply) -> bool:
-    """Say whether to ask again after such a reply may help (apiserver `webhook.DefaultShouldRetry`)."""
+    """Return whether a retry may succeed after this failure (apiserver `webhook.DefaultShouldRetry`)."""
     if (reply.retry_after or 0) > 0 or "connection reset by peer" in reply.problem:
         return True
     return reply.code == 429 or (reply.code >= 500 and reply.code != 503)
 
 
 def unexpected(reply: Reply) -> str:
-    """Say what client-go says of an answer with such a status code."""
+    """Return client-go's message for an answer with this status code."""
     try:
         status = msgspec.json.decode(reply.body)
     except msgspec.DecodeError:

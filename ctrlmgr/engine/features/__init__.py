@@ -1,1 +1,1 @@
-"""Feature gates: which are on, which fields they guard, and how a field is dropped whose gate is off."""
+"""Feature gates: their states, the fields they guard, and dropping the fields of disabled gates."""

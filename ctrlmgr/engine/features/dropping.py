@@ -1,8 +1,10 @@
-"""Drops the fields whose feature gate is off from an object that is written.
+"""Drops the fields of disabled feature gates from a written object.
 
-Guarantees: a field stays if the stored object uses the feature; nothing is changed that the stored object shares.
+Guarantees: a field is kept if the stored object already uses the feature. Parts that the stored object shares are not
+changed.
 
-Rules come from Kubernetes' `pkg/api/pod/util.go`, `DropDisabledPodFields`, and the same of other kinds.
+Rules come from Kubernetes' `pkg/api/pod/util.go`, `DropDisabledPodFields`, and the corresponding functions of other
+kinds.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from ctrlmgr.engine.features.guards import EACH, GUARDS, PLACES, Guard, Steps
 
 
 def drop_disabled(group: str, kind: str, new: Unstructured, old: Mapping[str, Any] | None) -> None:
-    """Drop fields whose gate is off from `new`, in place; `old` is the stored object, None on creation."""
+    """Drop the fields of disabled gates from `new`, in place. `old` is the stored object, None on creation."""
     for place, owner in PLACES.get((group, kind), ()):
         part = _at(new, place)
         if not part:
@@ -49,7 +51,7 @@ def _is_used(owner: Any, steps: Steps, kept: str) -> bool:
 
 
 def _owners(fields: Any, steps: Steps) -> Iterator[dict[str, Any]]:
-    """Yield the structs that have the field which the last step names."""
+    """Yield the structs that contain the field of the last step."""
     if not fields:
         return
     step, *rest = steps

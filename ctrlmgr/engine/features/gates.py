@@ -1,6 +1,6 @@
-"""The feature gates that decide about fields, and whether they are on.
+"""The feature gates that guard fields or values, and their states.
 
-The table has only gates that guard a field (`engine.features.guards`) or a value (validation calls `is_on`).
+The table contains only gates that guard a field (`engine.features.guards`) or a value (validation calls `is_on`).
 
 Source: Kubernetes 1.36.2, `pkg/features/kube_features.go`, the defaults of kube-apiserver.
 """

@@ -1,4 +1,4 @@
-"""The fields that feature gates guard, by the type that has them, and where kinds have these types.
+"""The fields that feature gates guard, by type, and the kinds that contain these types.
 
 Source: the `dropDisabled...` functions of Kubernetes' `pkg/api/pod/util.go`, `pkg/api/persistentvolumeclaim/util.go`
 and of the strategies in `pkg/registry/*/*/strategy.go`.
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 Steps = tuple[str, ...]
-"""The way to a field: names, and `EACH` for every element of a list or value of a map."""
+"""The path to a field: names, and `EACH` for every element of a list or value of a map."""
 
 EACH: Final = "[]"
 
@@ -21,13 +21,13 @@ class Guard(NamedTuple):
     gate: str
     fields: tuple[Steps, ...]
     used: tuple[Steps, ...]
-    """The fields that show, if the stored object has one, that it uses the feature; without any it never does."""
+    """The stored object uses the feature if it has one of these fields. If this is empty, it never does."""
     only_with: Steps = ()
-    """A field without which nothing is dropped."""
+    """Fields are dropped only if the object has this field."""
     kept: str = ""
     """A value that needs no gate."""
     prunes: bool = False
-    """Whether a struct that is empty without the dropped field is dropped too."""
+    """Whether to drop the struct too, if it is empty without the field."""
 
 
 def _steps(path: str) -> Steps:
@@ -42,7 +42,7 @@ def _guard(
     kept: str = "",
     prunes: bool = False,
 ) -> Guard:
-    """Return the guard of some paths; by default, `used` is the same paths."""
+    """Return the guard of some paths; `used` defaults to the same paths."""
     shows = paths if used is None else used
     return Guard(gate, tuple(map(_steps, paths)), tuple(map(_steps, shows)), only_with, kept, prunes)
 

@@ -1,4 +1,4 @@
-"""What of a value is replaced as a whole when it is merged: atomic lists, maps and structs.
+"""Finds the parts of a value that a merge replaces as a whole: atomic lists, maps and structs.
 
 Source: apiserver `pkg/admission/plugin/policy/mutating/patch/smd.go` (`validatePatch`).
 """
@@ -14,7 +14,7 @@ from ctrlmgr.engine.managedfields.shape_map import Map, Struct
 
 
 def atoms(shape: Shape, value: Any, path: str) -> Iterator[str]:
-    """Yield the paths of what is replaced as a whole, `.spec.tolerations`."""
+    """Yield the paths of atomic parts, such as `.spec.tolerations`."""
     if isinstance(shape, Atomic | AtomicList):
         if isinstance(value, dict | list):
             yield path

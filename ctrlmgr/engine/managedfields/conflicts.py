@@ -1,4 +1,4 @@
-"""Apply conflicts: fields that another manager owns and that would change, and how the API refuses to do that.
+"""Apply conflicts: fields that an apply would change and that another manager owns, and the error that refuses it.
 
 Source: structured-merge-diff `merge/conflict.go`, apimachinery `managedfields/internal/conflict.go`.
 """
@@ -15,28 +15,28 @@ from ctrlmgr.errors import ApplyConflict, StatusCause, StatusDetails
 
 
 class Conflict(NamedTuple):
-    """One field that one other manager has."""
+    """One field that another manager owns."""
 
     manager: Manager
     path: Path
 
 
 class Conflicts(Exception):
-    """An apply that is not forced would change what others manage; never empty."""
+    """An apply without `force` would change fields of other managers; the list is never empty."""
 
     def __init__(self, conflicts: Sequence[Conflict]) -> None:
-        """Take them in the order in which they are to be shown."""
+        """Hold the conflicts, in the order in which they are shown."""
         super().__init__(f"{len(conflicts)} conflicts")
         self.conflicts = conflicts
 
     @classmethod
     def of(cls, sets: dict[Manager, FieldSet]) -> Conflicts:
-        """Make them of what of each manager's fields would change."""
+        """Return the conflicts for the changed fields of each manager."""
         managers = sorted(sets, key=lambda manager: manager.identifier)
         return cls([Conflict(manager, path) for manager in managers for path in field_set.paths(sets[manager])])
 
     def refusal(self) -> ApplyConflict:
-        """Return the 409 that tells of them."""
+        """Return the 409 that lists the conflicts."""
         causes = tuple(
             StatusCause("FieldManagerConflict", f"conflict with {manager}", field_set.text(path))
             for manager, path in self.conflicts

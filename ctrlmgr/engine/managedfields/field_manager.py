@@ -1,9 +1,8 @@
-"""The field manager of a kind: keeps metadata.managedFields, and merges what is applied.
+"""The field manager of a kind: maintains metadata.managedFields, and merges applied objects.
 
-`update` is called on every create, update and patch, so it does nothing twice: a set of fields is made straight in
-the form in which it is stored, unchanged parts of an object are skipped as soon as they compare equal, and entries
-that were not touched are stored as they were. `merge` holds what an apply needs beyond that.
-Source: apimachinery `managedfields/internal/fieldmanager.go` and the chain of managers it makes.
+Every create, update and patch calls `update`, so it avoids repeated work. It computes field sets in their stored form,
+skips parts of an object that compare equal, and stores untouched entries unchanged. `merge` holds the additional steps
+of an apply. Source: apimachinery `managedfields/internal/fieldmanager.go` and the chain of managers it makes.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from ctrlmgr.errors import BadRequest, ConversionFailed, UnknownError
 from ctrlmgr.schema.schema import Schema
 
 BEFORE_FIRST_APPLY = "before-first-apply"
-"""The manager of what an object held when no manager was known and it was first applied to."""
+"""The manager of the fields that an object had before its first apply, if no manager was known."""
 
 
 class FieldManager:
@@ -41,12 +40,12 @@ class FieldManager:
         translate: Translate | None = None,
         schema_changes: bool = False,
     ) -> None:
-        """Take the kind's schema, or the shape that was made of it, and `apps/v1`.
+        """Manage objects with the kind's schema, or the shape made from it, and its apiVersion, such as `apps/v1`.
 
-        `kind` is what the schema's definition is called if not given (a shape has none); `versions` are the other
-        apiVersions whose entries are kept, all others' being dropped as Kubernetes drops those of versions it does not
-        know; `resets` says what a write to a subresource cannot change, by default what is usual (`reset_fields`);
-        `translate` is needed where there are several versions; `schema_changes` says that stored objects may be of an
+        `kind` is the kind's name; it defaults to the name of the schema's definition, and a shape has none. `versions`
+        are the other apiVersions whose entries are kept; entries of unknown versions are dropped, as in Kubernetes.
+        `resets` gives the fields that a write to a subresource cannot change; it defaults to `reset_fields`.
+        `translate` is needed if the kind has several versions. `schema_changes` says that stored objects may have an
         earlier schema.
         """
         group, _, version = api_version.rpartition("/")
@@ -66,8 +65,8 @@ class FieldManager:
     ) -> Unstructured:
         """Return `new` with its metadata.managedFields.
 
-        `live` is what is stored, None if nothing is; both have their defaults. `manager` is who writes, `now` is
-        RFC 3339. This never fails: an object that cannot be understood has no managedFields.
+        `live` is the stored object, or None if it does not exist; both objects are defaulted. `manager` is the writing
+        manager, `now` is RFC 3339. This never raises: an object that does not fit its schema gets no managedFields.
         """
         entries = _entries(live)
         try:
@@ -84,7 +83,7 @@ class FieldManager:
         return _with_entries(new, entries)
 
     def _decode(self, live: list[Unstructured], new: Unstructured, subresource: str) -> Managed:
-        """Return who manages what, to begin with: as the request says if it says so, or else as is stored."""
+        """Return the managers before the update: from the request if it sets them, otherwise from the stored object."""
         requested = new.get("metadata", {}).get("managedFields")
         if not subresource and requested is not None and requested != live:
             if managers.is_reset(requested):
@@ -103,7 +102,7 @@ class FieldManager:
             return {}
 
     def _update(self, live: Unstructured, new: Unstructured, managed: Managed, who: Manager, now: str) -> Managed:
-        """Return who manages what after an update; `managed` itself if the update changed nothing of it."""
+        """Return the managers after an update; returns `managed` itself if the update changed none of it."""
         managed = self._reconciled(live, managed)
         difference = self._shape.compare(live, new)
         added, modified, removed = self._filtered(difference, who.subresource)
@@ -123,9 +122,9 @@ class FieldManager:
         return managers.cap_updaters({**result, who: entry})
 
     def _reconciled(self, live: Unstructured, managed: Managed) -> Managed:
-        """Return the entries with the fields that today's schemas have (`reconcileManagedFieldsWithSchemaChanges`).
+        """Return the entries, restricted to fields of the current schemas (`reconcileManagedFieldsWithSchemaChanges`).
 
-        Raises `Misfit`, also where the schema does not change.
+        Raises `Misfit`, even if the schema does not change.
         """
         if not live:
             return managed
@@ -146,7 +145,7 @@ class FieldManager:
     def _elsewhere(
         self, live: Unstructured, new: Unstructured, here: Difference, managed: Managed, subresource: str
     ) -> Mapping[str, Touched] | None:
-        """Return what a write changes and removes in each version; None where that is the same in all of them."""
+        """Return the fields that a write changes and removes, by version; None if they are the same in all versions."""
         if self._translation is None or not live:
             return None
         found = self._translation.differences(live, new, here, managed.values())
@@ -157,9 +156,9 @@ class FieldManager:
         }
 
     def _without(self, managed: Managed, fields: FieldSet, elsewhere: Mapping[str, Touched] | None = None) -> Managed:
-        """Return the entries without `fields`, and without those that are then empty or of an unknown version.
+        """Return the entries without `fields`. Drop entries that are empty or of an unknown version.
 
-        Where versions differ, it is what is touched `elsewhere`, in the entry's own version, that the entry loses.
+        If `elsewhere` is given, each entry instead loses the fields that the write touches in the entry's version.
         """
         result = {}
         for manager, entry in managed.items():
@@ -182,14 +181,14 @@ class FieldManager:
         force: bool,
         subresource: str = "",
     ) -> Unstructured:
-        """Return `live` with what was applied merged into it, and with its metadata.managedFields.
+        """Return `live` merged with the applied object, with its metadata.managedFields.
 
-        `applied` is the body as decoded, neither pruned nor defaulted; the result has to be read by the codec and
-        defaulted next. What `manager` applied before and does not apply now is gone from it, if no other manager has
-        it.
+        `applied` is the decoded body, neither pruned nor defaulted. The codec must read the result next, and defaulting
+        follows. Fields that `manager` applied before and does not apply now are removed, if no other manager owns them.
 
-        Raises `ApplyConflict` for fields that others manage (unless `force` takes them), `BadRequest` for a body of
-        another kind or with managedFields, `UnknownError` for what does not fit the schema, be it what is stored.
+        Raises `ApplyConflict` for fields of other managers (unless `force` takes them over). Raises `BadRequest` for a
+        body of another kind or with managedFields. Raises `UnknownError` if the body or the stored object does not fit
+        the schema.
         """
         self._check_kind(applied)
         try:
@@ -253,7 +252,7 @@ class FieldManager:
     def _apply(
         self, live: Unstructured, applied: Unstructured, managed: Managed, who: Manager, *, force: bool
     ) -> tuple[Unstructured, Managed]:
-        """Return the merged object (`live` itself if nothing changed) and who manages what; raises Conflicts."""
+        """Return the merged object (`live` itself if nothing changed) and the managers; raises Conflicts."""
         managed = self._reconciled(live, managed)
         reset = self._resets.get(who.subresource)
         said = self._shape.owned(applied) or {}
@@ -287,10 +286,11 @@ class FieldManager:
         return (live if merged == live else merged), result
 
     def _pruned(self, merged: Unstructured, last: FieldSet, owned: list[FieldSet]) -> Unstructured:
-        """Return the merged object without what was applied last time, is not now, and has no owner.
+        """Return the merged object without unowned fields of the last apply that this apply does not have.
 
-        What is removed is at first too much: all that was applied, with what is in it. Of that comes back what
-        a manager owns, and then what the applier never had (smd's prune, addBackOwnedItems, addBackDanglingItems).
+        First, all fields of the last apply are removed, with everything below them. Then the fields that a manager owns
+        are added back, and then those that the applier never had (smd's prune, addBackOwnedItems,
+        addBackDanglingItems).
         """
         shape = self._shape
         last = shape.named(last)
@@ -307,13 +307,13 @@ class FieldManager:
 
 
 def _reconciled(entry: Entry, shape: Root | None) -> Entry:
-    """Return an entry whose fields have nothing below what is owned as a whole."""
+    """Return an entry without the fields that are below atomic fields."""
     fields = entry.fields if shape is None else shape.reconciled(entry.fields)
     return entry if fields == entry.fields else entry._replace(fields=fields, raw=None)
 
 
 def _changed(elsewhere: Mapping[str, Touched] | None, entry: Entry, changed: FieldSet) -> FieldSet:
-    """Return what a write changes, as the version of an entry has it."""
+    """Return the fields that a write changes, in the version of an entry."""
     if elsewhere is None:
         return changed
     return elsewhere[entry.api_version].changed if entry.api_version in elsewhere else {}
@@ -325,7 +325,7 @@ def _entries(fields: Unstructured | None) -> list[Unstructured]:
 
 
 def _with_entries(fields: Unstructured, entries: list[Unstructured]) -> Unstructured:
-    """Return an object with these managedFields, or without any, changing none of what it shares."""
+    """Return a copy of an object with these managedFields, or without any."""
     metadata = dict(fields.get("metadata") or {})
     if entries:
         metadata["managedFields"] = entries

@@ -1,12 +1,13 @@
-r"""Sets of field paths, as a trie in the form that FieldsV1 has on the wire, and their algebra.
+r"""Sets of field paths, as a trie in the form of FieldsV1 on the wire, and their algebra.
 
     {"f:spec": {"f:ports": {"k:{\"port\":80}": {".": {}, "f:name": {}}}}}
 
-A node is in the set if it is empty (then nothing below it is) or holds `.`. At the root, empty is the empty set: no
-set holds "the whole object". Paths are independent of each other: what is below a path in the set need not be in it.
+A node is in the set if it is empty or contains `.`; an empty node has no descendants in the set. At the root, an empty
+dict is the empty set: no set contains "the whole object". Paths are independent: if a path is in the set, paths below
+it need not be.
 
-Guarantees: no function changes what it is given, results share what did not change, and a result in which nothing
-changed is the very argument. Source: structured-merge-diff `fieldpath/set.go` and `serialize.go`.
+Guarantees: no function changes its arguments, results share unchanged parts, and an unchanged result is the argument
+itself. Source: structured-merge-diff `fieldpath/set.go` and `serialize.go`.
 """
 
 from __future__ import annotations
@@ -17,27 +18,27 @@ from typing import Any, TypeAlias
 from ctrlmgr.engine.managedfields import path_element
 
 FieldSet: TypeAlias = "dict[str, FieldSet]"
-"""Path elements (see `path_element`), each with what is below it."""
+"""A node: path elements (see `path_element`), each with the node below it."""
 Path: TypeAlias = tuple[str, ...]
 
 SELF = "."
-"""The mark of a node that is in the set itself, as well as what is below it."""
+"""The mark of a node that is in the set and also has nodes below it."""
 EVERY = "*"
 """In a pattern: any element."""
 
 
 def is_member(node: FieldSet) -> bool:
-    """Whether the path of a node is in the set."""
+    """Return whether the path of a node is in the set."""
     return not node or SELF in node
 
 
 def as_member(node: FieldSet) -> FieldSet:
-    """Return a node with its own path in the set."""
+    """Return a node with its own path added to the set."""
     return node if not node or SELF in node else {SELF: {}, **node}
 
 
 def union(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Return what is in either set; in order if both are."""
+    """Return the union of two sets; it is sorted if both are."""
     if not other or one is other:
         return one
     return _joined(one, other) if one else other
@@ -62,7 +63,7 @@ def _union_below(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Return what is in both sets."""
+    """Return the paths that are in both sets."""
     result = {}
     for element, node in one.items():
         theirs = other.get(element)
@@ -78,7 +79,7 @@ def _intersection_below(one: FieldSet, other: FieldSet) -> FieldSet | None:
 
 
 def difference(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Return what is in `one` and not in `other`; what is below a path of `other` stays."""
+    """Return the paths in `one` that are not in `other`; paths below a path of `other` are kept."""
     result: FieldSet = {}
     changed = False
     for element, node in one.items():
@@ -98,7 +99,7 @@ def _difference_below(one: FieldSet, other: FieldSet) -> FieldSet | None:
 
 
 def difference_with_children(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Return what is in `one`, and neither in `other` nor below a path of `other` (smd's RecursiveDifference)."""
+    """Return the paths in `one` that are neither in `other` nor below a path of `other` (smd's RecursiveDifference)."""
     result: FieldSet = {}
     changed = False
     for element, node in one.items():
@@ -118,7 +119,7 @@ def _outside(one: FieldSet, other: FieldSet) -> FieldSet | None:
 
 
 def matching(fields: FieldSet, pattern: FieldSet) -> FieldSet:
-    """Return what a pattern admits: paths that begin with one of its, or lead to one (smd's FilterIncludeMatches)."""
+    """Return the paths that begin with a path of `pattern`, or lead to one (smd's FilterIncludeMatches)."""
     result: FieldSet = {}
     for element, node in fields.items():
         below = pattern.get(EVERY, pattern.get(element))
@@ -133,14 +134,14 @@ def matching(fields: FieldSet, pattern: FieldSet) -> FieldSet:
 
 
 def _node(fields: FieldSet) -> FieldSet | None:
-    """Return the node that has `fields` below it: none for nothing, a leaf for nothing but itself."""
+    """Return the node with `fields` below it: None if it is empty, a leaf if it contains only `SELF`."""
     if len(fields) == 1 and SELF in fields:
         return {}
     return fields or None
 
 
 def contains(fields: FieldSet, path: Sequence[str]) -> bool:
-    """Whether a path is in the set."""
+    """Return whether a path is in the set."""
     node: FieldSet | None = fields
     for element in path:
         node = node.get(element) if node else None
@@ -150,7 +151,7 @@ def contains(fields: FieldSet, path: Sequence[str]) -> bool:
 
 
 def paths(fields: FieldSet, above: Path = ()) -> Iterator[Path]:
-    """Yield every path of the set as Kubernetes does: those that end in a node first, then what is below it."""
+    """Yield every path of the set in Kubernetes' order: at each node first the leaves, then the paths below."""
     elements = sort_elements(fields)
     for element in elements:
         if element != SELF and is_member(fields[element]):
@@ -160,7 +161,7 @@ def paths(fields: FieldSet, above: Path = ()) -> Iterator[Path]:
 
 
 def of_paths(*paths: Sequence[str]) -> FieldSet:
-    """Return the set of some paths, given as elements without the `f:` of fields."""
+    """Return the set of some paths, given as elements; the `f:` of fields may be left out."""
     result: FieldSet = {}
     for path in paths:
         node: FieldSet = {}
@@ -171,12 +172,12 @@ def of_paths(*paths: Sequence[str]) -> FieldSet:
 
 
 def text(path: Sequence[str]) -> str:
-    """Return a path as messages show it: `.spec.ports[port=80,protocol="TCP"].name`."""
+    """Return a path in the form of messages: `.spec.ports[port=80,protocol="TCP"].name`."""
     return "".join(map(path_element.text, path))
 
 
 def in_order(fields: FieldSet) -> FieldSet:
-    """Return the set with its elements in the order in which Kubernetes writes them."""
+    """Return the set with its elements in Kubernetes' order of writing."""
     result: FieldSet = {}
     for element in sort_elements(fields):
         node = fields[element]
@@ -185,9 +186,9 @@ def in_order(fields: FieldSet) -> FieldSet:
 
 
 def sort_elements(fields: Iterable[str]) -> list[str]:
-    """Return elements in Kubernetes' order; `SELF` comes first."""
+    """Return elements in Kubernetes' order; `SELF` is first."""
     elements = sorted(fields)
-    if len(elements) > 1 and elements[-1] > "g":  # not only fields, for which the order of strings is the right one
+    if len(elements) > 1 and elements[-1] > "g":  # elements other than fields, for which the order of strings is wrong
         start = 1 if elements[0] == SELF else 0
         below = elements[start:]
         if len(below) > 1 and not path_element.are_in_order(below):
@@ -196,15 +197,16 @@ def sort_elements(fields: Iterable[str]) -> list[str]:
 
 
 def decode(fields: Any) -> FieldSet:
-    """Return FieldsV1 from elsewhere as a set: elements spelt canonically, unknown kinds of them left out.
+    """Return the set for a client's FieldsV1.
 
-    Raises ValueError for what is no FieldsV1.
+    Elements get their canonical form, and unknown kinds of elements are dropped. Raises ValueError if `fields` is not
+    valid FieldsV1.
     """
     return _decode(fields)[0]
 
 
 def _decode(fields: Any) -> tuple[FieldSet, bool]:
-    """Return what is below a node, and whether the node itself is in the set."""
+    """Return the set below a node, and whether the node itself is in the set."""
     if not isinstance(fields, dict | None):
         raise ValueError("not an object")
     below: FieldSet = {}

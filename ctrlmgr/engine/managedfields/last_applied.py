@@ -1,8 +1,9 @@
-"""The annotation in which `kubectl apply` kept what it applied before the server did the merging.
+"""The annotation in which client-side `kubectl apply` stores the object that it applied last.
 
-Guarantees: who moves from client-side to server-side apply meets no conflicts over what the annotation says is theirs,
-and finds the annotation up to date if they move back. Only the manager `kubectl` is treated so.
-Source: apimachinery `managedfields/internal/lastappliedmanager.go`, `lastappliedupdater.go`, `lastapplied.go`.
+Guarantees: a user that moves from client-side to server-side apply gets no conflicts over fields that the annotation
+lists. Server-side apply keeps the annotation up to date, so the user can move back. This holds for the manager
+`kubectl` only. Source: apimachinery `managedfields/internal/lastappliedmanager.go`, `lastappliedupdater.go`,
+`lastapplied.go`.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from ctrlmgr.engine.managedfields.shape import Shape, ShapeError
 KUBECTL: Final = "kubectl"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _MAX_ANNOTATIONS: Final = 256 * 1024
-"""How many bytes an object's annotations may have (`TotalAnnotationSizeLimitB`)."""
+"""The maximum size of an object's annotations in bytes (`TotalAnnotationSizeLimitB`)."""
 
 
 def remaining(conflicts: Conflicts, live: Unstructured, shape: Shape, api_version: str) -> Conflicts | None:
-    """Return the conflicts over what was not applied by the client before, None if there are no others."""
+    """Return the conflicts over fields that the client did not apply before; None if there are none."""
     theirs = _last_applied_set(live, shape, api_version)
     if theirs is None:
         return conflicts
@@ -34,7 +35,10 @@ def remaining(conflicts: Conflicts, live: Unstructured, shape: Shape, api_versio
 
 
 def _last_applied_set(live: Unstructured, shape: Shape, api_version: str) -> FieldSet | None:
-    """Return what the annotation says was applied, as far as it still is so; None if it does not say."""
+    """Return the fields that the annotation lists and that still have the applied value.
+
+    None without a valid annotation.
+    """
     try:
         applied = msgspec.json.decode(_annotations(live).get(LAST_APPLIED) or "")
     except msgspec.DecodeError:
@@ -52,7 +56,7 @@ def _last_applied_set(live: Unstructured, shape: Shape, api_version: str) -> Fie
 
 
 def refreshed(fields: Unstructured, applied: Unstructured) -> Unstructured:
-    """Return an object with its annotation, if it has one, saying that `applied` was applied last."""
+    """Return the object; if it has the annotation, the annotation then contains `applied`."""
     annotations = _annotations(fields)
     if not annotations.get(LAST_APPLIED):
         return fields

@@ -1,8 +1,8 @@
-"""Who manages which fields: the entries of metadata.managedFields, decoded, and what holds for them as a whole.
+"""The entries of metadata.managedFields, decoded: which manager owns which fields, and the rules for all entries.
 
-Guarantees: an entry that was not touched is written as it was read, the very same dict; entries stand in Kubernetes'
-order; at most `MAX_UPDATERS` of them are from updates (the oldest are then thrown together).
-Source: apimachinery `managedfields/internal/managedfields.go`, `capmanagers.go`.
+Guarantees: an untouched entry is written as the same dict that was read, and entries are in Kubernetes' order. At most
+`MAX_UPDATERS` entries are from updates; the oldest are merged. Source: apimachinery
+`managedfields/internal/managedfields.go`, `capmanagers.go`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ctrlmgr.engine.managedfields.path_element import go_json
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
 MAX_UPDATERS: Final = 10
-"""How many entries of updates an object keeps (`DefaultMaxUpdateManagers`)."""
+"""The maximum number of update entries of an object (`DefaultMaxUpdateManagers`)."""
 ANCIENT: Final = "ancient-changes"
-"""The manager of what the oldest of too many updates set."""
+"""The manager of the merged fields of the oldest updates."""
 FIELDS_V1: Final = "FieldsV1"
 
 
 class Manager(NamedTuple):
-    """What tells one entry from another: appliers keep theirs across versions, updaters have one a version."""
+    """The identity of an entry: an applier has one entry for all versions, an updater has one for each version."""
 
     name: str
     operation: str
@@ -37,7 +37,7 @@ class Manager(NamedTuple):
 
     @property
     def identifier(self) -> str:
-        """The manager as Kubernetes spells it, for sorting only."""
+        """The manager in Kubernetes' spelling, for sorting only."""
         shown = {"manager": self.name, "operation": self.operation, "apiVersion": self.api_version}
         pairs = [(name, value) for name, value in {**shown, "subresource": self.subresource}.items() if value]
         return f"{{{','.join(f'{go_json(name)}:{go_json(value)}' for name, value in pairs)}}}"
@@ -50,14 +50,14 @@ class Manager(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What one manager manages."""
+    """The fields that one manager owns."""
 
     fields: FieldSet
     api_version: str
     time: str | None = None
-    """When it last changed anything, RFC 3339."""
+    """The time of its last change, RFC 3339."""
     raw: Unstructured | None = None
-    """The entry as it was read, while it is still that."""
+    """The entry as it was read; None once it has changed."""
     is_sorted: bool = False
     """Whether the fields are in the order in which they are written."""
 
@@ -66,14 +66,14 @@ Managed: TypeAlias = "dict[Manager, Entry]"
 
 
 def is_reset(entries: Any) -> bool:
-    """Whether a request takes all managers away: an empty list, or one with one empty entry."""
+    """Return whether a request removes all managers: an empty list, or a list with one empty entry."""
     return entries in ([], [{}])
 
 
 def decode(entries: Sequence[Any] | None, *, trusted: bool = False) -> Managed:
-    """Return the entries of metadata.managedFields by manager; `trusted` are those that this package encoded.
+    """Return the entries of metadata.managedFields by manager; `trusted` entries were encoded by this package.
 
-    Raises ValueError in Kubernetes' words for what is malformed.
+    Raises ValueError with Kubernetes' message if an entry is malformed.
     """
     managed: Managed = {}
     for index, entry in enumerate(entries or ()):
@@ -101,7 +101,7 @@ def _check(index: int, operation: str, api_version: str, fields_type: str) -> No
 
 
 def encode(managed: Managed) -> list[Unstructured]:
-    """Return the entries as metadata.managedFields has them."""
+    """Return the entries in the form of metadata.managedFields."""
     entries = [_encode_entry(manager, entry) for manager, entry in managed.items()]
     if len(entries) > 1:
         entries.sort(key=_order)
@@ -136,7 +136,10 @@ def _order(entry: Unstructured) -> tuple[str, ...]:
 
 
 def seconds(time: str | None) -> str:
-    """Return a time as UTC to the second, so that times are ordered as strings; no time is before all others."""
+    """Return a time in UTC to the second, so that strings sort by time.
+
+    A missing time returns "", which sorts first.
+    """
     if not time or time[-1:] == "Z":
         return time[:19] if time else ""
     try:
@@ -146,7 +149,7 @@ def seconds(time: str | None) -> str:
 
 
 def cap_updaters(managed: Managed) -> Managed:
-    """Return the entries with the oldest of too many updates thrown together, by apiVersion."""
+    """Return the entries; if there are too many updates, the oldest are merged by apiVersion."""
     if len(managed) <= MAX_UPDATERS:
         return managed
     updaters = [manager for manager in managed if manager.operation == UPDATE]
@@ -176,7 +179,7 @@ def cap_updaters(managed: Managed) -> Managed:
 
 
 def _union(sets: Sequence[FieldSet]) -> FieldSet:
-    """Return the union of some sets: of pairs first, because adding them one by one would copy the first ever again."""
+    """Return the union of some sets. It merges pairs first, to avoid copying the first set repeatedly."""
     while len(sets) > 1:
         pairs = zip(sets[::2], sets[1::2], strict=False)
         sets = [*(field_set.union(*pair) for pair in pairs), *(sets[-1:] if len(sets) % 2 else ())]

@@ -1,8 +1,7 @@
-"""Says in metadata.managedFields which fields a controller wrote whose objects are in their final form already.
+"""Sets metadata.managedFields of objects that controllers write in their final form.
 
-Guarantees: the entries are those that the same write by the full path would have left, `manager` being who writes;
-what is no API kind has none. Lists that are owned as a whole are compared as bytes and never decoded, so that marking
-costs the same for ten endpoints as for ten thousand.
+Guarantees: the entries equal those of the same write through the API, by the manager `manager`. Objects without an API
+kind get none. Atomic lists are compared as bytes and never decoded, so the cost does not depend on their length.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.managedfields import FieldManager
 
 CONTROLLER_MANAGER = "kube-controller-manager"
-"""The manager of what controllers write, as it is in Kubernetes, whose controllers are one program of that name."""
+"""The manager of the controllers' writes. In Kubernetes, all controllers are part of the program of this name."""
 
 _decode: Callable[[bytes | msgspec.Raw], dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
@@ -28,7 +27,7 @@ _Raw: TypeAlias = "dict[str, msgspec.Raw]"
 
 
 class _Marked:
-    """One kind: its field manager, and which of its fields are lists that are owned as a whole."""
+    """The field manager of one kind, and the names of its atomic list fields."""
 
     def __init__(self, kind: Kind) -> None:
         self._manager = FieldManager(kind.shape, kind.gvk.api_version, kind=kind.name, resets=kind.resets)
@@ -44,7 +43,7 @@ class _Marked:
         return self._manager.update(before, self._fields(new), manager, now)["metadata"].get("managedFields")
 
     def _fields(self, raw: _Raw) -> dict[str, Any]:
-        """Decode an object, but for a list that is owned as a whole: its bytes stand for its items."""
+        """Decode an object, but represent each atomic list by one item, the list's bytes."""
         return {
             name: [bytes(value)] if name in self._whole and bytes(value) != b"null" else msgspec.json.decode(value)
             for name, value in raw.items()
@@ -52,16 +51,16 @@ class _Marked:
 
 
 class FieldMarks:
-    """Marks what one manager writes; threads may share it."""
+    """Sets the managedFields of one manager's writes; threads may share it."""
 
     def __init__(self, kinds: Kinds, manager: str = CONTROLLER_MANAGER) -> None:
-        """Know these kinds; `manager` is who writes."""
+        """Write entries for objects of `kinds`, as the manager `manager`."""
         self._kinds = kinds
         self._manager = manager
         self._marked: dict[Resource, _Marked | None] = {}
 
     def marked(self, live: Object | None, new: Object, now: str) -> Object:
-        """Return `new`, which is written over `live` (None: created) at `now`, RFC 3339, with its managedFields."""
+        """Return `new` with its managedFields. It replaces `live` (None: it is created) at `now`, RFC 3339."""
         resource = new.resource
         if resource not in self._marked:
             kind = self._kinds.stored(resource)
@@ -74,6 +73,6 @@ class FieldMarks:
         entries = marked.entries(None if live is None else _decode(live.body), raw, self._manager, now)
         written: dict[str, Any] = {name: value for name, value in metadata.items() if name != "managedFields"}
         if entries:
-            written["managedFields"] = entries  # the last of metadata, as Go writes it
+            written["managedFields"] = entries  # the last field of metadata, as Go writes it
         raw["metadata"] = msgspec.Raw(_encode(written))
         return Object(resource, _encode(raw), new.revision, new.metadata)

@@ -1,13 +1,13 @@
-"""Path elements: how FieldsV1 spells the step from an object or list to what is in it.
+"""Path elements: the spelling in FieldsV1 of one step from an object or list to a part of it.
 
     f:name                           a field of an object, a key of a map
     k:{"port":80,"protocol":"TCP"}   the item of a list that has these keys
     v:"example.com/a"                the item of a set
     i:0                              an item by its index
 
-Guarantees: one step has one spelling, that of structured-merge-diff (keys sorted, JSON as Go writes it), so elements
-are compared as strings. `canonical` brings foreign spellings into that form; numbers are float64 there, as in Go.
-Source: structured-merge-diff `fieldpath/element.go` and `serialize-pe.go`.
+Guarantees: each step has one spelling, that of structured-merge-diff (keys sorted, JSON as Go writes it). Therefore
+elements can be compared as strings. `canonical` converts other spellings into this form; it treats numbers as float64,
+as Go does. Source: structured-merge-diff `fieldpath/element.go` and `serialize-pe.go`.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from ctrlmgr.api.go_text import escape_html, quote
 from ctrlmgr.caches.memoized import memoized
 from ctrlmgr.engine.patch.go_value import plain
 
-_PLAIN = "[#-%'-;=?-\\[\\]-~]*"  # what stands for itself in Go's JSON, and is sorted behind the quote that ends it
+_PLAIN = "[#-%'-;=?-\\[\\]-~]*"  # characters that Go's JSON does not escape, and that sort after the closing quote
 is_plain = re.compile(_PLAIN).fullmatch
 _is_simple = re.compile(rf'(?:k:\{{"[A-Za-z]+":|v:)"{_PLAIN}"\}}?').fullmatch
 
 _find_unsafe = re.compile(r"[^ !#-%'-;=?-\[\]-~]").search
-"""What a string may hold that does not stand for itself in Go's JSON, or may not."""
+"""Finds a character that Go's JSON may escape."""
 
 
 _LONGEST = 255
-"""Characters of the longest element that is remembered, in the forms that are expensive to come by."""
+"""The longest element that is memoized, in characters."""
 
 
 def go_json(value: Any) -> str:
-    """Write a value as Go's JSON encoders do: compact, keys sorted, HTML's special characters escaped."""
+    """Encode a value as Go's JSON encoders do: compact, keys sorted, HTML's special characters escaped."""
     if type(value) is str and not _find_unsafe(value):
         return f'"{value}"'
     if type(value) is int:
@@ -51,7 +51,7 @@ def field(name: str) -> str:
 
 
 def key(pairs: Iterable[tuple[str, Any]]) -> str:
-    """Return the element of a list's item that has these keys, which must be sorted by name."""
+    """Return the element of a list item with these keys, which must be sorted by name."""
     return f"k:{{{','.join([f'{go_json(name)}:{go_json(value)}' for name, value in pairs])}}}"
 
 
@@ -61,9 +61,9 @@ def item(value: Any) -> str:
 
 
 def canonical(element: str) -> str | None:
-    """Return the spelling of an element as Kubernetes writes it, None for unknown kinds (they are ignored).
+    """Return Kubernetes' spelling of an element; None for unknown kinds, which are ignored.
 
-    Raises ValueError for what is no element.
+    Raises ValueError if the text is not a valid element.
     """
     if element[:2] == "f:":
         return element
@@ -97,12 +97,15 @@ def _decode(text: str) -> Any:
 
 
 def _as_float(value: Any) -> Any:
-    """Read numbers as Go does here, where integers beyond 2**53 are rounded."""
+    """Convert integers to floats, as Go does here; integers beyond 2**53 are rounded."""
     return float(value) if type(value) is int else value
 
 
 def are_in_order(elements: Sequence[str]) -> bool:
-    """Whether elements that are sorted as texts are sorted as they are to be: all values, or keys, of one kind."""
+    """Return whether the order of strings is also Kubernetes' order of these elements.
+
+    It is if all are simple values, or simple keys of the same name.
+    """
     end = elements[0].find('"', 4) if elements[0][0] == "k" else 2
     start = elements[0][:end]
     return all(each.startswith(start) and _is_simple(each) for each in elements)
@@ -110,7 +113,7 @@ def are_in_order(elements: Sequence[str]) -> bool:
 
 @memoized(entries=4096, longest=_LONGEST)
 def order(element: str) -> Any:
-    """Return what elements are sorted by: fields, keys, values, indices, and within each kind by content."""
+    """Return the sort key of an element: fields, keys, values, indices; within each kind by content."""
     kind, text = element[0], element[2:]
     if kind == "f":
         return (0, text)
@@ -123,7 +126,7 @@ def order(element: str) -> Any:
 
 
 def _rank(value: Any) -> tuple[int, Any]:
-    """Return what values are ordered by: numbers, strings, booleans, lists, objects, null."""
+    """Return the sort key of a value: numbers, strings, booleans, lists, objects, null."""
     if isinstance(value, bool):
         return (2, value)
     if isinstance(value, int | float):
@@ -138,7 +141,7 @@ def _rank(value: Any) -> tuple[int, Any]:
 
 
 def text(element: str) -> str:
-    """Return an element as messages show it: `.name`, `[port=80,protocol="TCP"]`, `[="a"]`, `[0]`."""
+    """Return an element in the form of messages: `.name`, `[port=80,protocol="TCP"]`, `[="a"]`, `[0]`."""
     kind, content = element[0], element[2:]
     if kind == "f":
         return f".{content}"

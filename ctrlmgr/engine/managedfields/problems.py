@@ -1,4 +1,4 @@
-"""The text of an answer about errors that an object has by its schema."""
+"""The error text that lists how an object violates its schema."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Final
 from ctrlmgr.api.field import MOST_ERRORS
 
 _LONGEST_TOLD: Final = 64 * 1024
-"""Characters of the errors of one object."""
+"""The maximum length of the errors of one object, in characters."""
 
 
 def told(problems: Iterable[str]) -> str:
-    """Return the problems that an answer has room for as one text, empty for none (smd's `ValidationErrors.Error`)."""
+    """Return the problems as one text, cut to its maximum length; empty for none (smd's `ValidationErrors.Error`)."""
     found = _first(problems)
     return found[0] if len(found) == 1 else "errors:\n  " + "\n  ".join(found) if found else ""
 
 
 def _first(problems: Iterable[str]) -> list[str]:
-    """Return the problems that there is room for, and `and more` if there are others."""
+    """Return the first problems, up to the limits, and `and more` if others follow."""
     found: list[str] = []
     room = _LONGEST_TOLD
     for each in problems:

@@ -1,9 +1,9 @@
-"""The managedFields of `/scale`, which shows of an object only who manages its replicas, and writes only that back.
+"""The managedFields of `/scale`: it shows the managers of the replicas only, and a write to it changes only these.
 
-Guarantees: what a write to `/scale` did not take from another manager stays its; who takes the replicas gets an entry
-for the subresource `scale`, without a time, as Kubernetes leaves it. One thing is put right: an update's entry that has
-replicas among other fields is kept whole, where Kubernetes makes two of it that are told apart by nothing.
-Source: apimachinery `managedfields/scalehandler.go`.
+Guarantees: other managers keep the fields that a write to `/scale` did not take from them. A manager that takes over
+the replicas gets an entry for the subresource `scale`, without a time, as in Kubernetes. One difference is intended: an
+update entry with replicas and other fields stays one entry. Kubernetes splits it into two entries with the same
+identity. Source: apimachinery `managedfields/scalehandler.go`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _REPLICAS = ("f:spec", "f:replicas")
 def to_scale(entries: Sequence[Unstructured], replicas: Mapping[str, Sequence[str]]) -> list[Unstructured]:
     """Return the managedFields of an object's Scale.
 
-    `replicas` is where each apiVersion of the object has its replicas (`("spec", "replicas")`); what is managed in
-    other versions is left out. Raises ValueError for malformed entries.
+    `replicas` gives the path of the replicas in each apiVersion of the object, such as `("spec", "replicas")`. Entries
+    of other versions are left out. Raises ValueError for malformed entries.
     """
     shown: Managed = {}
     for manager, entry in managers.decode(entries, trusted=True).items():
@@ -43,9 +43,10 @@ def from_scale(
     api_version: str,
     replicas: Mapping[str, Sequence[str]],
 ) -> list[Unstructured]:
-    """Return the managedFields of an object, which were `entries`, after its Scale was written.
+    """Return an object's managedFields after a write to its Scale; `entries` are those before the write.
 
-    `scale_entries` are those of the Scale then; `api_version` is the object's. Raises ValueError for malformed entries.
+    `scale_entries` are the Scale's entries after the write, and `api_version` is the object's. Raises ValueError for
+    malformed entries.
     """
     taken = {
         _versionless(manager): manager

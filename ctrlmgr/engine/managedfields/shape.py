@@ -1,12 +1,12 @@
-"""What field management sees of a schema: a `Shape` a node, which says what of a value is owned, merged and removed.
+"""The schema as field management sees it: a `Shape` for each node says how values are owned, merged and removed.
 
-Guarantees: a shape is made once and shared; its methods change nothing they are given, and what they return shares
-structure with it. Values are decoded JSON; a field that Go always writes (a struct, a number without `omitempty`)
-counts as there when it is not, as in Kubernetes, where live objects are Go's structs.
+Guarantees: a shape is created once and shared. Its methods do not change their arguments, and results share structure
+with them. Values are decoded JSON. A field that Go always writes (a struct, a number without `omitempty`) counts as
+present even if it is missing, because live objects in Kubernetes are Go structs.
 
-This file holds the protocol and the leaves: scalars, and objects and lists that are owned as a whole. Objects and maps
-are in `shape_map`, lists in `shape_list`, and `shape_of` makes the shape of a schema.
-Source: structured-merge-diff `typed/*.go`.
+This file contains the protocol and the leaves: scalars, and atomic objects and lists. Objects and maps are in
+`shape_map`, lists in `shape_list`, and `shape_of` creates the shape of a schema. Source: structured-merge-diff
+`typed/*.go`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from ctrlmgr.engine.managedfields.field_set import FieldSet
 from ctrlmgr.engine.patch.go_value import plain
 
 Difference: TypeAlias = "tuple[FieldSet | None, FieldSet | None, FieldSet | None]"
-"""What was added, modified and removed at a node and below it, each as a node of a `FieldSet` or None for nothing."""
+"""The fields added, modified and removed at a node and below it.
+
+Each is a node of a `FieldSet`, or None for nothing.
+"""
 
 SAME: Final[Difference] = (None, None, None)
 MODIFIED: Final[Difference] = (None, {}, None)
 
 
 def collect(element: str, difference: Difference, added: FieldSet, modified: FieldSet, removed: FieldSet) -> None:
-    """Put how an element differs into what differs of what it is in."""
+    """Add the difference of an element to the differences of its parent."""
     more, other, less = difference
     if more is not None:
         added[element] = more
@@ -37,7 +40,7 @@ def collect(element: str, difference: Difference, added: FieldSet, modified: Fie
 
 
 class ShapeError(ValueError):
-    """A value that cannot be of its shape: its list's items cannot be told apart."""
+    """The items of a value's list have no valid keys."""
 
 
 class Shape(ABC):
@@ -45,11 +48,11 @@ class Shape(ABC):
 
     @abstractmethod
     def whole(self, value: Any) -> FieldSet:
-        """Return the node of a value that is on one side of a comparison only: itself and all in it, in order."""
+        """Return the node of a value that only one of two objects has: the value and everything in it, sorted."""
 
     @abstractmethod
     def compare(self, old: Any, new: Any) -> Difference:
-        """Return how `new` differs from `old`, what was added and what modified in order; raises ShapeError."""
+        """Return the difference from `old` to `new`; added and modified fields are sorted. Raises ShapeError."""
 
     @abstractmethod
     def owned(self, value: Any) -> FieldSet | None:
@@ -57,38 +60,38 @@ class Shape(ABC):
 
     @abstractmethod
     def merge(self, old: Any, new: Any) -> Any:
-        """Return `old` with what `new` says laid over it; raises ShapeError."""
+        """Return `old` merged with `new`; raises ShapeError."""
 
     @abstractmethod
     def remove(self, value: Any, fields: FieldSet) -> Any:
-        """Return a value without the paths of a set (and what is below them), None if nothing is left."""
+        """Return a value without the paths of a set and everything below them; None if nothing is left."""
 
     @abstractmethod
     def check(self, value: Any, path: str) -> Iterator[str]:
-        """Yield what is wrong with a value that was applied, in Kubernetes' words; `path` is how it was reached."""
+        """Yield the type errors of an applied value, in Kubernetes' words; `path` is the value's path."""
 
     def named(self, fields: FieldSet) -> FieldSet:
-        """Return a set with the declared fields that lead to its paths added (smd's EnsureNamedFieldsAreMembers)."""
+        """Return the set with the declared fields above its paths added (smd's EnsureNamedFieldsAreMembers)."""
         return fields
 
     def reconciled(self, fields: FieldSet) -> FieldSet:
-        """Return a set in which nothing is below what is owned as a whole (smd's ReconcileFieldSetWithSchema)."""
+        """Return the set without paths below atomic fields (smd's ReconcileFieldSetWithSchema)."""
         return fields
 
 
 class Leaf(Shape):
-    """What is owned as a whole."""
+    """An atomic value, owned as a whole."""
 
     def whole(self, value: Any) -> FieldSet:
-        """Return the value alone."""
+        """Return the value's own node."""
         return {}
 
     def compare(self, old: Any, new: Any) -> Difference:
-        """Return whether it was modified."""
+        """Return whether the value was modified."""
         return SAME if old == new else MODIFIED
 
     def owned(self, value: Any) -> FieldSet | None:
-        """Return the value alone, null too."""
+        """Return the value's own node, also for null."""
         return {}
 
     def merge(self, old: Any, new: Any) -> Any:
@@ -96,58 +99,58 @@ class Leaf(Shape):
         return new
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
-        """Return the value; an object or a list that a set reaches into is gone."""
+        """Return the value; None if it is an object or a list, because the set contains paths in it."""
         return None if isinstance(value, dict | list) else value
 
     def reconciled(self, fields: FieldSet) -> FieldSet:
-        """Return the value alone: what was below it is not told apart any more."""
+        """Return the value's own node: paths below it are no longer distinguished."""
         return {}
 
     def check(self, value: Any, path: str) -> Iterator[str]:
-        """Find nothing wrong."""
+        """Yield no errors."""
         return iter(())
 
 
 class Scalar(Leaf):
-    """A string, a number, a boolean, or any of them."""
+    """A string, a number, a boolean, or any of these."""
 
     def __init__(self, kind: str) -> None:
-        """Take what it must be: `string`, `numeric`, `boolean` or `untyped`."""
+        """Accept values of one kind: `string`, `numeric`, `boolean` or `untyped`."""
         self._kind = kind
         self._types = _SCALARS[kind]
 
     def reconciled(self, fields: FieldSet) -> FieldSet:
-        """Return the set: nothing is below a scalar."""
+        """Return the set unchanged: scalars have no children."""
         return fields
 
     def check(self, value: Any, path: str) -> Iterator[str]:
-        """Yield what is wrong with its type."""
+        """Yield an error if the value has the wrong type."""
         if type(value) not in self._types:
             shown = _go_type(value) if self._kind == "numeric" else _value(value)
             yield f"{path}: {_EXPECTED[self._kind].format(shown)}"
 
 
 class Atomic(Leaf):
-    """An object or a map that is owned as a whole; what is in it is checked all the same."""
+    """An atomic object or map; its fields are validated nevertheless."""
 
     def __init__(self, inner: Shape) -> None:
-        """Take the shape it would have if it were not atomic."""
+        """Validate values with `inner`, the shape of a value that is not atomic."""
         self._inner = inner
 
     def check(self, value: Any, path: str) -> Iterator[str]:
-        """Yield what is wrong with what is in it."""
+        """Yield the errors of its fields."""
         return self._inner.check(value, path)
 
 
 class AtomicList(Leaf):
-    """A list that is owned as a whole."""
+    """An atomic list."""
 
     def __init__(self, items: Shape) -> None:
-        """Take the shape of its items."""
+        """Use `items` as the shape of the items."""
         self._items = items
 
     def check(self, value: Any, path: str) -> Iterator[str]:
-        """Yield what is wrong with its items."""
+        """Yield the errors of its items."""
         if value is None:
             return
         if not isinstance(value, list):
@@ -158,12 +161,12 @@ class AtomicList(Leaf):
 
 
 def _value(value: Any) -> str:
-    """Write a value as Go prints structured-merge-diff's wrapper of one."""
+    """Return a value as Go prints structured-merge-diff's wrapper of it."""
     return f"&{{{plain(value)}}}"
 
 
 def _go_type(value: Any) -> str:
-    """Return what Go calls the type of a decoded value that is no number."""
+    """Return Go's name for the type of a decoded value that is not a number."""
     named = {dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool"}
     return named.get(type(value), "<nil>")
 

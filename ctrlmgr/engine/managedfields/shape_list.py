@@ -1,4 +1,4 @@
-"""The shapes of lists whose items are owned one by one: lists with keys, and sets."""
+"""The shapes of lists whose items are owned separately: lists with keys, and sets."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ctrlmgr.schema.schema import MISSING
 
 
 class ItemList(Shape):
-    """A list whose items are told apart by what is in them, wherever they stand."""
+    """A list whose items are identified by their content, not by their position."""
 
     def __init__(self, items: Shape) -> None:
-        """Take the shape of its items."""
+        """Use `items` as the shape of the items."""
         self.items = items
 
     @abstractmethod
@@ -26,7 +26,7 @@ class ItemList(Shape):
         """Return the path element of an item; raises ShapeError if it has none."""
 
     def _index(self, items: Any) -> dict[str, list[Any]]:
-        """Return the items by element; several have the same only where they were not merged."""
+        """Return the items by element. Duplicates are possible only in lists that were not merged."""
         index: dict[str, list[Any]] = {}
         for item in items or ():
             index.setdefault(self.element(item), []).append(item)
@@ -45,7 +45,7 @@ class ItemList(Shape):
         return self.items.whole(items[0]) if len(items) == 1 else {}
 
     def compare(self, old: Any, new: Any) -> Difference:
-        """Compare the items that have the same element, in whatever order they stand."""
+        """Compare the items with the same element, in any order."""
         if not old and not new:
             return SAME if old == new else MODIFIED
         added: FieldSet = {}
@@ -67,19 +67,19 @@ class ItemList(Shape):
         return (self._node(new) if new else None, None, self._node(old) if old else None)
 
     def owned(self, value: Any) -> FieldSet | None:
-        """Return the items, each of them a member, and what is owned in them."""
+        """Return the items, each of them a member, with the owned fields in them."""
         index = self._index(value)
         owned = {each: self.items.owned(items[0]) if len(items) == 1 else None for each, items in index.items()}
         return {element: as_member(node or {}) for element, node in owned.items()} or None
 
     def merge(self, old: Any, new: Any) -> Any:
-        """Merge the items, in an order that keeps both lists' as far as that can be; `new`'s where it cannot."""
+        """Merge the items. The order respects both lists if possible, otherwise that of `new`."""
         if not old or not new:
             return old or new
         return _Merge(self, old, new).run()
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
-        """Return the items that are not in the set, without what of them is."""
+        """Return the items that are not in the set, without the fields that are."""
         if not isinstance(value, list):
             return None
         result = []
@@ -92,15 +92,15 @@ class ItemList(Shape):
         return result or None
 
     def named(self, fields: FieldSet) -> FieldSet:
-        """Add what leads to the fields of items."""
+        """Add the declared fields on the way to fields of items."""
         return {each: self.items.named(node) if each[0] == "k" and node else node for each, node in fields.items()}
 
     def reconciled(self, fields: FieldSet) -> FieldSet:
-        """Settle what is in the items."""
+        """Remove paths below atomic fields of the items."""
         return {element: self.items.reconciled(node) if node else node for element, node in fields.items()}
 
     def check(self, value: Any, path: str) -> Iterator[str]:
-        """Yield what is wrong with the items, and which are there twice."""
+        """Yield the errors of the items, and an error for each duplicate item."""
         if value is None:
             return
         if not isinstance(value, list):
@@ -124,14 +124,14 @@ class KeyedList(ItemList):
     """A list of objects with keys: `x-kubernetes-list-type: map`."""
 
     def __init__(self, items: Shape, keys: Mapping[str, Any]) -> None:
-        """Take the shape of its items, and its keys with their defaults (MISSING for none)."""
+        """Use `items` as the shape of the items; `keys` are the keys with their defaults (MISSING for none)."""
         super().__init__(items)
         self._names = tuple(keys)
         self._only = (self._names[0], f'k:{{{path_element.go_json(self._names[0])}:"') if len(keys) == 1 else None
         self._keys = tuple((name, f"{path_element.go_json(name)}:", keys[name]) for name in sorted(keys))
 
     def element(self, item: Any) -> str:
-        """Return `k:{...}` with the keys that the item has, or has by default."""
+        """Return `k:{...}` with the keys of the item, including defaults."""
         if self._only is not None and isinstance(item, dict):
             name, start = self._only
             value = item.get(name)
@@ -155,10 +155,10 @@ class KeyedList(ItemList):
 
 
 class SetList(ItemList):
-    """A list of scalars, each there once: `x-kubernetes-list-type: set`."""
+    """A list of unique scalars: `x-kubernetes-list-type: set`."""
 
     def element(self, item: Any) -> str:
-        """Return `v:...`, the item itself."""
+        """Return `v:...` with the item itself."""
         if isinstance(item, dict):
             raise ShapeError("associative list without keys has an element that's a map type")
         if isinstance(item, list):
@@ -182,7 +182,7 @@ class _Merge:
         self._result: list[Any] = []
 
     def run(self) -> list[Any]:
-        """Take old items that are not in `new` as they come, and the others when it is their turn in `new`."""
+        """Emit old items that are not in `new` at once, and the others when they are next in `new`."""
         old, new = 0, 0
         while old < len(self._old) or new < len(self._new):
             if old < len(self._old):
@@ -193,7 +193,7 @@ class _Merge:
                     continue
                 if element != (self._new[new][0] if new < len(self._new) else None):
                     if self._shared and self._shared[0] != element:
-                        # Its turn in `new` is later, or was earlier.
+                        # It is emitted at its position in `new`, later or already.
                         old += 1
                         continue
                     old += element in self._merged
@@ -209,5 +209,5 @@ class _Merge:
         if self._shared and self._shared[0] == element:
             self._shared.popleft()
         before = self._index.get(element, [])
-        # Items that were there more than once are not merged but replaced.
+        # An item with duplicates in the old list is replaced, not merged.
         self._result.append(self._shape.items.merge(before[0], item) if len(before) == 1 else item)

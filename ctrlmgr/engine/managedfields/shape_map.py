@@ -1,4 +1,4 @@
-"""The shapes of objects: structs, whose fields are declared, maps, whose keys are not, and what has no schema."""
+"""The shapes of objects: structs with declared fields, maps with arbitrary keys, and values without a schema."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ class Field(NamedTuple):
     element: str
     shape: Shape
     zero: Any
-    """What it is when it is not there; MISSING for what Go leaves out then."""
+    """Its value when it is missing; MISSING if Go omits the empty field."""
     is_leaf: bool
-    """Whether its shape is a leaf, so that there is no need to ask it."""
+    """Whether its shape is a leaf, so that callers can skip its methods."""
 
 
 _present: Final[BoundedCache[tuple[Shape, tuple[str, ...]], Sequence[tuple[str, Field]]]] = BoundedCache(
     "managed-fields-present", entries=8192, size=4 * 1024 * 1024, largest=4096
 )
-"""The fields of a struct by the names of which some are present; most objects of a kind have one of a few sets."""
+"""The fields of a struct, by the names that an object has. Most objects of a kind use one of a few sets of names."""
 
 
 class _Object(Shape):
-    """What structs and maps have in common; they differ in which shape is behind a name."""
+    """The common part of structs and maps; they differ in the shape of a name."""
 
     def _shape(self, name: str) -> Shape | None:
         raise NotImplementedError
 
     def of(self, name: str) -> Shape | None:
-        """Return the shape of what is behind a name, None if there is nothing."""
+        """Return the shape of a field or key, None if the name is not allowed."""
         return self._shape(name)
 
     def merge(self, old: Any, new: Any) -> Any:
-        """Return both sides' fields, those that both have merged."""
+        """Return the fields of both sides; fields that both have are merged."""
         if not old or not new:
             return old or new
         result = dict(old)
@@ -54,7 +54,7 @@ class _Object(Shape):
         return result
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
-        """Return the fields that are not in the set, without what of them is."""
+        """Return the fields that are not in the set, without the paths in them that are."""
         if not isinstance(value, dict):
             return None
         result = {}
@@ -68,7 +68,7 @@ class _Object(Shape):
         return result or None
 
     def reconciled(self, fields: FieldSet) -> FieldSet:
-        """Settle what is in the fields."""
+        """Remove paths below atomic fields."""
         result = {}
         for element, node in fields.items():
             shape = self._shape(element[2:]) if node else None
@@ -76,7 +76,7 @@ class _Object(Shape):
         return result
 
     def check(self, value: Any, path: str) -> Iterator[str]:
-        """Yield what is wrong with the fields, up to the first that is not declared."""
+        """Yield the errors of the fields, up to the first undeclared field."""
         if value is None:
             return
         if not isinstance(value, dict):
@@ -93,15 +93,17 @@ class _Object(Shape):
 class Struct(_Object):
     """An object with declared fields.
 
-    The fields are made when they are first asked for: structs may hold themselves.
+    The fields are created on first use, because structs may contain themselves.
     """
 
     def __init__(
         self, fields: Callable[[], Mapping[str, Field]], rest: Shape | None = None, *, stays_empty: bool = False
     ) -> None:
-        """Take what makes its fields, by name, and what a field is that is not declared; None: there is none such.
+        """Create a struct.
 
-        `stays_empty` says that one whose last field is removed is still there, as a struct in Go is: it was applied so.
+        `fields` returns its fields by name, `rest` is the shape of undeclared fields (None: not allowed).
+
+        With `stays_empty`, the struct remains, empty, after its last field is removed, as a Go struct does.
         """
         self._make = fields
         self._rest = rest
@@ -114,12 +116,12 @@ class Struct(_Object):
 
     @property
     def compared(self) -> Mapping[str, Field]:
-        """The fields that are compared: all, but for `Root`."""
+        """The fields that are compared: all, except in a `Root`."""
         return self.fields
 
     @cached_property
     def _always(self) -> Mapping[str, Any]:
-        """The fields that Go always writes, with their zeros."""
+        """The fields that Go always writes, with their zero values."""
         return {name: field.zero for name, field in self.compared.items() if field.zero is not MISSING}
 
     def _shape(self, name: str) -> Shape | None:
@@ -127,14 +129,14 @@ class Struct(_Object):
         return self._rest if field is None else field.shape
 
     def _field(self, name: str) -> Field | None:
-        """Return a field that is compared, declared or not."""
+        """Return a compared field, declared or not; None if the name is not compared."""
         field = self.compared.get(name)
         if field is not None or self._rest is None or name in self.fields:
             return field
         return Field(f"f:{name}", self._rest, MISSING, False)
 
     def _present(self, value: Mapping[str, Any]) -> Sequence[tuple[str, Field]]:
-        """Return the compared fields that a value has, by name and in that order."""
+        """Return the compared fields that a value has, sorted by name."""
         names = tuple(value)
         present = _present.get((self, names))
         if present is None:
@@ -147,12 +149,12 @@ class Struct(_Object):
         return not value and not self._always
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
-        """Return the fields that are not in the set, without what of them is."""
+        """Return the fields that are not in the set, without the paths in them that are."""
         rest = super().remove(value, fields)
         return {} if rest is None and value and self._stays_empty else rest
 
     def whole(self, value: Any) -> FieldSet:
-        """Return the object and its fields, those included that are always there."""
+        """Return the object and its fields, including those that Go always writes."""
         if self._is_empty(value):
             return {}
         if self._always and not (value and self._always.keys() <= value.keys()):
@@ -163,7 +165,7 @@ class Struct(_Object):
         return result
 
     def compare(self, old: Any, new: Any) -> Difference:
-        """Compare the fields; those that are always there are compared with their zero."""
+        """Compare the fields. A missing field that Go always writes counts as its zero value."""
         if self._is_empty(old) and self._is_empty(new):
             return SAME if old == new else MODIFIED
         added: FieldSet = {}
@@ -186,7 +188,7 @@ class Struct(_Object):
         return (added or None, modified or None, removed or None)
 
     def owned(self, value: Any) -> FieldSet | None:
-        """Return what is owned in the fields; those that are empty are themselves owned."""
+        """Return the owned fields; empty fields are owned themselves."""
         result = {}
         for name, each in (value or {}).items():
             field = self.fields.get(name)
@@ -202,7 +204,7 @@ class Struct(_Object):
         return result or None
 
     def named(self, fields: FieldSet) -> FieldSet:
-        """Add the fields that lead to something."""
+        """Add the declared fields on the way to other paths."""
         result = {}
         for element, node in fields.items():
             field = self.fields.get(element[2:]) if node else None
@@ -214,10 +216,10 @@ class Struct(_Object):
 
 
 class Map(_Object):
-    """An object with keys that are not declared, each of them owned on its own."""
+    """An object with arbitrary keys; each key is owned separately."""
 
     def __init__(self, values: Shape | None = None) -> None:
-        """Take the shape of its values; `Untyped` gives itself later."""
+        """Use `values` as the shape of the values; `Untyped` sets itself later."""
         self.values = values
 
     def _shape(self, name: str) -> Shape:
@@ -234,7 +236,7 @@ class Map(_Object):
         return {SELF: {}, **{f"f:{name}": values.whole(value[name]) for name in sorted(value)}}
 
     def compare(self, old: Any, new: Any) -> Difference:
-        """Compare the values of the same key."""
+        """Compare the values of each key."""
         if not old and not new:
             return SAME if old == new else MODIFIED
         added: FieldSet = {}
@@ -252,21 +254,21 @@ class Map(_Object):
         return (added or None, modified or None, removed or None)
 
     def owned(self, value: Any) -> FieldSet | None:
-        """Return the keys, each of them a member, and what is owned in their values."""
+        """Return the keys, each of them a member, with the owned fields in their values."""
         values = self._shape("")
         return {f"f:{name}": as_member(values.owned(each) or {}) for name, each in (value or {}).items()} or None
 
     def named(self, fields: FieldSet) -> FieldSet:
-        """Add what leads to something in the values; keys are not declared."""
+        """Add the declared fields on the way to paths in the values; keys are not declared."""
         values = self._shape("")
         return {element: values.named(node) if node else node for element, node in fields.items()}
 
 
 class Untyped(Shape):
-    """What has no schema: objects are maps of such values, all else is owned as a whole (smd's deduced type)."""
+    """A value without a schema: objects are maps of such values, other values are atomic (smd's deduced type)."""
 
     def __init__(self) -> None:
-        """Hold itself, as maps of anything do."""
+        """Create the shape; it is also the shape of the values of its own map."""
         self._map = Map(self)
         self._leaf = Leaf()
 
@@ -274,34 +276,34 @@ class Untyped(Shape):
         return self._map if any(isinstance(value, dict) for value in values) else self._leaf
 
     def whole(self, value: Any) -> FieldSet:
-        """Return the value, and what is in it if it is an object."""
+        """Return the value, with its contents if it is an object."""
         return self._of(value).whole(value)
 
     def compare(self, old: Any, new: Any) -> Difference:
-        """Compare objects key by key, and all else as a whole."""
+        """Compare objects by key, and other values as a whole."""
         if isinstance(old, dict) == isinstance(new, dict):
             return self._of(new).compare(old, new)
-        # An object came, or went: the value is modified, and what was in the object added or removed.
+        # Only one of them is an object: the value is modified, and the object's contents are added or removed.
         after = self._map.compare({}, new)[0] if isinstance(new, dict) else None
         before = self._map.compare(old, {})[2] if isinstance(old, dict) else None
         return (after, {}, before)
 
     def owned(self, value: Any) -> FieldSet | None:
-        """Return what is owned in an object, or the value alone."""
+        """Return the owned fields of an object, or the value's own node."""
         return None if value is None else self._of(value).owned(value)
 
     def merge(self, old: Any, new: Any) -> Any:
-        """Merge two objects; anything else is replaced."""
+        """Merge two objects; other values are replaced."""
         return self._map.merge(old, new) if isinstance(old, dict) and isinstance(new, dict) else new
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
-        """Remove from an object."""
+        """Remove the paths from an object."""
         return self._of(value).remove(value, fields)
 
     def named(self, fields: FieldSet) -> FieldSet:
-        """Add nothing: nothing is declared."""
+        """Add the declared fields on the way to paths; an untyped object has none."""
         return self._map.named(fields)
 
     def check(self, value: Any, path: str) -> Iterator[str]:
-        """Find nothing wrong."""
+        """Yield no errors."""
         return iter(())

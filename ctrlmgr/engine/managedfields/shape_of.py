@@ -1,8 +1,8 @@
-"""Makes the `Shape` of a kind from its schema, once a kind; what is below is made when it is first looked at.
+"""Creates the `Shape` of a kind from its schema, once for each kind; nested shapes are created on first use.
 
-Which lists are merged and which are owned as a whole is what `x-kubernetes-list-type` says, or else the patch
-strategy; objects and maps are merged unless they are `x-kubernetes-map-type: atomic`.
-Source: kube-openapi `pkg/schemaconv`; apimachinery `managedfields/internal/stripmeta.go` for what has no owner.
+`x-kubernetes-list-type`, or else the patch strategy, decides which lists are merged and which are atomic. Objects and
+maps are merged unless they are `x-kubernetes-map-type: atomic`. Source: kube-openapi `pkg/schemaconv`; apimachinery
+`managedfields/internal/stripmeta.go` for the fields without owners.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _UNOWNED_METADATA = frozenset(
         "resourceVersion",
     }
 )
-"""What no manager ever owns of an object: it is the server's, or says which object it is."""
+"""The fields that no manager owns: those that the server sets, and those that identify the object."""
 
 UNOWNED: FieldSet = of_paths(*((name,) for name in _UNOWNED), *(("metadata", name) for name in _UNOWNED_METADATA))
-"""The same as a set."""
+"""The same fields as a set."""
 
 _OPAQUE = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 _SCALARS = {"string": "string", "integer": "numeric", "number": "numeric", "boolean": "boolean"}
@@ -47,16 +47,19 @@ _KEY_DEFAULTS: Mapping[tuple[str, str], str] = {
     ("io.k8s.api.core.v1.LocalObjectReference", "name"): "",
     ("io.k8s.api.core.v1.ServicePort", "protocol"): "TCP",
 }
-"""What keys of list items are when left out, which OpenAPI v2 does not say (`+default` in Kubernetes' types)."""
+"""The defaults of list keys that OpenAPI v2 does not contain (`+default` in Kubernetes' types)."""
 
 
 class Root(Struct):
-    """An object, or its metadata: a struct with fields that are merged like all others, but are not compared."""
+    """An object or its metadata: a struct in which some fields are merged but not compared."""
 
     def __init__(
         self, fields: Callable[[], Mapping[str, Field]], unowned: frozenset[str], rest: Shape | None = None
     ) -> None:
-        """Take what makes its fields, the names of those without owners, and what a field is that is not declared."""
+        """Create a root.
+
+        `fields` returns its fields, `unowned` names those without owners, `rest` is the shape of undeclared ones.
+        """
         super().__init__(fields, rest)
         self._unowned = unowned
 
@@ -72,12 +75,15 @@ def shape_of(schema: Schema) -> Root:
 
 
 def embedded_metadata(schema: Schema) -> Root:
-    """Return the shape of the metadata of an object within an object: all of it may have owners."""
+    """Return the shape of the metadata of an embedded object, in which all fields may have owners."""
     return Root(partial(_Shapes()._fields, schema), frozenset())
 
 
 def custom_root(fields: Callable[[], Mapping[str, Field]], metadata: Schema, rest: Shape | None) -> Root:
-    """Return the shape of a kind with these fields beside metadata, kind and apiVersion; `rest` is what others are."""
+    """Return the shape of a kind with these fields, metadata, kind and apiVersion.
+
+    `rest` is the shape of other fields.
+    """
     shapes = _Shapes()
 
     def every() -> Mapping[str, Field]:
@@ -147,7 +153,7 @@ class _Shapes:
 
 
 def _default(items: Schema, key: str) -> Any:
-    """Return what a key is that an item leaves out: its default, or Go's zero value if Go always writes the field.
+    """Return the value of a key that an item omits: its default, or Go's zero value if Go always writes the field.
 
     kube-openapi's generator makes that zero value a default (`mustEnforceDefault`). MISSING if there is none.
     """
@@ -163,7 +169,7 @@ def _always_written(field: Schema) -> bool:
 
 
 def _zero(schema: Schema) -> Any:
-    """Return what Go writes for a field that is not set, MISSING if it leaves it out or is not Go's."""
+    """Return the value that Go writes for an unset field; MISSING if Go omits the field or the type is not Go's."""
     if schema.omitted or not schema.go_type:
         return MISSING
     if schema.go_type.startswith("*") or schema.format in _TIMES:

@@ -1,4 +1,4 @@
-"""When an entry of metadata.managedFields says that its manager wrote last: not for having changed nothing.
+"""Keeps the time of a metadata.managedFields entry if its manager's write changed nothing.
 
 Source: apiserver `pkg/endpoints/handlers/fieldmanager/equality.go`, which the store calls before it validates.
 """
@@ -12,10 +12,12 @@ from ctrlmgr.api.unstructured import Unstructured
 
 
 def keep_timestamps(live: Unstructured, new: Unstructured) -> Unstructured:
-    """Return `new` with the timestamps of `live` if these would be its only change, so that nothing is written.
+    """Return `new`.
 
-    Both are as they are stored, after defaults and strategies: only then it shows that what was merged made no
-    difference. Who became a manager of what was there already is kept; metadata.resourceVersion is not looked at.
+    If only its timestamps differ from `live`, return it with those of `live`, so that nothing is written.
+
+    Both objects are in their stored form, after defaults and strategies, because only then it is certain that the merge
+    changed nothing. New managers of existing fields are kept. metadata.resourceVersion is ignored.
     """
     before, after = _entries(live), _entries(new)
     if not after or before == after or len(before) != len(after):

@@ -1,8 +1,8 @@
-"""Managed fields of a kind whose versions differ in their fields: each entry is looked at in its own version.
+"""Managed fields of kinds whose versions have different fields: each entry is compared in its own version.
 
-Guarantees: what a write changes is, for a manager of another version, what it changes there; what an applier gives up
-goes only if no manager has it, in whichever version. Conversion is what the kind says (`Kind.translate`) and may have
-to be asked for (`engine.conversion`): everything here may be run again.
+Guarantees: for a manager of another version, a write changes the fields that differ in that version. A field that an
+applier gives up is removed only if no manager owns it, in any version. Conversion uses `Kind.translate` and may need a
+webhook (`engine.conversion`), so all functions here may run again.
 
 Source: structured-merge-diff `merge/update.go` (`update`, `prune`, `addBackOwnedItems`, `addBackDanglingItems`).
 """
@@ -22,23 +22,23 @@ from ctrlmgr.engine.managedfields.shape import Difference
 from ctrlmgr.engine.managedfields.shape_of import Root
 
 Translate: TypeAlias = Callable[[Unstructured, str], tuple[Root, Unstructured]]
-"""Returns an object in an apiVersion, and the shape of that."""
+"""Returns an object in another apiVersion, and that version's shape."""
 
 
 class Misfit(ValueError):
-    """An object, turned into another version, is none by that version's schema."""
+    """A converted object does not fit the schema of its new version."""
 
 
 class Touched(NamedTuple):
-    """What of an object a write touches, as one version has it."""
+    """The fields that a write touches, in one version."""
 
     changed: FieldSet
-    """What was added or modified."""
+    """The added and modified fields."""
     removed: FieldSet
 
     @property
     def all(self) -> FieldSet:
-        """All of it."""
+        """All touched fields."""
         return field_set.union(self.changed, self.removed)
 
 
@@ -46,21 +46,21 @@ class Translation:
     """The other versions of a kind, as one version sees them."""
 
     def __init__(self, translate: Translate, shape: Root, api_version: str, known: Collection[str]) -> None:
-        """`shape` is of `api_version`; `known` are all apiVersions there are."""
+        """Translate between versions; `shape` is of `api_version`, and `known` are all apiVersions of the kind."""
         self._translate = translate
         self._shape = shape
         self._api_version = api_version
         self._known = known
 
     def shapes(self, live: Unstructured, entries: Iterable[Entry]) -> dict[str, Root]:
-        """Return the shape of each entry's version; raises `Misfit` if a stored object does not have it."""
+        """Return the shape of each entry's version; raises `Misfit` if the stored object does not fit one."""
         versions = {entry.api_version for entry in entries}.intersection(self._known)
         return {version: self._seen(live, version)[0] for version in versions}
 
     def differences(
         self, live: Unstructured, new: Unstructured, here: Difference, entries: Iterable[Entry]
     ) -> dict[str, Difference]:
-        """Return what differs between two objects in the version of each entry; `here` is what does in ours.
+        """Return the differences of two objects in the version of each entry; `here` is that of this version.
 
         Raises `Misfit`.
         """
@@ -76,9 +76,9 @@ class Translation:
         return found
 
     def pruned(self, merged: Unstructured, last: Entry, now: FieldSet, others: Iterable[Entry]) -> Unstructured:
-        """Return what was merged without what was applied last time, is not now (`now`), and no other manager has.
+        """Return the merged object without fields of the last apply that no manager owns now.
 
-        Raises `Misfit`.
+        A field stays if it is in `now` or if another manager owns it. Raises `Misfit`.
         """
         if last.api_version not in self._known:
             return merged
@@ -96,7 +96,7 @@ class Translation:
     def _with_owned(
         self, whole: Unstructured, rest: Unstructured, last: Entry, now: FieldSet, others: Iterable[Entry]
     ) -> Unstructured:
-        """Return what is left of an object together with what any manager has of the whole of it."""
+        """Return the remaining object, with all fields of `whole` that a manager owns added back."""
         for version, fields in self._by_version(last.api_version, now, others):
             with _during(f"failed add back owned items: failed to convert merged object at version {version}"):
                 shape, whole = self._moved(whole, version)
@@ -108,7 +108,7 @@ class Translation:
         return rest
 
     def _by_version(self, first: str, now: FieldSet, others: Iterable[Entry]) -> Iterable[tuple[str, FieldSet]]:
-        """Return what is managed in each version, first in that which was pruned."""
+        """Return the owned fields of each version, the pruned version first."""
         fields = {first: {}, self._api_version: now} if first != self._api_version else {first: now}
         for entry in others:
             if entry.api_version in self._known:
@@ -116,13 +116,13 @@ class Translation:
         return fields.items()
 
     def _seen(self, fields: Unstructured, version: str) -> tuple[Root, Unstructured]:
-        """Return an object of our version in another."""
+        """Return an object of this version in another version."""
         if version == self._api_version:
             return self._shape, fields
         return self._turned({**fields, "apiVersion": self._api_version}, version)
 
     def _moved(self, fields: Unstructured, version: str) -> tuple[Root, Unstructured]:
-        """Return an object of any version in another."""
+        """Return an object of any version in another version."""
         if version == self._api_version and fields.get("apiVersion") == version:
             return self._shape, fields
         return self._turned(fields, version)
@@ -138,7 +138,7 @@ class Translation:
 
 @contextmanager
 def _during(work: str) -> Iterator[None]:
-    """Say of a `Misfit` what was being done."""
+    """Add the current step to the message of a `Misfit`."""
     try:
         yield
     except Misfit as problem:

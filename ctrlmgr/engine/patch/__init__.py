@@ -1,13 +1,13 @@
-"""Patches: what the four kinds of PATCH bodies but one make of an object (server-side apply is `managedfields`).
+"""Applies JSON patches, merge patches and strategic merge patches to objects (server-side apply is in `managedfields`).
 
 Guarantees, for all of them:
-- **Nothing given is changed.** Results share structure with the object and with the patch; who goes on to change a
-  result in place does so to a copy.
-- **Kubernetes' answers.** A patch does here what it does there, peculiarities of Go's libraries included, and what is
-  refused there is refused here, with the same code, reason and message.
+- **Arguments are not changed.** Results share structure with the object and with the patch. A caller that changes a
+  result in place must copy it first.
+- **Kubernetes' results.** A patch has the same result as in Kubernetes, including peculiarities of Go's libraries. A
+  patch that Kubernetes refuses is refused with the same code, reason and message.
 
-A patch works on the versioned object as decoded JSON. What comes out has not been checked against the schema: the
-codec reads it next, and prunes, types and orders it like any other body.
+A patch works on the versioned object as decoded JSON. The result is not validated against the schema: the codec reads
+it next, and prunes, types and orders it like any other body.
 """
 
 from ctrlmgr.engine.patch.json_patch import check_json_patch, json_patch

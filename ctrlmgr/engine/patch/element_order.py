@@ -1,7 +1,7 @@
-"""The elements of merged lists: which is which, and in what order a strategic merge patch leaves them.
+"""The elements of merged lists: their identity, and their order after a strategic merge patch.
 
-The order is that of apimachinery `strategicpatch.normalizeElementOrder`: what the patch names comes in the patch's
-order and all else in the order it had; the two are interleaved as far as the list they come from tells how.
+The order is that of apimachinery `strategicpatch.normalizeElementOrder`: elements that the patch names are in the
+patch's order, and all others in their previous order. The two are interleaved by their positions in the original list.
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ REPLACE = "replace"
 
 
 def missing_merge_key(element: Unstructured, merge_key: str) -> UnknownError:
-    """Return the error of an element that lacks its merge key (`mergepatch.ErrNoMergeKey`)."""
+    """Return the error for an element that lacks its merge key (`mergepatch.ErrNoMergeKey`)."""
     return UnknownError(f"map: {plain(element)} does not contain declared merge key: {merge_key}")
 
 
 def wrong_type(expected: Any, actual: Any) -> UnknownError:
-    """Return the error of a value that has not the type of `expected` (`mergepatch.ErrBadArgType`)."""
+    """Return the error for a value that does not have the type of `expected` (`mergepatch.ErrBadArgType`)."""
     return UnknownError(f"expected a {go_type(expected)}, but received a {go_type(actual)}")
 
 
 def identity(value: Any) -> Hashable:
-    """Return what two elements, or two merge keys, have in common exactly if they are the same in Go."""
+    """Return a key that is equal for two elements, or two merge keys, if and only if they are equal in Go."""
     return (type(value), plain(value) if isinstance(value, dict | list) else value)
 
 
 def element_type(*lists: Items, required: bool = False) -> type | None:
-    """Return the one type of the elements of all lists, None if there are none.
+    """Return the one type of the elements of all lists, None if the lists are empty.
 
-    Raises `UnknownError` if types differ, or if one is `required` and there is none; `Invalid` for lists of lists.
+    Raises `UnknownError` if types differ, or if the lists are empty and a type is `required`. Raises `Invalid` for
+    lists of lists.
     """
     types = dict.fromkeys(type(each) for items in lists for each in items)
     if not types and required:
@@ -54,7 +55,7 @@ def element_type(*lists: Items, required: bool = False) -> type | None:
 
 
 def places(items: Items, merge_key: str) -> dict[Hashable, int]:
-    """Return the index of the first of some objects for each merge key; an object without one has no place."""
+    """Return the index of the first object with each merge key; objects without the key are skipped."""
     found: dict[Hashable, int] = {}
     for index, each in enumerate(items):
         if merge_key in each:
@@ -63,7 +64,7 @@ def places(items: Items, merge_key: str) -> dict[Hashable, int]:
 
 
 def check_order(patch: Items, order: Items, merge_key: str) -> None:
-    """Raise `UnknownError` unless what a patch names is in its `$setElementOrder`, and in that order."""
+    """Raise `UnknownError` unless all elements that a patch names are in its `$setElementOrder`, in that order."""
     if not patch or not order:
         return
     if merge_key and (odd := next((each for each in patch if not isinstance(each, dict)), None)) is not None:
@@ -80,7 +81,7 @@ def check_order(patch: Items, order: Items, merge_key: str) -> None:
 
 
 def arrange(merged: Items, order: Items, original: Items, merge_key: str) -> Items:
-    """Return `merged` in its final order: `order` is the patch's, `original` the list's before it was merged.
+    """Return `merged` in its final order; `order` is the patch's order, `original` the list before the merge.
 
     Raises `UnknownError` for an element without its merge key.
     """
@@ -95,7 +96,7 @@ def arrange(merged: Items, order: Items, original: Items, merge_key: str) -> Ite
 def _interleave(
     others: Sequence[tuple[Hashable, Any]], ours: Sequence[tuple[Hashable, Any]], found: dict[Hashable, int]
 ) -> Items:
-    """Put each of `others` before the first of `ours`, from the place of the last one on, that it stood before."""
+    """Interleave two lists: an element of `others` is placed before the next of `ours` that it preceded originally."""
     result, waiting = [], 0
     for key, each in ours:
         place = found.get(key, -1)

@@ -1,6 +1,6 @@
-"""Decoded JSON as Go prints it, for messages that show values and types byte for byte as Kubernetes' do.
+"""Formats decoded JSON as Go prints it, for messages that equal Kubernetes' byte for byte.
 
-Integers are what Go's decoder makes int64, all other numbers float64 (`sigs.k8s.io/json`, preserving integers).
+Go's decoder makes integers int64, and all other numbers float64 (`sigs.k8s.io/json`, preserving integers).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def plain(value: Any) -> str:
-    """Write a value as `%v` does: `map[a:1 b:[x y]]`, keys sorted, strings bare, `<nil>` for null."""
+    """Format a value as `%v` does: `map[a:1 b:[x y]]`, keys sorted, strings without quotes, `<nil>` for null."""
     if isinstance(value, dict):
         return f"map[{' '.join(f'{name}:{plain(value[name])}' for name in sorted(value))}]"
     if isinstance(value, list):
@@ -33,12 +33,12 @@ def _float(value: float) -> str:
 
 
 def go_type(value: Any) -> str:
-    """Return the type that Go's decoder gives a value, as `reflect.Type` prints it within `%s`."""
+    """Return the type that Go's decoder gives a value, as `reflect.Type` prints it with `%s`."""
     return _TYPES[type(value)]
 
 
 def json_type(value: Any) -> str:
-    """Return what encoding/json calls a value in its errors: `object`, `array`, `string`, `number`, `bool`, `null`."""
+    """Return encoding/json's name for a value's type: `object`, `array`, `string`, `number`, `bool`, `null`."""
     return _JSON_TYPES[type(value)]
 
 

@@ -1,12 +1,11 @@
-"""JSON patch (RFC 6902) as evanphx/json-patch v4 and the apiserver do it.
+"""Applies JSON patches (RFC 6902) as evanphx/json-patch v4 and the apiserver do.
 
-Guarantees: the object given stays as it is. What an operation changes is copied once per patch, however many
-operations change it, so a patch of 10,000 operations costs what they do and not 10,000 copies of a list.
+Guarantees: the given object is not changed. Each changed container is copied at most once for each patch, so 10,000
+operations do not copy a list 10,000 times.
 
-Where Go's library departs from the RFC it is followed: negative indices count from the end, `replace` sets a field
-that is not there, `replace` of the whole by anything but an object or a list does nothing, `copy` of a field that is
-not there makes null, and what stands before the first slash of a path is not looked at.
-Source: apiserver `pkg/endpoints/handlers/patch.go`.
+The Go library departs from the RFC in these points, and so does this module. Negative indices count from the end.
+`replace` may set a missing field. `replace` of the whole document by a scalar does nothing. `copy` of a missing field
+yields null. Text before the first slash of a path is ignored. Source: apiserver `pkg/endpoints/handlers/patch.go`.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from ctrlmgr.engine.patch.go_value import json_type
 from ctrlmgr.errors import ApiError, BadRequest, Invalid, RequestEntityTooLarge, StatusDetails
 
 MAX_OPERATIONS: Final = 10_000
-"""How many operations one patch may have (`maxJSONPatchOperations`)."""
+"""The maximum number of operations in one patch (`maxJSONPatchOperations`)."""
 MAX_COPIED: Final = 3 * 1024 * 1024
-"""How many bytes of JSON the `copy` operations of one patch may add up to (`JSONPatchMaxCopyBytes`)."""
+"""The maximum total size of `copy` operations in one patch, in bytes of JSON (`JSONPatchMaxCopyBytes`)."""
 REJECTED: Final = "the server rejected our request due to an error in our request"
 
 _FIELDS = ("op", "path", "from", "value")
@@ -39,18 +38,18 @@ class _DoesNotApply(Exception):
 
 
 class _TestFailed(_DoesNotApply):
-    """A `test` operation found another value."""
+    """A `test` operation found a different value."""
 
     def __init__(self, path: str) -> None:
-        """Say where."""
+        """Name the tested path."""
         super().__init__(f"testing value {path} failed: test failed")
 
 
 class _Missing(_DoesNotApply):
-    """Something is not there."""
+    """A path or a field is missing."""
 
     def __init__(self, what: str) -> None:
-        """Say what."""
+        """Name the missing part."""
         super().__init__(f"{what}: missing value")
 
 
@@ -61,15 +60,15 @@ def problem_of(error: ApiError) -> str:
 
 
 def is_failed_test(error: ApiError) -> bool:
-    """Whether a patch was refused because one of its tests failed."""
+    """Return whether a patch was refused because one of its tests failed."""
     return isinstance(error.__cause__, _TestFailed)
 
 
 def check_json_patch(operations: Any) -> tuple[str, ...]:
-    """Check a patch's form as field validation does, and return what is superfluous in it.
+    """Check a patch's form as field validation does, and return the problems of unknown fields.
 
-    This is for `fieldValidation` Warn and Strict; Ignore leaves it out. Raises `BadRequest` where a field has the wrong
-    type; `json patch unknown field "[0].foo"` and the like are returned, for a warning or a refusal.
+    This is for `fieldValidation` Warn and Strict; Ignore skips it. Raises `BadRequest` if a field has the wrong type.
+    Problems such as `json patch unknown field "[0].foo"` are returned, for a warning or an error.
     """
     _check_types(operations, "error decoding patch: ", "[]handlers.jsonPatchOp", "handlers.jsonPatchOp")
     problems = []
@@ -94,8 +93,9 @@ def _check_types(operations: Any, prefix: str, whole: str, each: str) -> None:
 def json_patch(document: Unstructured, operations: Any) -> Unstructured:
     """Return `document` changed by a decoded JSON patch.
 
-    Raises `BadRequest` for what is no list of objects, `RequestEntityTooLarge` for more than `MAX_OPERATIONS` of them
-    and `Invalid` if one of them does not apply, a failing `test` included; its message never says which.
+    Raises `BadRequest` if the patch is not a list of objects, and `RequestEntityTooLarge` for more than
+    `MAX_OPERATIONS` operations. Raises `Invalid` if an operation fails, including a `test`; the message does not say
+    which.
     """
     _check_types(operations, "", "jsonpatch.Patch", "jsonpatch.Operation")
     if operations and len(operations) > MAX_OPERATIONS:
@@ -113,7 +113,7 @@ def json_patch(document: Unstructured, operations: Any) -> Unstructured:
 
 
 class _Patching:
-    """A document under change. What has been copied is kept by identity, so that it is copied once."""
+    """A document during a patch. Copied containers are tracked by identity, so that each is copied once."""
 
     def __init__(self, document: Any) -> None:
         self.root = document
@@ -144,7 +144,7 @@ class _Patching:
         path = _pointer(operation, "path", "replace operation failed to decode path")
         value = operation.get("value")
         if path == "":
-            if isinstance(value, dict | list):  # else nothing happens
+            if isinstance(value, dict | list):  # otherwise it does nothing
                 self.root = value
             return
         container, key = self._writable(path, f"replace operation does not apply: doc is missing path: {path}")
@@ -180,7 +180,7 @@ class _Patching:
             words = f"the accumulated size increase of copy is {self._bytes}, exceeding the limit {MAX_COPIED}"
             raise _DoesNotApply(f"Unable to complete the copy, {words}")
         with _within("error while adding value during copy"):
-            # Decoded again, so that it shares nothing that later operations change.
+            # Decoded again, so that later operations do not change the source.
             _put(*place, msgspec.json.decode(encoded))
 
     def _test(self, operation: Unstructured) -> None:
@@ -219,7 +219,7 @@ class _Patching:
         return copied
 
 
-# Not in the object itself: that would be a circle, with the document in it.
+# Stored outside the object, to avoid a reference cycle that keeps the document in memory.
 _OPERATIONS: Mapping[Any, Callable[[_Patching, Unstructured], None]] = {
     "add": _Patching._add,
     "remove": _Patching._remove,
@@ -232,7 +232,7 @@ _OPERATIONS: Mapping[Any, Callable[[_Patching, Unstructured], None]] = {
 
 @contextmanager
 def _within(words: str) -> Iterator[None]:
-    """Put words before those of an error (`errors.Wrapf`)."""
+    """Prefix the message of an error (`errors.Wrapf`)."""
     try:
         yield
     except _DoesNotApply as reason:
@@ -240,7 +240,7 @@ def _within(words: str) -> Iterator[None]:
 
 
 def _pointer(operation: Unstructured, name: str, words: str, *, tells: bool = True) -> str:
-    """Return a path of an operation; `words` begin the error if there is none, and `tells` adds the reason."""
+    """Return a path of an operation. `words` begin the error if it is missing, and `tells` adds the reason."""
     path = operation.get(name)
     if isinstance(path, str):
         return path
@@ -253,7 +253,7 @@ def _pointer(operation: Unstructured, name: str, words: str, *, tells: bool = Tr
 
 
 def _tokens(path: str, missing: str) -> list[str]:
-    """Return what leads to a value: the names of its containers, and its own in the last."""
+    """Return the steps of a path, unescaped."""
     _, *tokens = path.split("/")
     if not tokens:
         raise _Missing(missing)
@@ -271,7 +271,7 @@ def _child(container: Any, token: str, missing: str) -> Any:
 
 
 def _index(key: str, length: int) -> int:
-    """Read an index, which counts from the end if it is negative."""
+    """Parse an index; a negative index counts from the end."""
     if not _INDEX.fullmatch(key):
         problem = "value out of range" if _INTEGER.fullmatch(key) else "invalid syntax"
         raise _DoesNotApply(f"strconv.Atoi: parsing {quote(key)}: {problem}")
@@ -309,7 +309,7 @@ def _remove(container: Any, key: str) -> None:
 
 
 def same_json(one: Any, other: Any) -> bool:
-    """Whether two decoded values are the same JSON: unlike with `==`, true is not 1, and 1.0 is not 1."""
+    """Return whether two decoded values are the same JSON: unlike with `==`, true is not 1, and 1.0 is not 1."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):

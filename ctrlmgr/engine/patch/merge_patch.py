@@ -1,4 +1,7 @@
-"""JSON merge patch (RFC 7386) as evanphx/json-patch v4 does it: objects are merged, null deletes, all else replaces."""
+"""Applies JSON merge patches (RFC 7386) as evanphx/json-patch v4 does.
+
+Objects are merged, null deletes a field, and other values replace it.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,11 @@ _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind
 
 
 def merge_patch(document: Unstructured, patch: Any, *, has_nulls: bool = True) -> Unstructured:
-    """Return `document` changed by a decoded merge patch, of which it may be known that it has no null in it.
+    """Return `document` changed by a decoded merge patch.
 
-    Raises `BadRequest` for a patch that is a scalar, `Invalid` for one that is a list: it would replace the object.
+    Pass `has_nulls=False` if the patch is known to contain no null.
+
+    Raises `BadRequest` if the patch is a scalar. Raises `Invalid` if it is a list, which would replace the object.
     """
     if isinstance(patch, dict):
         return _merged(document, patch, without_nulls if has_nulls else _as_it_is)
@@ -43,12 +48,12 @@ def _merged(document: Unstructured, patch: Unstructured, cleaned: Callable[[Any]
 def _replaced(current: Any, value: Any, cleaned: Callable[[Any], Any]) -> Any:
     if not isinstance(current, dict):
         return cleaned(value)
-    # A list that replaces an object keeps the nulls within: Go's library looks for them on the other way only.
+    # A list that replaces an object keeps the nulls in it: Go's library removes them only in the opposite case.
     return _merged(current, value, cleaned) if isinstance(value, dict) else value
 
 
 def without_nulls(value: Any) -> Any:
-    """Return `value` without the fields that are null, in lists too; the items of a list stay, nulls included."""
+    """Return `value` without fields that are null, also within lists. Items of lists are kept, including nulls."""
     if isinstance(value, dict):
         return {name: without_nulls(each) for name, each in value.items() if each is not None}
     if isinstance(value, list):

@@ -1,12 +1,12 @@
-"""Strategic merge patch: a merge patch that knows from the schema which lists are merged, and by which key.
+"""Applies strategic merge patches: the schema says which lists are merged, and by which key.
 
 Guarantees: neither the object nor the patch is changed. Lists with patch strategy `merge` are merged by their merge
-key (as sets where they have none), all others replaced; the directives `$patch` (merge, replace, delete),
-`$retainKeys`, `$setElementOrder/<list>` and `$deleteFromPrimitiveList/<list>` do what they do in Kubernetes.
+key, or as sets if they have none; all other lists are replaced. The directives `$patch` (merge, replace, delete),
+`$retainKeys`, `$setElementOrder/<list>` and `$deleteFromPrimitiveList/<list>` work as in Kubernetes.
 
-Malformed directives are `BadRequest`; what Kubernetes' code fails over without a status of its own (a missing merge
-key, a wrong type, an unknown directive or field) is `UnknownError`, with its words.
-Source: apimachinery `pkg/util/strategicpatch/patch.go`; how lists are merged and ordered is in `element_order`.
+Malformed directives raise `BadRequest`. Errors that Kubernetes returns without a status (a missing merge key, a wrong
+type, an unknown directive or field) raise `UnknownError` with its message. Source: apimachinery
+`pkg/util/strategicpatch/patch.go`; `element_order` merges and orders lists.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _BAD_ELEMENT_ORDER = "invalid patch format of setElementOrder list"
 def strategic_merge_patch(document: Unstructured, patch: Any, schema: Schema) -> Unstructured:
     """Return `document`, whose structure is `schema`, changed by a decoded strategic merge patch.
 
-    Raises `BadRequest` for what is no object or has malformed directives, `Invalid` for lists of lists and
-    `UnknownError` for what Kubernetes answers with a bare 500.
+    Raises `BadRequest` if the patch is not an object or has malformed directives. Raises `Invalid` for lists of lists,
+    and `UnknownError` for errors that Kubernetes answers with a plain 500.
     """
     if not isinstance(patch, dict | None):
         raise BadRequest(f"json: cannot unmarshal {json_type(patch)} into Go value of type map[string]interface {{}}")
@@ -80,7 +80,7 @@ def _unknown_directive(directive: Any, patch: Unstructured) -> UnknownError:
 
 
 def _retain_keys(result: Unstructured, rest: Unstructured) -> None:
-    """Drop what the patch does not mean to keep; the patch may set nothing else."""
+    """Remove fields that `$retainKeys` does not list; the patch may set only the listed ones."""
     retained = rest.pop(RETAIN_KEYS)
     if not isinstance(retained, list):
         raise BadRequest(_BAD_RETAIN_KEYS)
@@ -141,7 +141,7 @@ def _list_name(key: str, prefix: str, malformed: str) -> str:
 
 
 def _merge_items(original: Items, patch: Items, field: Schema) -> Items:
-    """Merge two lists: what the patch names comes in the patch's order, all else where it was."""
+    """Merge two lists: elements that the patch names are in the patch's order, the others keep their positions."""
     if not original and not patch:
         return original
     merge_key = field.patch_merge_key
@@ -157,7 +157,7 @@ def _merge_items(original: Items, patch: Items, field: Schema) -> Items:
 
 
 def _apply_special_elements(original: Items, patch: Items, merge_key: str) -> tuple[Items, Items]:
-    """Return both lists after the elements of the patch that only say `$patch` have done what they say."""
+    """Apply the elements that only contain `$patch` directives, and return both lists without them."""
     ordinary, replaced, deleted = [], False, set()
     for element in patch:
         directive = element.get(DIRECTIVE)
@@ -202,7 +202,7 @@ def _merge_elements(original: Items, patch: Items, merge_key: str, items: Schema
 
 
 def _merge_in_order(result: Unstructured, rest: Unstructured, key: str, schema: Schema) -> None:
-    """Merge a list whose order the patch gives beside it, and take both out of what is left to do."""
+    """Merge a list whose order the patch gives, and remove the list and its order from `rest`."""
     order = rest.pop(key)
     if not isinstance(order, list):
         raise wrong_type([], order)
@@ -232,7 +232,7 @@ _DROPPED: Any = object()
 
 
 def _bare(value: Any, *, keep_nulls: bool = False) -> Any:
-    """Return what a patch's value is where there was none: without null fields, and without `$patch` elements."""
+    """Return a patch's value for a field that did not exist: without null fields and without `$patch` elements."""
     if isinstance(value, dict):
         if DIRECTIVE in value:
             return _DROPPED
@@ -265,5 +265,5 @@ def _list_field(schema: Schema, name: str) -> Schema:
 
 
 def _items(field: Schema) -> Schema:
-    assert field.items is not None  # `_list_field` has seen to it
+    assert field.items is not None  # `_list_field` has checked it
     return field.items

@@ -1,6 +1,6 @@
-"""Selectors as clients write them: of labels, and of the few fields that a kind lets one select by.
+"""Label selectors, and field selectors for the fields that a kind supports.
 
-Both are parsed once a request and compiled to closures, because a list asks them about every object there is.
+Both are parsed once for each request and compiled to closures, because a list matches them against every object.
 """
 
 from ctrlmgr.engine.selectors.fields import FieldSelector

@@ -1,9 +1,9 @@
-r"""Field selectors: `metadata.name=web,status.phase!=Running`, as apimachinery's `fields.ParseSelector` reads them.
+"""Field selectors: `metadata.name=web,status.phase!=Running`, parsed as apimachinery's `fields.ParseSelector` does.
 
-Guarantees: a selector matches exactly what Kubernetes' would. Which fields a kind has besides its name and namespace
-is `Strategy.fields`; asking for others is refused in the words that Kubernetes has for that kind
-(`Strategy.field_refusal`). In values, `\` makes the comma, the equals sign and itself ordinary. A match takes time in
-proportion to the fields of the kind, however many terms the selector has.
+Guarantees: a selector matches exactly the objects that it matches in Kubernetes. `Strategy.fields` lists a kind's
+selectable fields besides name and namespace. Other fields are refused with Kubernetes' message for that kind
+(`Strategy.field_refusal`). In values, a backslash escapes the comma, the equals sign and itself. The time of a match
+depends on the fields of the kind, not on the number of terms.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PLAIN = re.compile(r"[^\\,=]*")
 
 
 class Term(NamedTuple):
-    """One condition: the field has the value, or `negated` has another one."""
+    """One condition: the field equals the value, or with `negated` differs from it."""
 
     field: str
     value: str
@@ -33,7 +33,7 @@ class Term(NamedTuple):
 
 
 class FieldSelector:
-    """A conjunction of terms; an empty one matches everything."""
+    """A conjunction of terms; an empty selector matches everything."""
 
     __slots__ = ("_metadata", "_others", "name", "namespace", "terms")
 
@@ -41,9 +41,9 @@ class FieldSelector:
         """Compile `terms`."""
         self.terms = terms
         self.name = _required(terms, _NAME)
-        """The name that an object must have to match, None if it may have several."""
+        """The name of all objects that match, None if they may have several names."""
         self.namespace = _required(terms, _NAMESPACE)
-        """The namespace that an object must have to match, None if it may have several."""
+        """The namespace of all objects that match, None if they may be in several."""
         rules = _gathered(terms)
         self._metadata = tuple(rule for rule in rules if rule.field in (_NAME, _NAMESPACE))
         self._others = tuple(rule for rule in rules if rule.field not in (_NAME, _NAMESPACE))
@@ -51,26 +51,26 @@ class FieldSelector:
     @staticmethod
     @memoized(entries=1024, longest=1000)
     def parse(text: str) -> FieldSelector:
-        """Read a selector; raises `BadRequest` in Kubernetes' words."""
+        """Parse a selector; raises `BadRequest` with Kubernetes' message."""
         check_length(text)
         return FieldSelector(tuple(_term(text, part) for part in sorted(_parts(text)) if part))
 
     @property
     def is_empty(self) -> bool:
-        """Whether it matches everything."""
+        """Whether the selector matches everything."""
         return not self.terms
 
     def check(self, fields: Container[str], refusal: Callable[[str], str]) -> None:
-        """Raise `BadRequest` if it names a field that is not selectable.
+        """Raise `BadRequest` if the selector names a field that is not selectable.
 
-        `fields` are the kind's own, and `refusal` says of another one that it is none of them.
+        `fields` are the kind's own fields; `refusal` returns the message for any other field.
         """
         for rule in self._others:
             if rule.field not in fields:
                 raise BadRequest(refusal(rule.field))
 
     def matches(self, obj: Object, selectable: Selectable) -> bool:
-        """Say whether `obj` meets every term; `selectable` gives the values of its kind's own fields."""
+        """Return whether `obj` meets every term; `selectable` returns the values of its kind's own fields."""
         for rule in self._metadata:
             key = obj.key
             if not rule.allows(key.name if rule.field == _NAME else key.namespace):
@@ -82,14 +82,14 @@ class FieldSelector:
 
 
 class _Rule(NamedTuple):
-    """All terms about one field, gathered."""
+    """All terms about one field."""
 
     field: str
     wanted: frozenset[str]
     denied: frozenset[str]
 
     def allows(self, value: str) -> bool:
-        """Whether the field may have a value: two wanted ones exclude each other."""
+        """Return whether the field may have a value: two different wanted values exclude each other."""
         return value not in self.denied and (not self.wanted or self.wanted == {value})
 
 
@@ -115,7 +115,7 @@ def _term(text: str, part: str) -> Term:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Split at the commas that no backslash precedes; the backslashes stay."""
+    """Yield the parts between unescaped commas; backslashes are kept."""
     start, escaped = 0, False
     for at, character in enumerate(text):
         if escaped:

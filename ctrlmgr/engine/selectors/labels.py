@@ -1,8 +1,8 @@
 """Label selectors: the whole grammar of apimachinery's `labels.Parse`, with its error messages.
 
-Guarantees: a selector matches exactly what Kubernetes' would, and what does not parse is refused in its words. A match
-takes time in proportion to the labels of the object, however many requirements the selector has; it may have
-`MOST_REQUIREMENTS`.
+Guarantees: a selector matches exactly the objects that it matches in Kubernetes, and invalid selectors are refused with
+its messages. The time of a match depends on the labels of the object, not on the number of requirements. A selector has
+at most `MOST_REQUIREMENTS`.
 
     selector    = [ requirement *( "," requirement ) ]
     requirement = [ "!" ] KEY | KEY ( "=" | "==" | "!=" | ">" | "<" ) VALUE | KEY ( "in" | "notin" ) "(" values ")"
@@ -36,7 +36,7 @@ class Requirement(NamedTuple):
 
 
 class LabelSelector:
-    """A conjunction of requirements; an empty one matches everything."""
+    """A conjunction of requirements; an empty selector matches everything."""
 
     __slots__ = ("matches", "requirements")
 
@@ -44,18 +44,18 @@ class LabelSelector:
         """Compile `requirements`, which must be valid."""
         self.requirements = tuple(sorted(requirements))
         self.matches: Match = _conjunction(self.requirements)
-        """Says whether labels meet every requirement."""
+        """Returns whether labels meet every requirement."""
 
     @staticmethod
-    @memoized(entries=1024, longest=1000)  # informers ask with the same few selectors over and over
+    @memoized(entries=1024, longest=1000)  # informers send the same few selectors again and again
     def parse(text: str) -> LabelSelector:
-        """Read a selector; raises `BadRequest` in Kubernetes' words."""
+        """Parse a selector; raises `BadRequest` with Kubernetes' message."""
         check_length(text)
         return LabelSelector(_parse(tokenize(text)))
 
     @property
     def is_empty(self) -> bool:
-        """Whether it matches everything."""
+        """Whether the selector matches everything."""
         return not self.requirements
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class LabelSelector:
 
 
 def _written(requirement: Requirement) -> str:
-    """Write a requirement as `labels.Requirement.String` does."""
+    """Format a requirement as `labels.Requirement.String` does."""
     key, operator, values = requirement
     if operator in ("exists", "!"):
         return key if operator == "exists" else f"!{key}"
@@ -73,7 +73,7 @@ def _written(requirement: Requirement) -> str:
 
 
 def _conjunction(requirements: Sequence[Requirement]) -> Match:
-    """Compile requirements; most selectors are one equality, or several, which are compared all at once."""
+    """Compile requirements. Most selectors have only equalities, which are compared in one step."""
     equal = {(each.key, each.values[0]) for each in requirements if _is_equality(each)}
     others = [each for each in requirements if not _is_equality(each)]
     if not others and len(equal) == 1:
@@ -93,7 +93,7 @@ def _equality(key: str, value: str) -> Match:
 
 
 class _Rule:
-    """All requirements about one key, gathered."""
+    """All requirements about one key."""
 
     __slots__ = ("above", "allowed", "below", "denied", "is_absent", "is_required")
 
@@ -106,7 +106,7 @@ class _Rule:
         self.below: int | None = None
 
     def add(self, operator: str, values: Sequence[str]) -> None:
-        """Add one requirement; several of one kind become one."""
+        """Add one requirement."""
         self.is_required |= operator in ("in", "=", "==", "exists", ">", "<")
         self.is_absent |= operator == "!"
         if operator in ("in", "=", "=="):
@@ -121,7 +121,7 @@ class _Rule:
             self.below = bound if self.below is None else min(bound, self.below)
 
     def allows(self, value: str) -> bool:
-        """Whether a label of this key may have a value."""
+        """Return whether a label of this key may have a value."""
         if self.is_absent or value in self.denied or (self.allowed is not None and value not in self.allowed):
             return False
         return (self.above is None and self.below is None) or self._is_between(_integer(value))
@@ -133,7 +133,7 @@ class _Rule:
 
 
 def _rules(requirements: Sequence[Requirement]) -> Match:
-    """Compile requirements into a match that looks at each label once, however many requirements there are."""
+    """Compile requirements into a match that checks each label once, for any number of requirements."""
     rules: dict[str, _Rule] = {}
     for key, operator, values in requirements:
         rules.setdefault(key, _Rule()).add(operator, values)
@@ -212,7 +212,7 @@ def _value(tokens: Tokens) -> str:
 
 
 def _set(tokens: Tokens) -> tuple[str, ...]:
-    """Read a parenthesized list; an empty place in it is the empty value."""
+    """Parse a parenthesized list; an empty item is the empty value."""
     token = tokens.take()
     if token.kind != "(":
         raise _unparsable(f"found '{token.text}' expected: '('")

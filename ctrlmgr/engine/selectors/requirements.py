@@ -1,4 +1,4 @@
-"""Selectors as authorizers see them: terms of keys, operators and values.
+"""Converts selectors to the form that authorizers receive: keys, operators and values.
 
 Rules: apiserver `pkg/endpoints/filters/authorization.go`.
 """
@@ -25,6 +25,6 @@ def field_requirements(selector: FieldSelector) -> tuple[Requirement, ...]:
 
 
 def label_requirements(selector: LabelSelector) -> tuple[Requirement, ...]:
-    """Return the terms of a label selector that authorizers know of: comparisons of numbers are none."""
+    """Return the terms of a label selector that authorizers support; numeric comparisons are left out."""
     known = (each for each in selector.requirements if each.operator in _OPERATORS)
     return tuple(Requirement(each.key, _OPERATORS[each.operator], tuple(each.values)) for each in known)

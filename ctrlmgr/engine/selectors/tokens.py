@@ -1,4 +1,4 @@
-"""The words of a label selector, cut as apimachinery's `labels.Lexer` cuts them."""
+"""Splits a label selector into tokens, as apimachinery's `labels.Lexer` does."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from ctrlmgr.errors import BadRequest
 
 LONGEST: Final = 32 * 1024
 MOST_REQUIREMENTS: Final = 1000
-"""Characters and requirements of a selector. The server reads it twice for each request, and before it knows the user.
-Kubernetes sets no bound, but clients write some hundred characters."""
+"""The maximum length of a selector in characters, and of its requirements. The server parses a selector twice for each
+request, and before it knows the user. Kubernetes has no limit, but selectors of clients have about a hundred
+characters.
+"""
 
 _SYMBOLS = ("==", "!=", "=", "!", "(", ")", ",", ">", "<")
 _KEYWORDS = ("in", "notin")
@@ -19,7 +21,7 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 class Token(NamedTuple):
-    """A word: `kind` is a symbol, `in`, `notin`, `identifier` or `end`."""
+    """A token: `kind` is a symbol, `in`, `notin`, `identifier` or `end`."""
 
     kind: str
     text: str
@@ -29,7 +31,7 @@ END = Token("end", "")
 
 
 class Tokens:
-    """A selector's words, with a place in them."""
+    """A selector's tokens, with a position."""
 
     __slots__ = ("_at", "_tokens")
 
@@ -39,11 +41,11 @@ class Tokens:
         self._at = 0
 
     def peek(self) -> Token:
-        """Return the next word; `in` and `notin` are ordinary names here."""
+        """Return the next token; `in` and `notin` are identifiers here."""
         return _as_value(self._tokens[self._at])
 
     def take(self, *, keywords: bool = False) -> Token:
-        """Return the next word and go past it, if it is not the end; `keywords`: `in` and `notin` are operators."""
+        """Return the next token and advance, except at the end. With `keywords`, `in` and `notin` are operators."""
         token = self._tokens[self._at]
         self._at = min(self._at + 1, len(self._tokens) - 1)
         return token if keywords else _as_value(token)
@@ -54,13 +56,13 @@ def _as_value(token: Token) -> Token:
 
 
 def check_length(text: str) -> None:
-    """Raise `BadRequest` for a selector that is too long."""
+    """Raise `BadRequest` if a selector is too long."""
     if len(text) > LONGEST:
         raise BadRequest(f"the selector has {len(text)} characters; at most {LONGEST} are read")
 
 
 def tokenize(text: str) -> Tokens:
-    """Cut a selector into words. A byte 0 ends it, but one right after a word is passed over, as in Kubernetes."""
+    """Split a selector into tokens. A byte 0 ends it, but one directly after a word is skipped, as in Kubernetes."""
     tokens: list[Token] = []
     at = 0
     while at < len(text):
@@ -78,7 +80,7 @@ def tokenize(text: str) -> Tokens:
 
 
 def _cut_symbols(run: str, tokens: list[Token]) -> None:
-    """Cut a run of symbol characters: the longest known symbol first."""
+    """Split a run of symbol characters, the longest known symbol first."""
     at = 0
     while at < len(run):
         symbol = next(symbol for symbol in _SYMBOLS if run.startswith(symbol, at))

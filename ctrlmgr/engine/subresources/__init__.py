@@ -1,7 +1,7 @@
-"""Subresources that are things of their own: `scale`, `binding`, `eviction`.
+"""Subresources whose bodies have another kind than their object: `scale`, `binding`, `eviction`.
 
-The others (`status`, `finalize`, `approval`, `resize`, `ephemeralcontainers`) are their object, written to in another
-way: the engine's usual verbs, with `Context.subresource` telling the strategy.
+The others (`status`, `finalize`, `approval`, `resize`, `ephemeralcontainers`) are partial writes of their object. They
+use the engine's usual verbs, and `Context.subresource` tells the strategy.
 """
 
 from __future__ import annotations
@@ -18,6 +18,6 @@ SUBRESOURCES: Mapping[str, Handler] = {
     "eviction": EvictionHandler(),
     "scale": ScaleHandler(),
 }
-"""Their handlers, by name."""
+"""The handlers, by the subresource's name."""
 
 __all__ = ["SUBRESOURCES", "Handler"]

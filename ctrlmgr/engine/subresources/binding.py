@@ -1,4 +1,4 @@
-"""`pods/NAME/binding`, and `bindings`: a scheduler says on which node a pod runs."""
+"""`pods/NAME/binding` and `bindings`: a scheduler assigns a pod to a node."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _BINDING = GroupVersionKind("", "v1", "Binding")
 
 
 class BindingHandler(Handler):
-    """Binds; the answer is a Status."""
+    """Assigns pods to nodes; the response is a Status."""
 
     def create(
         self, engine: Requests, target: Target, body: Body, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
-        """Assign a pod to a node: the pod of the URL or, for `bindings`, the one the body names."""
+        """Assign a pod to a node: the pod of the URL or, for `bindings`, the one that the body names."""
         pods = engine.kinds.stored(PODS) or target.kind
         request = engine.request(Target(pods, target.namespace, target.name, "binding"), options, requester)
         binding = given = decode(engine, _BINDING, body, request)

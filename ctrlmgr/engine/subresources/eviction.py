@@ -1,9 +1,9 @@
-"""`pods/NAME/eviction`: deletes a pod if its disruption budget allows that.
+"""`pods/NAME/eviction`: deletes a pod if its PodDisruptionBudget allows that.
 
 Guarantees:
-- The pod's condition, its deletion and what the budget has less of are one append.
-- A refusal tells how many pods are healthy now. That is counted by the disruption controller; while it has yet to see a
-  pod that was evicted a moment ago, a refusal waits for it: not longer than half a second in which nothing happens.
+- The pod's condition, its deletion and the decrement of the budget are one append.
+- A refusal states the number of healthy pods, which the disruption controller counts. If the controller has not yet
+  processed a recent eviction, the refusal waits for it. It gives up after half a second without any change.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from ctrlmgr.kinds.core.pod.subresources import Evicted, evict, has_uncounted
 _EVICTION = GroupVersionKind("policy", "v1", "Eviction")
 
 _PAUSE = 0.02
-"""Seconds after which a refused eviction looks again, if nothing has happened before."""
+"""The pause in seconds before a refused eviction is decided again, if nothing changes before."""
 
 _IDLE = 25
-"""How many such pauses it waits in all."""
+"""The maximum number of such pauses."""
 
 _LOOKS = 500
-"""How often it looks at most, however much happens."""
+"""The maximum number of decisions, even if the state keeps changing."""
 
 
 class EvictionHandler(Handler):
-    """Evicts; the answer is a Status."""
+    """Evicts pods; the response is a Status."""
 
     def create(
         self, engine: Requests, target: Target, body: Body, options: WriteOptions, requester: Requester
@@ -63,7 +63,7 @@ def _evict(request: Request, given: dict[str, Any]) -> Operation[Decision]:
 
 
 def _decided(request: Request, eviction: dict[str, Any]) -> Operation[Evicted]:
-    """Decide about an eviction on what the disruption controller makes of those before it."""
+    """Decide an eviction, after the disruption controller has processed earlier ones."""
     idle = looks = 0
     while True:
         current = request.current()

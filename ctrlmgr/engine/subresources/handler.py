@@ -1,4 +1,4 @@
-"""What a subresource with bodies of its own answers; whatever it leaves out, it does not allow."""
+"""The handler of a subresource with its own kind of bodies; verbs that it does not override are not allowed."""
 
 from __future__ import annotations
 
@@ -15,33 +15,36 @@ from ctrlmgr.errors import MethodNotAllowed, StatusDetails
 
 
 class Handler:
-    """A subresource that is not its object in another light, but a thing of another kind."""
+    """A subresource that has another kind than its object."""
 
     def get(self, engine: Requests, target: Target, options: GetOptions) -> Operation[Object]:
-        """Return it."""
+        """Return the subresource."""
         raise _not_allowed()
 
     def create(
         self, engine: Requests, target: Target, body: Body, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
-        """Do what its creation stands for."""
+        """Handle a creation (POST) of the subresource."""
         raise _not_allowed()
 
     def update(
         self, engine: Requests, target: Target, body: Body, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
-        """Replace it."""
+        """Replace the subresource."""
         raise _not_allowed()
 
     def patch(
         self, engine: Requests, target: Target, body: Body, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
-        """Patch it."""
+        """Patch the subresource."""
         raise _not_allowed()
 
 
 def decode(engine: Requests, gvk: GroupVersionKind, body: Body, request: Request) -> Unstructured:
-    """Decode a body of another kind than the object's; what it has too much is told of as asked."""
+    """Decode a body of another kind than the object's.
+
+    Unknown fields are ignored, reported as warnings or refused, as `fieldValidation` says.
+    """
     codec = engine.kinds.codec_for(gvk)
     fields, problems = codec.decode(body.data, body.media_type)
     if problems and request.options.field_validation == "Strict":
@@ -56,10 +59,10 @@ def decode(engine: Requests, gvk: GroupVersionKind, body: Body, request: Request
 def admit_body(
     request: Request, body: Unstructured, gvk: GroupVersionKind, asked: Kind | None = None
 ) -> Operation[Unstructured]:
-    """Let admission have its say about a body of another kind than the object's that is created (a Binding, say).
+    """Run admission for a created body of another kind than the object's, such as a Binding.
 
-    `asked` is the kind that the URL names where that is not the object's (`bindings`). Returns what admission made of
-    the body; `body` itself stays as it is, because an attempt may be made again.
+    `asked` is the kind of the URL if it is not the object's (`bindings`). Returns the body after admission. `body`
+    itself is not changed, because the write may be attempted again.
     """
     ctx = request.context()
     body = deepcopy(body)
@@ -69,7 +72,7 @@ def admit_body(
         attributes.kind, attributes.resource, attributes.subresource = asked, asked.resource, ""
     yield from request.admission.admit(attributes)
     yield from request.admission.validate(attributes)
-    request.warnings += ctx.warnings  # what changes the object is an attempt with warnings of its own
+    request.warnings += ctx.warnings  # the change of the object is an attempt with its own warnings
     return attributes.fields
 
 

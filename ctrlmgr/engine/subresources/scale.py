@@ -1,7 +1,7 @@
-"""`/scale`: how many replicas a workload shall have, for who need not know what kind of workload it is.
+"""`/scale`: reads and sets the number of replicas of a workload, independent of its kind.
 
-Guarantees: a Scale is its object in another light: their uids and versions are the same, writing one is a write of the
-other by all of its rules, and nothing but the replicas (and who manages them) changes.
+Guarantees: a Scale shows the uid and resourceVersion of its object. Writing a Scale is a write of the object by all of
+its rules, and changes only the replicas and their managers.
 
 Source: `pkg/registry/apps/deployment/storage/storage.go` (`ScaleREST`), the same for each scalable kind, and
 `pkg/apis/autoscaling/validation`.
@@ -43,10 +43,10 @@ _SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _REPLICAS = ("spec", "replicas")
 _UNKNOWN_SCALE = 'no kind is registered for the type v1.Scale in scheme "pkg/apiserver/customresource_handler.go:781"'
 _UNSET = -(2**31)
-"""Stands for the replicas of an object that does not say how many it wants."""
+"""The replicas of an object that does not set them."""
 
 NewScale = Callable[[Unstructured], Unstructured]
-"""Makes what a Scale shall be of what it is."""
+"""Returns the new Scale for the current one."""
 
 
 class ScaleHandler(Handler):
@@ -94,7 +94,7 @@ class ScaleHandler(Handler):
 
 
 def _decoded(engine: Requests, body: Body, request: Request) -> Unstructured:
-    """Decode a Scale; Kubernetes finds no words for what is wrong with that of a custom kind."""
+    """Decode a Scale; for a custom kind, all errors have Kubernetes' one generic message."""
     try:
         return decode(engine, _SCALE, body, request)
     except BadRequest as error:
@@ -122,7 +122,7 @@ def _write(engine: Requests, request: Request, new_scale: NewScale, *, uid: str 
 
 
 def _rescaled(request: Request, obj: Unstructured, new_scale: NewScale, facet: _Facet) -> Unstructured:
-    """Return an object (its own dicts, used up) with the replicas that its Scale shall have, which `facet` keeps."""
+    """Return the object with the replicas of its new Scale, which `facet` keeps. The object's dicts are changed."""
     scaling, version = _scaling(request.plan.kind), request.plan.kind.gvk.api_version
     metadata = obj["metadata"]
     entries, paths = metadata.get("managedFields") or [], scaling.paths
@@ -147,9 +147,9 @@ def _rescaled(request: Request, obj: Unstructured, new_scale: NewScale, facet: _
 
 
 class _Facet:
-    """What admission sees of an object when its Scale is written.
+    """The Scale that admission sees when it is written.
 
-    What it may change is the Scale as it was sent: a PUT without uid and version is shown without them.
+    Admission may change the Scale as it was sent: a PUT without uid and version is shown without them.
     """
 
     kind = _SCALE
@@ -161,19 +161,19 @@ class _Facet:
         self._is_custom = request.plan.kind.scaling is not None
 
     def keep(self, wanted: Unstructured, live: Unstructured) -> None:
-        """Keep the Scale that was sent, or made by a patch, and the one that is there."""
+        """Keep the Scale that was sent, or made by a patch, and the current one."""
         self._wanted, self._live = wanted, live
 
     def proposed(self) -> tuple[Unstructured, Unstructured]:
-        """Return the Scale that was sent, and the one that is there."""
+        """Return the Scale that was sent, and the current one."""
         return deepcopy(self._wanted), self._live
 
     def shown(self, obj: Unstructured) -> Unstructured:
-        """Return its Scale."""
+        """Return the Scale of an object."""
         return _scale(obj, self._scaling)
 
     def take(self, obj: Unstructured, shown: Unstructured) -> None:
-        """Take the replicas, once they are valid."""
+        """Set the object's replicas to those of the Scale, after validation."""
         if not self._is_custom:
             _validate(shown)
         self._scaling.write(obj, _replicas(shown))
@@ -191,7 +191,7 @@ def _scale_of(engine: Requests, target: Target, obj: Object) -> Object:
 
 
 def scale_of(kind: Kind, obj: Unstructured) -> Unstructured:
-    """Return the Scale of an object of a kind that has such a thing; raises `UnknownError` for what is no number."""
+    """Return the Scale of an object of a scalable kind; raises `UnknownError` if a value is not a number."""
     return _scale(obj, _scaling(kind))
 
 
@@ -200,7 +200,7 @@ def _shown(kind: Kind) -> str:
 
 
 def _scale(obj: Unstructured, scaling: Scaling) -> Unstructured:
-    """Return the Scale of an object, with `_UNSET` replicas if it does not say how many it wants."""
+    """Return the Scale of an object, with `_UNSET` replicas if the object does not set them."""
     metadata = {field: obj["metadata"][field] for field in _SHOWN if field in obj["metadata"]}
     wanted, found, selector = scaling.read(obj)
     status: dict[str, Any] = {"replicas": found}
@@ -215,23 +215,23 @@ def _scaling(kind: Kind) -> Scaling:
 
 
 class _Workload:
-    """How Kubernetes' own kinds are scaled."""
+    """The scaling of Kubernetes' own kinds."""
 
     def __init__(self, api_version: str) -> None:
         self.paths: Mapping[str, Sequence[str]] = {api_version: _REPLICAS}
 
     def read(self, obj: Unstructured) -> Replicas:
-        """Return what its spec and status say."""
+        """Return the replicas and the selector from its spec and status."""
         found = int((obj.get("status") or {}).get("replicas") or 0)
         return Replicas(_replicas(obj), found, _selector((obj.get("spec") or {}).get("selector") or {}))
 
     def write(self, obj: Unstructured, replicas: int) -> None:
-        """Write the replicas into the spec."""
+        """Set the replicas in the spec."""
         obj["spec"]["replicas"] = replicas
 
 
 def _validate(scale: Unstructured) -> None:
-    """Check a Scale as Kubernetes checks that of its own kinds; custom ones are checked as a whole."""
+    """Validate a Scale as Kubernetes does for its own kinds; custom objects are validated as a whole."""
     metadata = metadata_of(scale)
     errors = errors_of(lambda: validate_metadata(metadata, namespaced=True, name_check=subdomain_name))
     if _replicas(scale) < 0:
@@ -241,6 +241,6 @@ def _validate(scale: Unstructured) -> None:
 
 
 def _selector(selector: Unstructured) -> str:
-    """Write a selector as a query: a LabelSelector, or (of a ReplicationController) a map."""
+    """Return a selector as a query; it is a LabelSelector, or a map in a ReplicationController."""
     is_map = not selector.keys() <= {"matchLabels", "matchExpressions"}
     return selector_text({"matchLabels": selector} if is_map else selector)

@@ -1,1 +1,1 @@
-"""Tables: what `kubectl get` shows of a kind, written as data (`printer`), with the ages that it shows (`ages`)."""
+"""Tables: the columns that `kubectl get` shows for a kind, as data (`printer`), and the ages in them (`ages`)."""

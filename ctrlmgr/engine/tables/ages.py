@@ -1,6 +1,6 @@
-"""How long ago something was, as kubectl says it: `5s`, `3m20s`, `2d4h`, `400d`.
+"""Formats ages as kubectl does: `5s`, `3m20s`, `2d4h`, `400d`.
 
-The steps are apimachinery's `pkg/util/duration` (HumanDuration).
+The rules are those of apimachinery's `pkg/util/duration` (HumanDuration).
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
 
 
 class Ages(NamedTuple):
-    """Ages as seen from one moment."""
+    """Ages relative to one time."""
 
     now: datetime
 
     def since(self, timestamp: str | None) -> str:
-        """Return how long ago a timestamp (RFC 3339) was, `<unknown>` if there is none."""
+        """Return the age of a timestamp (RFC 3339), `<unknown>` if there is none."""
         if not timestamp:
             return UNKNOWN
         return human_duration(self.now - datetime.fromisoformat(timestamp))
 
 
 def ages_at(now: int) -> Ages:
-    """Return the ages as seen at `now` (microseconds since 1970)."""
+    """Return ages relative to `now` (microseconds since 1970)."""
     return Ages(datetime.fromtimestamp(now / 1_000_000, UTC))
 
 
 def human_duration(duration: timedelta) -> str:
-    """Write a duration with two units at most, the more exact the shorter it is."""
+    """Format a duration with at most two units; short durations are more exact."""
     seconds = int(duration.total_seconds())
     if seconds < -1:
         return "<invalid>"

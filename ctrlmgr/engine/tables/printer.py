@@ -1,7 +1,6 @@
-"""A kind's columns and what fills them, written as data.
+"""A kind's table columns and the functions that compute their cells, as data.
 
-Guarantees: an object is decoded once a row; a field that is missing prints as Kubernetes prints it, and a row never
-fails because of one.
+Guarantees: an object is decoded once for each row. A missing field prints as in Kubernetes, and never makes a row fail.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ UNSET = "<unset>"
 
 Fields = Mapping[str, Any]
 Row = Callable[[Fields, Ages], Iterable[Any]]
-"""Gives the cells of an object."""
+"""Returns the cells of an object."""
 
 
 class RowCondition(msgspec.Struct, frozen=True):
-    """What a client may treat a row by (meta/v1 TableRowCondition): `Completed` rows, say, it may leave out."""
+    """A condition of a row (meta/v1 TableRowCondition): a client may, for example, hide `Completed` rows."""
 
     type: str
     status: str
@@ -39,25 +38,25 @@ class Column(msgspec.Struct, frozen=True):
     type: str = "string"
     """`string`, `integer`, `number`, `boolean` or `date`."""
     format: str = ""
-    """`name` for the column that holds the object's name."""
+    """`name` for the column of the object's name."""
     description: str = ""
     priority: int = 0
-    """0 is always shown, more only in wide output."""
+    """0 is always shown; greater values only in wide output."""
 
 
 class TableDefinition(Protocol):
-    """The columns of a kind, and how to fill them."""
+    """The columns of a kind, and the function that computes their cells."""
 
     @property
     def columns(self) -> Sequence[Column]:
         """The columns, in order."""
 
     def cells(self, obj: Object, now: int) -> Sequence[Any]:
-        """Return what stands in the columns for `obj` at a time (microseconds since 1970): JSON values, mostly text."""
+        """Return the cells of `obj` at a time (microseconds since 1970): JSON values, mostly text."""
 
     @property
     def conditions(self) -> Callable[[Object], Sequence[RowCondition]] | None:
-        """What finds a row's conditions, None where rows have none."""
+        """Returns a row's conditions; None if rows have none."""
 
 
 class Printer(NamedTuple):
@@ -66,7 +65,7 @@ class Printer(NamedTuple):
     columns: Sequence[Column]
     row: Row
     named: bool = True
-    """Whether the object's name comes before what `row` gives."""
+    """Whether the object's name precedes the cells of `row`."""
     conditions: Callable[[Object], Sequence[RowCondition]] | None = None
 
     def cells(self, obj: Object, now: int) -> Sequence[Any]:
@@ -79,12 +78,12 @@ _NAME = Column("Name", "string", "name")
 
 
 def printer(text: str, row: Row) -> Printer:
-    """Make the printer of a kind whose first column is the name, see `columns` for the others."""
+    """Return the printer of a kind whose first column is the name; see `columns` for the others."""
     return Printer([_NAME, *columns(text)], row)
 
 
 def columns(text: str) -> list[Column]:
-    """Read columns separated by `|`: `Data|Age`, `Desired:integer`, `+IP` for one that only wide output has."""
+    """Parse columns separated by `|`: `Data|Age`, `Desired:integer`, `+IP` for a column of wide output only."""
     return [_column(each) for each in text.split("|")]
 
 
@@ -94,21 +93,21 @@ def _column(text: str) -> Column:
 
 
 CREATED_AT = printer("Created At:date", lambda fields, ages: [at(fields, "metadata", "creationTimestamp")])
-"""What a kind without columns of its own has (`rest.NewDefaultTableConvertor`)."""
+"""The columns of a kind that defines none (`rest.NewDefaultTableConvertor`)."""
 
 
 def age(fields: Fields, ages: Ages) -> str:
-    """Return how long ago an object was created."""
+    """Return an object's age."""
     return ages.since(at(fields, "metadata", "creationTimestamp"))
 
 
 def labels_text(labels: Mapping[str, str] | None) -> str:
-    """Write labels as kubectl does (apimachinery `labels.FormatLabels`)."""
+    """Format labels as kubectl does (apimachinery `labels.FormatLabels`)."""
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items())) if labels else NONE
 
 
 def selector_text(selector: Any) -> str:
-    """Write a label selector (apimachinery `metav1.FormatLabelSelector`)."""
+    """Format a label selector (apimachinery `metav1.FormatLabelSelector`)."""
     if not selector:
         return NONE
     parts = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
@@ -121,12 +120,12 @@ def selector_text(selector: Any) -> str:
 
 
 def joined(values: Iterable[Any] | None, nothing: str = NONE) -> str:
-    """Join texts with commas."""
+    """Return texts joined with commas, or `nothing`."""
     return ",".join(str(value) for value in values or ()) or nothing
 
 
 def shown(values: Sequence[str], limit: int = 3, nothing: str = NONE) -> str:
-    """Join texts with commas, the first `limit` and how many more there are."""
+    """Return the first `limit` texts joined with commas, and the number of further ones."""
     if len(values) <= limit:
         return joined(values, nothing)
     return f"{','.join(values[:limit])} + {len(values) - limit} more..."

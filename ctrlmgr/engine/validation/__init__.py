@@ -1,1 +1,1 @@
-"""What values may be, in Kubernetes' words: the checks that more than one kind needs. No I/O here, no state."""
+"""Validation rules that several kinds share, with Kubernetes' messages. They do no I/O and have no state."""

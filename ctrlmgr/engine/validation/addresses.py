@@ -1,10 +1,11 @@
-"""IP addresses and CIDRs as Kubernetes reads them, and what it says of those it does not like.
+"""Parses and validates IP addresses and CIDRs as Kubernetes does, with its messages.
 
 Guarantees:
-- `parse_ip` and `parse_cidr` accept what `netutils.ParseIPSloppy` and `ParseCIDRSloppy` do: leading zeros and IPv4
-  mapped into IPv6 included, because old objects hold them. A mapped address reads as the IPv4 address it is.
-- The `validate_` functions refuse both for new values (KEP-4858, on since 1.36); those for legacy fields let a value
-  stay that the field already held, the others demand the canonical form of RFC 5952 too.
+- `parse_ip` and `parse_cidr` accept the same texts as `netutils.ParseIPSloppy` and `ParseCIDRSloppy`. This includes
+  leading zeros and IPv4-mapped IPv6 addresses, because old objects contain them. A mapped address is returned as an
+  IPv4 address.
+- The `validate_` functions refuse both in new values (KEP-4858, on since 1.36). Those for legacy fields accept a value
+  that the field already had; the others also require the canonical form of RFC 5952.
 
 Rules come from apimachinery's `pkg/util/validation/ip.go` and `pkg/apis/core/validation`.
 """
@@ -26,7 +27,7 @@ NOT_AN_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _NOT_AN_INTERFACE = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
 NOT_A_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
-_LONGEST = 45  # the most characters of an address without leading zeros; longer ones are not worth keeping
+_LONGEST = 45  # the longest address without leading zeros; longer texts are not memoized
 _NUMBER = r"0*(\d{1,3})"
 _dotted = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}\.{_NUMBER}", re.ASCII).fullmatch
 _number = re.compile(_NUMBER, re.ASCII).fullmatch
@@ -36,14 +37,14 @@ _zeros_first = re.compile(r"(?<![0-9A-Fa-f])0+(?=[0-9A-Fa-f])")
 
 
 class Network(NamedTuple):
-    """A CIDR: the address as it was written, and how many of its bits are the network's."""
+    """A CIDR: the address as written, and the length of the network prefix in bits."""
 
     address: IPAddress
     length: int
 
     @property
     def base(self) -> IPAddress:
-        """The network's own address: all bits beyond its length are 0."""
+        """The network's address: all bits beyond its prefix are 0."""
         host_bits = self.address.max_prefixlen - self.length
         return type(self.address)(int(self.address) >> host_bits << host_bits)
 
@@ -53,7 +54,7 @@ class Network(NamedTuple):
 
 @memoized(entries=4096, longest=_LONGEST)  # several rules parse the same address within a request
 def parse_ip(text: str) -> IPAddress | None:
-    """Return the address that `text` stands for, None if it stands for none."""
+    """Return the address of a text, None if it is invalid."""
     if ":" not in text:
         return _parse_ipv4(text)
     if "%" in text:
@@ -72,7 +73,7 @@ def _parse_ipv4(text: str) -> IPv4Address | None:
 
 
 def canonical_ip(text: str) -> str | None:
-    """Return the address that `text` stands for in its canonical form (RFC 5952), None if it stands for none."""
+    """Return the address of a text in canonical form (RFC 5952), None if it is invalid."""
     if is_canonical_ipv4(text):
         return text
     address = parse_ip(text)
@@ -80,22 +81,25 @@ def canonical_ip(text: str) -> str | None:
 
 
 def is_canonical_ipv4(text: str) -> bool:
-    """Whether `text` is an IPv4 address as it is to be written."""
+    """Return whether `text` is an IPv4 address in canonical form."""
     return _canonical_ipv4(text) is not None
 
 
 def is_ipv6(text: str) -> bool:
-    """Whether `text` is an IPv6 address; one that maps an IPv4 address is not."""
+    """Return whether `text` is an IPv6 address that does not map an IPv4 address."""
     return ":" in text and isinstance(parse_ip(text), IPv6Address)
 
 
 def _is_mapped(text: str) -> bool:
-    """Whether an address that `parse_ip` took is an IPv4 address written as an IPv6 one."""
+    """Return whether an address that `parse_ip` accepts is an IPv4 address written as IPv6."""
     return ":" in text and not is_ipv6(text)
 
 
 def _has_leading_zeros(text: str) -> bool:
-    """Whether an address that `parse_ip` took is none to Go's `netip`, which leading zeros are the only reason for."""
+    """Return whether Go's `netip` refuses an address that `parse_ip` accepts.
+
+    Leading zeros are the only reason for that.
+    """
     if ":" not in text:
         return any(len(each) > 1 and each[0] == "0" for each in text.split("."))
     groups, _, last = text.rpartition(":")
@@ -113,17 +117,17 @@ def _is_usual(text: str) -> bool:
 
 
 def is_usual(text: str) -> bool:
-    """Whether no rule here has anything to say of an address, be it an endpoint's; for lists of thousands."""
+    """Return whether an address is valid by all rules here, including those for endpoints. Fast for long lists."""
     return len(text) <= _LONGEST and _is_usual(text)
 
 
 def validate_legacy_ip(path: Path, value: str, existing: Collection[str] = ()) -> list[FieldError]:
-    """Check an address in a field that has always been lenient about its form; what it held before may stay."""
+    """Validate an address in a legacy field; values that the field already had are accepted."""
     return [] if value in existing else _strict_ip(path, value)
 
 
 def validate_ip(path: Path, value: str) -> list[FieldError]:
-    """Check an address in a field that demands the canonical form."""
+    """Validate an address in a field that requires the canonical form."""
     errors = _strict_ip(path, value)
     canonical = str(parse_ip(value))
     if not errors and value != canonical:
@@ -143,7 +147,7 @@ def _strict_ip(path: Path, value: str) -> list[FieldError]:
 
 
 def validate_endpoint_ip(path: Path, value: str) -> list[FieldError]:
-    """Check that an address can be an endpoint: neither unspecified, nor loopback, nor link-local."""
+    """Validate the address of an endpoint: it must not be unspecified, loopback or link-local."""
     address = parse_ip(value)
     if address is None:
         return [invalid(path, value, "must be a valid IP address")]
@@ -161,7 +165,7 @@ def validate_endpoint_ip(path: Path, value: str) -> list[FieldError]:
 
 
 def _is_link_local_multicast(address: IPAddress) -> bool:
-    """Go's `IsLinkLocalMulticast`: 224.0.0.0/24, and ff?2 whatever the flags."""
+    """Return the result of Go's `IsLinkLocalMulticast`: true for 224.0.0.0/24, and for ff?2 with any flags."""
     packed = address.packed
     if len(packed) == 4:
         return packed[:3] == b"\xe0\x00\x00"
@@ -169,7 +173,7 @@ def _is_link_local_multicast(address: IPAddress) -> bool:
 
 
 def ip_warnings(path: Path, value: str) -> list[str]:
-    """Return what to warn of in a legacy field's address; nothing if it is no address at all."""
+    """Return the warnings for an address in a legacy field; none if it is invalid."""
     if is_canonical_ipv4(value):
         return []
     address = parse_ip(value)
@@ -185,7 +189,7 @@ def ip_warnings(path: Path, value: str) -> list[str]:
 
 
 def parse_cidr(text: str) -> Network | None:
-    """Return the network that `text` stands for, None if it stands for none."""
+    """Return the network of a text, None if it is invalid."""
     written, _, length = text.partition("/")
     address = parse_ip(written)
     match = _number(length)
@@ -200,12 +204,12 @@ def parse_cidr(text: str) -> Network | None:
 
 
 def validate_legacy_cidr(path: Path, value: str, existing: Collection[str] = ()) -> list[FieldError]:
-    """Check a CIDR in a field that has always been lenient about its form; what it held before may stay."""
+    """Validate a CIDR in a legacy field; values that the field already had are accepted."""
     return [] if value in existing else _strict_cidr(path, value)
 
 
 def validate_cidr(path: Path, value: str) -> list[FieldError]:
-    """Check a CIDR in a field that demands the canonical form."""
+    """Validate a CIDR in a field that requires the canonical form."""
     errors = _strict_cidr(path, value)
     canonical = str(parse_cidr(value))
     if not errors and value != canonical:
@@ -214,7 +218,7 @@ def validate_cidr(path: Path, value: str) -> list[FieldError]:
 
 
 def validate_interface_address(path: Path, value: str) -> list[FieldError]:
-    """Check an address of an interface with the length of its network's prefix, in the canonical form."""
+    """Validate an interface's address with the length of its network prefix, in canonical form."""
     written, _, length = value.partition("/")
     address = parse_ip(written)
     if address is None or parse_cidr(value) is None:
@@ -243,7 +247,7 @@ def _cidr_has_leading_zeros(value: str) -> bool:
 
 
 def cidr_warnings(path: Path, value: str) -> list[str]:
-    """Return what to warn of in a legacy field's CIDR; nothing if it is no CIDR at all."""
+    """Return the warnings for a CIDR in a legacy field; none if it is invalid."""
     network = parse_cidr(value)
     if network is None:
         return []

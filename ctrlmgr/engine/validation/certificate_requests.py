@@ -1,9 +1,9 @@
-"""Certificate requests (PKCS#10) and certificates as Kubernetes reads them: PEM around DER.
+"""Validates certificate requests (PKCS#10) and certificates as Kubernetes does: PEM around DER.
 
-A request is to be signed by who asks.
+A request must be signed with the requester's key.
 
 Rules come from Kubernetes' `pkg/apis/certificates/helpers.go` (ParseCSR) and `validation/validation.go`, and from Go's
-`encoding/pem` and `crypto/x509`, whose words are given where they do not speak of Go's own insides.
+`encoding/pem` and `crypto/x509`. Error messages are Go's, unless these name Go's internals.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CERTIFICATE = b"CERTIFICATE"
 
 
 class Block(NamedTuple):
-    """A block of PEM that Go's decoder takes for one."""
+    """A PEM block that Go's decoder accepts."""
 
     type: bytes
     has_headers: bool
@@ -29,9 +29,9 @@ class Block(NamedTuple):
 
 
 def blocks(text: bytes) -> Iterator[Block]:
-    """Yield the blocks of a text, passing over what is none; linear in its length, whatever it holds.
+    """Yield the PEM blocks of a text and skip other text; the time is linear in the text's length.
 
-    No line is looked at for an end more than once, and what holds the beginning of another block is not decoded.
+    Each line is examined for an end at most once. A block that contains the beginning of another block is not decoded.
     """
     at = end = after = 0
     last = b""
@@ -57,7 +57,7 @@ def blocks(text: bytes) -> Iterator[Block]:
 
 
 def _next_line(text: bytes, prefix: bytes, at: int) -> int:
-    """Return where the next line begins that has a prefix, -1 if there is none; `at` is the beginning of a line."""
+    """Return the index of the next line with a prefix, -1 if there is none; `at` must be the beginning of a line."""
     if text.startswith(prefix, at):
         return at
     found = text.find(b"\n" + prefix, at)
@@ -65,7 +65,7 @@ def _next_line(text: bytes, prefix: bytes, at: int) -> int:
 
 
 def _line(text: bytes, at: int) -> tuple[bytes, int]:
-    """Return a line without the white space at its end, and where the next one begins."""
+    """Return a line without trailing white space, and the index of the next line."""
     end = text.find(b"\n", at)
     return (text[at:].rstrip(_SPACE), len(text)) if end < 0 else (text[at:end].rstrip(_SPACE), end + 1)
 
@@ -80,7 +80,7 @@ def _after_headers(text: bytes, at: int) -> int:
 
 
 def problem(request: bytes) -> str:
-    """Return what is wrong with a request as it stands in `spec.request`, empty if nothing is."""
+    """Return the error of a request in `spec.request`, empty if it is valid."""
     block = next(blocks(request), None)
     if block is None or block.type != _REQUEST:
         return "PEM block type must be CERTIFICATE REQUEST"
@@ -88,7 +88,7 @@ def problem(request: bytes) -> str:
 
 
 def certificate_problem(certificates: bytes) -> str:
-    """Return what is wrong with the certificates of `status.certificate`, empty if nothing is."""
+    """Return the error of the certificates in `status.certificate`, empty if they are valid."""
     count = 0
     for block in blocks(certificates):
         if block.type != _CERTIFICATE:
@@ -102,7 +102,7 @@ def certificate_problem(certificates: bytes) -> str:
 
 
 def authorities_problem(certificates: bytes) -> str:
-    """Return why no authority can be read from certificates, empty if one can, or if there are none at all.
+    """Return why certificates contain no valid authority; empty if they contain one, or if there are no certificates.
 
     Source: Go's `x509.CertPool.AppendCertsFromPEM` and client-go `transport/transport.go`, `createErrorParsingCAData`.
     """
@@ -118,7 +118,7 @@ def authorities_problem(certificates: bytes) -> str:
 
 
 def _certificate_problem(der: bytes) -> str:
-    from cryptography.x509 import load_der_x509_certificate  # late, as below
+    from cryptography.x509 import load_der_x509_certificate  # a late import, as below
 
     if not der:
         return "found CERTIFICATE PEM block containing 0 certificates"
@@ -137,7 +137,7 @@ def _decoded(text: bytes) -> bytes | None:
 
 
 def _problem(der: bytes) -> str:
-    # Here, since loading them takes longer than all of our own code for this, and few ask for certificates.
+    # Imported here because these modules load slowly and few clients request certificates.
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey

@@ -25,7 +25,7 @@ _REASONS = ("my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB"
 
 
 def validate_conditions(conditions: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Check meta/v1 Conditions."""
+    """Validate meta/v1 Conditions."""
     types = [each.get("type") or "" for each in conditions]
     again = repeated(types)
     errors: list[FieldError] = []

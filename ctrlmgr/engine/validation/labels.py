@@ -1,4 +1,4 @@
-"""What labels and label selectors may be (apimachinery `pkg/apis/meta/v1/validation`)."""
+"""Validates labels and label selectors (apimachinery `pkg/apis/meta/v1/validation`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ctrlmgr.engine.validation import names
 
 
 def validate_labels(labels: Mapping[str, str], path: Path) -> list[FieldError]:
-    """Check keys and values; errors carry the path of the map, not of the entry, as Kubernetes' do."""
+    """Validate keys and values; as in Kubernetes, errors carry the path of the map, not of the entry."""
     errors: list[FieldError] = []
     for key, value in labels.items():
         if problems := names.qualified_name(key):
@@ -21,16 +21,16 @@ def validate_labels(labels: Mapping[str, str], path: Path) -> list[FieldError]:
 
 
 def validate_label_name(key: str, path: Path) -> list[FieldError]:
-    """Check one label key."""
+    """Validate one label key."""
     return [invalid(path, key, each) for each in names.qualified_name(key)]
 
 
 def validate_label_selector(
     selector: Mapping[str, Any] | None, path: Path, *, invalid_values_allowed: bool = False
 ) -> list[FieldError]:
-    """Check a meta/v1 LabelSelector; None selects nothing and is right.
+    """Validate a meta/v1 LabelSelector; None selects nothing and is valid.
 
-    `invalid_values_allowed` leaves the values of expressions unchecked, for objects that had them all along.
+    `invalid_values_allowed` skips the values of expressions, for objects that already had invalid ones.
     """
     if not selector:
         return []
@@ -48,7 +48,7 @@ def validate_requirement(
     invalid_values_allowed: bool = False,
     unknown_operator_allowed: bool = False,
 ) -> list[FieldError]:
-    """Check one term of a label selector; the operator may be one that is not known here if that is allowed."""
+    """Validate one term of a label selector; `unknown_operator_allowed` accepts unknown operators."""
     errors: list[FieldError] = []
     operator = requirement.get("operator", "")
     values = requirement.get("values") or ()

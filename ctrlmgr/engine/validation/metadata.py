@@ -1,14 +1,14 @@
-"""What object metadata may be, on creation and on update, for every kind.
+"""Validates object metadata, on creation and on update, for every kind.
 
 Guarantees: the errors are those of Kubernetes, in its order and number. A 422 lists a cause as often as Kubernetes'
-layers find it (its message names it once), so callers must take the passes as they are:
+layers find it (its message names it once), so callers must keep all passes:
 
-- `validate_metadata` for a new object: the kind's own pass, its `name_check` included;
-- `update_errors` for a changed one: the generic layer's pass, then the kind's.
+- `validate_metadata` for a new object: the kind's own pass, including its `name_check`.
+- `update_errors` for a changed object: the generic layer's pass, then the kind's.
 
-Metadata is what the kind's codec decoded: types are right, times are in Kubernetes' form, nulls may be absent.
-Rules come from apimachinery's `pkg/api/validation/objectmeta.go`, `pkg/apis/meta/v1/validation`, the finalizer
-rule of `pkg/apis/core/validation` and the order of `registry/rest/{create,update}.go`.
+Metadata is the kind's decoded form: types are right, times have Kubernetes' form, nulls may be absent. Rules come from
+apimachinery's `pkg/api/validation/objectmeta.go`, `pkg/apis/meta/v1/validation`, the finalizer rule of
+`pkg/apis/core/validation` and the order of `registry/rest/{create,update}.go`.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ ORPHAN = "orphan"
 FOREGROUND_DELETION = "foregroundDeletion"
 _OPERATIONS = ("Apply", "Update")
 _SHORT = FIELD_MANAGER_LENGTH // 4
-"""Characters that, whatever they are, are not too many bytes."""
+"""A name of at most this many characters cannot exceed the limits in bytes."""
 _COLLECTIONS = ("labels", "annotations", "ownerReferences", "finalizers")
 _LONGEST = 4096
-"""Bytes of collections beyond which it is not remembered that they are right."""
+"""The maximum size of collections, in bytes of JSON, whose validity is memoized."""
 _encode, _decode = msgspec.json.Encoder().encode, msgspec.json.Decoder(list[Any]).decode
 _STANDARD_FINALIZERS = frozenset(("kubernetes", ORPHAN, FOREGROUND_DELETION))
 
 _MAINTAINED = {"managedFields": None, "resourceVersion": None}
 
-# What the generic layer and the kind's compare on every update, and whether an absent value reads as "" in Go.
+# The fields that the generic layer and the kind compare on every update, each with its value in Go when absent.
 _IMMUTABLE_FIELDS = (
     ("name", ""),
     ("namespace", ""),
@@ -62,11 +62,11 @@ def update_errors(
     compared: bool = True,
     any_finalizer: bool = False,
 ) -> list[FieldError]:
-    """Return what is wrong with a changed object's metadata.
+    """Return the errors of a changed object's metadata.
 
-    `compared` says that the kind looks at changes itself, besides the generic layer (`Strategy.compares_metadata`), and
-    `revalidated` how many times it checks on this update all that it checks on creation: `Strategy.revalidates` for the
-    object itself, never for a subresource.
+    `compared` says that the kind also compares metadata itself, besides the generic layer
+    (`Strategy.compares_metadata`). `revalidated` is the number of times that this update repeats the validation of a
+    creation: `Strategy.revalidates` for the object itself, 0 for a subresource.
     """
     collections = _validate_collections(new, METADATA)
     changes = collections if _is_unchanged(new, old) else _validate_changes(new, old, METADATA) + collections
@@ -87,7 +87,7 @@ def validate_metadata(
     path: Path = METADATA,
     any_finalizer: bool = False,
 ) -> list[FieldError]:
-    """Return what is wrong with an object's metadata as such; its name must have been generated already.
+    """Return the errors of a new object's metadata; its name must have been generated already.
 
     `any_finalizer` allows finalizers that are neither `domain/name` nor Kubernetes' own (`Strategy.any_finalizer`).
     """
@@ -124,7 +124,10 @@ def _validate_namespace(namespace: str, namespaced: bool, path: Path) -> list[Fi
 
 
 def _validate_collections(metadata: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check what creation and update check alike; most objects say of themselves what others say, or said before."""
+    """Validate the fields with equal rules on creation and update.
+
+    Results are memoized, because collections often repeat.
+    """
     said = _encode([metadata.get(field) for field in _COLLECTIONS])
     errors = [] if len(said) <= _LONGEST and _are_right(said) else _validate_said(metadata, path)
     if managed := metadata.get("managedFields"):
@@ -134,12 +137,12 @@ def _validate_collections(metadata: Mapping[str, Any], path: Path) -> list[Field
 
 @memoized(entries=2048, longest=_LONGEST)
 def _are_right(said: bytes) -> bool:
-    """Whether nothing is wrong with collections of metadata, as JSON."""
+    """Return whether collections of metadata, as JSON, are valid."""
     return not _validate_said(dict(zip(_COLLECTIONS, _decode(said), strict=True)), METADATA)
 
 
 def _validate_said(metadata: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check the collections that callers fill; most objects have few of these, so each is looked at only if set."""
+    """Validate the collections that clients set. Most objects have few of them, so absent ones are skipped."""
     errors: list[FieldError] = []
     if labels := metadata.get("labels"):
         errors += validate_labels(labels, path.child("labels"))
@@ -153,7 +156,7 @@ def _validate_said(metadata: Mapping[str, Any], path: Path) -> list[FieldError]:
 
 
 def validate_annotations(annotations: Mapping[str, str], path: Path) -> list[FieldError]:
-    """Check annotations: keys as labels' whatever their case, 256 KiB in all."""
+    """Validate annotations: keys follow the rules of label keys, ignoring case; 256 KiB in total."""
     errors = [invalid(path, key, each) for key in annotations for each in names.qualified_name(key.lower())]
     if sum(names.length(key) + names.length(value) for key, value in annotations.items()) > ANNOTATIONS_SIZE:
         errors.append(too_long(path, ANNOTATIONS_SIZE))
@@ -161,7 +164,7 @@ def validate_annotations(annotations: Mapping[str, str], path: Path) -> list[Fie
 
 
 def validate_owner_references(owners: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Check owner references: complete, no Event, at most one controller."""
+    """Validate owner references: complete, not to an Event, at most one controller."""
     errors: list[FieldError] = []
     controller = ""
     for owner in owners:
@@ -171,7 +174,7 @@ def validate_owner_references(owners: Sequence[Mapping[str, Any]], path: Path) -
         named = f"{owner.get('kind', '')}/{owner.get('name', '')}"
         if not controller:
             controller = named
-        elif len(errors) < MOST_ERRORS:  # each shows all references: what is not told is not written either
+        elif len(errors) < MOST_ERRORS:  # each error shows all references; errors over the limit are not formatted
             found = f'Found "true" in references for {controller} and {named}'
             errors.append(invalid(path, owners, f"Only one reference can have Controller set to true. {found}"))
     return errors
@@ -193,7 +196,7 @@ def _validate_owner_reference(owner: Mapping[str, Any], path: Path) -> list[Fiel
 
 
 def _validate_finalizers(finalizers: Sequence[str], path: Path) -> list[FieldError]:
-    """Check the names' form, and that the two ways to treat dependents are not both asked for."""
+    """Validate the form of finalizers, and that not both of the garbage collector's are set."""
     errors = [invalid(path, each, problem) for each in finalizers for problem in names.qualified_name(each)]
     if ORPHAN in finalizers and FOREGROUND_DELETION in finalizers:
         detail = f"finalizer {ORPHAN} and {FOREGROUND_DELETION} cannot be both set"
@@ -210,25 +213,25 @@ def _known_finalizers(metadata: Mapping[str, Any], path: Path) -> list[FieldErro
 
 
 def known_finalizer(name: str, path: Path) -> list[FieldError]:
-    """Check that a finalizer is `domain/name` or one of Kubernetes' own (`validateKubeFinalizerName`)."""
+    """Validate that a finalizer is `domain/name` or one of Kubernetes' own (`validateKubeFinalizerName`)."""
     if "/" in name or name in _STANDARD_FINALIZERS:
         return []
     return [invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")]
 
 
 def validate_finalizer(name: str, path: Path) -> list[FieldError]:
-    """Check a finalizer in a field of its own: Namespace's spec.finalizers."""
+    """Validate a finalizer in another field: Namespace's spec.finalizers."""
     return [invalid(path, name, each) for each in names.qualified_name(name)] + known_finalizer(name, path)
 
 
 def validate_field_manager(manager: str, path: Path) -> list[FieldError]:
-    """Check a field manager's name: up to 128 printable characters."""
+    """Validate a field manager's name: up to 128 printable characters."""
     errors = [too_long(path, FIELD_MANAGER_LENGTH)] if names.length(manager) > FIELD_MANAGER_LENGTH else []
     if manager.isprintable():
         return errors
     at = 0
     for character in manager:
-        if not character.isprintable() and len(errors) < MOST_ERRORS:  # each shows the whole name
+        if not character.isprintable() and len(errors) < MOST_ERRORS:  # each error shows the whole name
             detail = f"invalid character U+{ord(character):04X} (at position {at})"
             errors.append(invalid(path, manager, detail))
         at += names.length(character)
@@ -236,7 +239,7 @@ def validate_field_manager(manager: str, path: Path) -> list[FieldError]:
 
 
 def validate_managed_fields(entries: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Check the entries of metadata.managedFields as a caller may write them."""
+    """Validate the entries of metadata.managedFields of a request."""
     errors: list[FieldError] = []
     for index, entry in enumerate(entries):
         if _is_usual(entry):
@@ -255,7 +258,7 @@ def validate_managed_fields(entries: Sequence[Mapping[str, Any]], path: Path) ->
 
 
 def _is_usual(entry: Mapping[str, Any]) -> bool:
-    """Whether an entry is as nearly all are, and right: of the server's own making, with a short manager."""
+    """Return whether an entry is valid by a quick check: made by the server, with a short manager. Most entries are."""
     manager = entry.get("manager", "")
     return (
         entry.get("operation") in _OPERATIONS
@@ -267,7 +270,10 @@ def _is_usual(entry: Mapping[str, Any]) -> bool:
 
 
 def _is_unchanged(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    """Whether metadata of an object that stays is as it was, but for its version and its managers."""
+    """Return whether metadata is unchanged, except for its version and managedFields.
+
+    Returns False for an object that is being deleted.
+    """
     if not new.get("resourceVersion") or old.get("deletionTimestamp"):
         return False
     return {**new, **_MAINTAINED} == {**old, **_MAINTAINED}

@@ -1,11 +1,11 @@
-"""What may be a name, a label, a key or a port: one function a format, each saying what is wrong in Kubernetes' words.
+"""Validates names, labels, keys and ports: one function for each format, which returns Kubernetes' error messages.
 
 Guarantees:
-- A function returns the messages Kubernetes gives for a value, byte for byte and in its order; none when it is right.
-- Lengths are counted in bytes of UTF-8, as Go does.
-- What is right costs one match of one regular expression, and where the same values come again and again a look-up.
+- A function returns Kubernetes' messages for a value, byte for byte and in its order; none if the value is valid.
+- Lengths are counted in bytes of UTF-8, as in Go.
+- A valid value costs one match of one regular expression; a repeated value costs one cache look-up.
 
-Functions of type `NameCheck` say what an object of a kind may be called; `Strategy.name_check` is one of them.
+Functions of type `NameCheck` validate the names of a kind's objects; `Strategy.name_check` is one of them.
 
 Rules come from apimachinery's `pkg/util/validation/validation.go`, `pkg/api/validate/content` and
 `pkg/api/validation/generic.go`.
@@ -22,10 +22,10 @@ from ctrlmgr.caches import BoundedCache
 from ctrlmgr.caches.memoized import SecondHitFilter
 
 Check: TypeAlias = Callable[[str], list[str]]
-"""Says what is wrong with a value."""
+"""Returns the errors of a value."""
 
 NameCheck: TypeAlias = Callable[[str, bool], list[str]]
-"""Says what is wrong with an object's name; the flag says that the value is a `generateName`, so only a prefix."""
+"""Returns the errors of an object's name. The flag says that the value is a `generateName`, which is only a prefix."""
 
 EMPTY = "must be non-empty"
 LABEL_LENGTH = 63
@@ -50,7 +50,7 @@ _ENTRIES = 4096
 
 
 def _caching(check: Check) -> Check:
-    """Have a check cache which values it found nothing wrong with, from the second time on that it is asked."""
+    """Return the check with a cache of valid values. A value is cached when it is checked for the second time."""
     cache: BoundedCache[str, bool] = BoundedCache(f"names.{check.__name__}", entries=_ENTRIES, largest=SUBDOMAIN_LENGTH)
     is_right, counts = cache.peek, cache.counts
     is_seen = SecondHitFilter(_ENTRIES)
@@ -70,7 +70,7 @@ def _caching(check: Check) -> Check:
 
 
 def _matcher(pattern: str) -> Callable[[str], object]:
-    """Return a function that says whether all of a text matches, without capturing what Kubernetes' patterns do."""
+    """Return a function that matches a whole text. Groups do not capture, which is faster than Kubernetes' patterns."""
     return re.compile(pattern.replace("(", "(?:")).fullmatch
 
 
@@ -138,13 +138,13 @@ def out_of_range(low: int, high: int) -> str:
 
 
 def length(value: str) -> int:
-    """Return the length of `value` in bytes of UTF-8, Go's `len`."""
+    """Return the length of `value` in bytes of UTF-8, as Go's `len`."""
     return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
 
 
 @_caching
 def dns1123_label(value: str) -> list[str]:
-    """Check a label of a domain name: `my-name`, `123-abc`; at most 63 bytes."""
+    """Validate a label of a domain name: `my-name`, `123-abc`; at most 63 bytes."""
     problems = [too_long(LABEL_LENGTH)] if length(value) > LABEL_LENGTH else []
     if not _is_label(value):
         dotted = _is_subdomain(value) is not None
@@ -155,7 +155,7 @@ def dns1123_label(value: str) -> list[str]:
 
 @_caching
 def dns1123_subdomain(value: str) -> list[str]:
-    """Check a domain name in lower case: `example.com`; at most 253 bytes."""
+    """Validate a domain name in lower case: `example.com`; at most 253 bytes."""
     problems = [too_long(SUBDOMAIN_LENGTH)] if length(value) > SUBDOMAIN_LENGTH else []
     if not _is_subdomain(value):
         problems.append(mismatch(_SUBDOMAIN_WORDS, _SUBDOMAIN, "example.com"))
@@ -163,7 +163,7 @@ def dns1123_subdomain(value: str) -> list[str]:
 
 
 def dns1123_subdomain_with_underscore(value: str) -> list[str]:
-    """Check a domain name whose labels may hold underscores, as SRV records' do."""
+    """Validate a domain name whose labels may contain underscores, as those of SRV records."""
     problems = [too_long(SUBDOMAIN_LENGTH)] if length(value) > SUBDOMAIN_LENGTH else []
     if not _is_underscored_subdomain(value):
         problems.append(mismatch(_UNDERSCORED_WORDS, _UNDERSCORED_SUBDOMAIN, "example.com"))
@@ -171,7 +171,7 @@ def dns1123_subdomain_with_underscore(value: str) -> list[str]:
 
 
 def dns1035_label(value: str) -> list[str]:
-    """Check a label that starts with a letter: `my-name`, `abc-123`."""
+    """Validate a label that starts with a letter: `my-name`, `abc-123`."""
     problems = [too_long(LABEL_LENGTH)] if length(value) > LABEL_LENGTH else []
     if not _is_label_1035(value):
         problems.append(mismatch(_LABEL_1035_WORDS, _LABEL_1035, "my-name", "abc-123"))
@@ -179,7 +179,7 @@ def dns1035_label(value: str) -> list[str]:
 
 
 def wildcard_dns1123_subdomain(value: str) -> list[str]:
-    """Check `*.example.com` (RFC 1034, 4.3.3)."""
+    """Validate `*.example.com` (RFC 1034, 4.3.3)."""
     problems = [too_long(SUBDOMAIN_LENGTH)] if length(value) > SUBDOMAIN_LENGTH else []
     if not _is_wildcard(value):
         problems.append(mismatch(_WILDCARD_WORDS, _WILDCARD, "*.example.com"))
@@ -188,8 +188,8 @@ def wildcard_dns1123_subdomain(value: str) -> list[str]:
 
 @_caching
 def qualified_name(value: str) -> list[str]:
-    """Check a label key, a finalizer, a condition type: `name` or `example.com/name`."""
-    if len(value) <= LABEL_LENGTH and _is_qualified(value):  # most are, and neither part can be too long
+    """Validate a label key, a finalizer or a condition type: `name` or `example.com/name`."""
+    if len(value) <= LABEL_LENGTH and _is_qualified(value):  # the usual case: neither part can be too long
         return []
     prefix, slash, name = value.rpartition("/")
     if "/" in prefix:
@@ -219,7 +219,7 @@ def _key_prefix(value: str) -> list[str]:
 
 @_caching
 def label_value(value: str) -> list[str]:
-    """Check a label's value: empty, or up to 63 bytes that start and end with a letter or digit."""
+    """Validate a label's value: empty, or up to 63 bytes that start and end with a letter or digit."""
     problems = [too_long(LABEL_LENGTH, "bytes")] if length(value) > LABEL_LENGTH else []
     if not _is_value(value):
         problems.append(mismatch(_VALUE_WORDS, _VALUE, "MyValue", "my_value", "12345"))
@@ -227,7 +227,7 @@ def label_value(value: str) -> list[str]:
 
 
 def config_map_key(value: str) -> list[str]:
-    """Check a key of a ConfigMap's or Secret's data, which is a file name once it is mounted."""
+    """Validate a key of a ConfigMap's or Secret's data, which is a file name once it is mounted."""
     problems = [too_long(SUBDOMAIN_LENGTH)] if length(value) > SUBDOMAIN_LENGTH else []
     if not _is_config_key(value):
         problems.append(mismatch(_CONFIG_KEY_WORDS, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name"))
@@ -241,30 +241,30 @@ def _leaves_directory(value: str) -> list[str]:
 
 
 def env_var_name(value: str) -> list[str]:
-    """Check an environment variable's name: any printable ASCII but `=` (KEP-4369)."""
+    """Validate an environment variable's name: any printable ASCII except `=` (KEP-4369)."""
     if not value:
         return [f"environment variable name {EMPTY}"]
     return [] if _is_printable_ascii(value) else [_ENV_WORDS]
 
 
 def port_number(value: int) -> list[str]:
-    """Check a port: 1 to 65535."""
+    """Validate a port: 1 to 65535."""
     return [] if 1 <= value <= 65535 else [out_of_range(1, 65535)]
 
 
 def in_range(value: int, low: int, high: int) -> list[str]:
-    """Check a number against an inclusive range."""
+    """Validate that a number is in an inclusive range."""
     return [] if low <= value <= high else [out_of_range(low, high)]
 
 
 def user_id(value: int) -> list[str]:
-    """Check a Unix uid or gid: 31 bits (`IsValidUserID`, `IsValidGroupID`)."""
+    """Validate a Unix uid or gid: 31 bits (`IsValidUserID`, `IsValidGroupID`)."""
     return in_range(value, 0, 0x7FFFFFFF)
 
 
 @_caching
 def port_name(value: str) -> list[str]:
-    """Check a port's name: up to 15 of `a-z0-9-`, with a letter, no two hyphens together, none at the ends."""
+    """Validate a port's name: up to 15 of `a-z0-9-`, with a letter, no two adjacent hyphens, none at the ends."""
     problems = [too_long(PORT_NAME_LENGTH)] if length(value) > PORT_NAME_LENGTH else []
     if not _is_port_name(value):
         problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -278,44 +278,44 @@ def port_name(value: str) -> list[str]:
 
 
 def percent(value: str) -> list[str]:
-    """Check a percentage: `93%`."""
+    """Validate a percentage: `93%`."""
     words = "a valid percent string must be a numeric string followed by an ending '%'"
     return [] if _is_percent(value) else [mismatch(words, _PERCENT, "1%", "93%")]
 
 
 def http_header_name(value: str) -> list[str]:
-    """Check a header's name."""
+    """Validate an HTTP header's name."""
     words = "a valid HTTP header must consist of alphanumeric characters or '-'"
     return [] if _is_header(value) else [mismatch(words, _HEADER, "X-Header-Name")]
 
 
 def http_path(value: str) -> list[str]:
-    """Check the characters of an HTTP path (RFC 3986)."""
+    """Validate the characters of an HTTP path (RFC 3986)."""
     return [] if _is_path(value) else [mismatch("Invalid path", _PATH)]
 
 
 def path_segment_name(name: str, is_prefix: bool = False) -> list[str]:
-    """Check that a name can be a segment of a URL; all that every kind's names have in common."""
+    """Validate that a name can be a segment of a URL, which all kinds require."""
     if not is_prefix and name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{each}'" for each in "/%" if each in name]
 
 
 def subdomain_name(name: str, is_prefix: bool = False) -> list[str]:
-    """Check the name of an object that is called like a domain, as most are (`NameIsDNSSubdomain`)."""
+    """Validate an object's name as a domain name, as most kinds require (`NameIsDNSSubdomain`)."""
     return dns1123_subdomain(_as_whole(name) if is_prefix else name)
 
 
 def label_name(name: str, is_prefix: bool = False) -> list[str]:
-    """Check the name of an object that is part of a domain name (`NameIsDNSLabel`)."""
+    """Validate an object's name as a label of a domain name (`NameIsDNSLabel`)."""
     return dns1123_label(_as_whole(name) if is_prefix else name)
 
 
 def any_name(name: str, is_prefix: bool = False) -> list[str]:
-    """Check nothing: for kinds whose names are theirs to choose."""
+    """Accept every name."""
     return []
 
 
 def _as_whole(prefix: str) -> str:
-    """Let a prefix end in a hyphen, because a suffix will follow it (Go's `maskTrailingDash`, quirk included)."""
+    """Replace a hyphen at the end of a prefix, because a suffix follows it (Go's `maskTrailingDash`)."""
     return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix

@@ -1,4 +1,4 @@
-"""What resources may be called, and how much of one there may be.
+"""Validates the names and amounts of resources such as cpu and memory.
 
 Rules come from `pkg/apis/core/helper/helpers.go` and the resource functions of `pkg/apis/core/validation`.
 """
@@ -33,33 +33,33 @@ _QUOTA = (
 )
 _STANDARD = _QUOTA | {"storage"}
 HUGE_PAGES = "hugepages-"
-"""What the names of huge pages begin with; their size follows."""
+"""The prefix of the names of huge pages; their size follows it."""
 
 
 def is_huge_pages(name: str) -> bool:
-    """Whether a resource is memory in huge pages of some size: `hugepages-2Mi`."""
+    """Return whether a resource is memory in huge pages of some size: `hugepages-2Mi`."""
     return name.startswith(HUGE_PAGES)
 
 
 def is_native(name: str) -> bool:
-    """Whether a resource is Kubernetes' own: without a domain, or in one of Kubernetes'."""
+    """Return whether a resource is Kubernetes' own: without a domain, or in one of Kubernetes' domains."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def is_extended(name: str) -> bool:
-    """Whether a resource is a device plugin's or the like: `example.com/gpu`; a quota can name it too."""
+    """Return whether a resource is an extended one, such as `example.com/gpu`, that a quota can name."""
     if is_native(name) or name.startswith("requests."):
         return False
     return not names.qualified_name(f"requests.{name}")
 
 
 def is_overcommittable(name: str) -> bool:
-    """Whether limits of a resource may exceed requests."""
+    """Return whether limits of a resource may exceed requests."""
     return is_native(name) and not is_huge_pages(name)
 
 
 def is_standard_for_quota(name: str) -> bool:
-    """Whether a name without a domain can be in a ResourceQuota."""
+    """Return whether a name without a domain is allowed in a ResourceQuota."""
     return name in _QUOTA or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}"))
 
 
@@ -68,7 +68,7 @@ def _is_counted(name: str) -> bool:
 
 
 def validate_resource_name(name: str, path: Path) -> list[FieldError]:
-    """Check the name of any resource: qualified, and one of Kubernetes' if it has no domain."""
+    """Validate the name of any resource: qualified, and one of Kubernetes' if it has no domain."""
     errors = [invalid(path, name, each) for each in names.qualified_name(name)]
     if not errors and "/" not in name and name not in _STANDARD and not is_standard_for_quota(name):
         errors.append(invalid(path, name, "must be a standard resource type or fully qualified"))
@@ -76,7 +76,7 @@ def validate_resource_name(name: str, path: Path) -> list[FieldError]:
 
 
 def validate_container_resource_name(name: str, path: Path) -> list[FieldError]:
-    """Check the name of a resource that a container may ask for."""
+    """Validate the name of a resource that a container requests."""
     errors = validate_resource_name(name, path)
     if "/" not in name:
         if name not in _COMPUTE and not is_huge_pages(name):
@@ -87,7 +87,7 @@ def validate_container_resource_name(name: str, path: Path) -> list[FieldError]:
 
 
 def validate_quota_resource_name(name: str, path: Path) -> list[FieldError]:
-    """Check the name of a resource that a ResourceQuota may limit."""
+    """Validate the name of a resource that a ResourceQuota limits."""
     errors = validate_resource_name(name, path)
     if "/" not in name and not is_standard_for_quota(name):
         errors.append(invalid(path, name, "must be a standard resource for quota"))
@@ -95,7 +95,7 @@ def validate_quota_resource_name(name: str, path: Path) -> list[FieldError]:
 
 
 def validate_amount(name: str, amount: str, path: Path) -> list[FieldError]:
-    """Check how much there is of a resource: not negative, and whole if it is counted.
+    """Validate an amount of a resource: not negative, and an integer if the resource is counted.
 
     `amount` is a quantity (`ValidateResourceQuantityValue`).
     """
@@ -107,5 +107,5 @@ def validate_amount(name: str, amount: str, path: Path) -> list[FieldError]:
 
 
 def validate_amounts(amounts: Mapping[str, str] | None, path: Path) -> list[FieldError]:
-    """Check the amounts of a node's resources, whose paths read as fields': `status.capacity.cpu`."""
+    """Validate the amounts of a node's resources; their paths are those of fields, such as `status.capacity.cpu`."""
     return [error for name, each in (amounts or {}).items() for error in validate_amount(name, each, path.child(name))]

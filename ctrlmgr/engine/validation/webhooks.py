@@ -1,6 +1,6 @@
-"""How webhooks are called: URLs, references to services, certificates of authorities.
+"""Validates the addresses of webhooks: URLs, references to Services, certificates of authorities.
 
-Source: apiserver `pkg/util/webhook/validation.go`; client-go `transport` for what is said of certificates.
+Source: apiserver `pkg/util/webhook/validation.go`; client-go `transport` for the errors of certificates.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEFAULT_PORT = 443
 
 
 def validate_url(path: Path, url: str, *, https_only: bool = True) -> list[FieldError]:
-    """Check the URL of a webhook: https, a host, and nothing beside a path."""
+    """Validate the URL of a webhook: https, a host, and nothing except a path."""
     try:
         parsed = go_url.parse(url)
     except ValueError as error:
@@ -39,7 +39,7 @@ def validate_url(path: Path, url: str, *, https_only: bool = True) -> list[Field
 
 
 def validate_service(path: Path, service: Mapping[str, Any], *, name: str, namespace: str) -> list[FieldError]:
-    """Check a reference to a service; name and namespace are given, as Kubernetes confuses them in places."""
+    """Validate a reference to a Service. Callers pass name and namespace, because Kubernetes swaps them in places."""
     errors: list[FieldError] = []
     if not name:
         errors.append(required(path.child("name")))
@@ -68,6 +68,6 @@ def _validate_path(path: Path, url_path: str) -> list[FieldError]:
 
 
 def validate_ca_bundle(path: Path, bundle: str) -> list[FieldError]:
-    """Check certificates of authorities, PEM in base64 as JSON carries bytes; none at all are right."""
+    """Validate certificates of authorities: PEM, in base64 as in JSON. An empty bundle is valid."""
     problem = authorities_problem(base64.b64decode(bundle))
     return [invalid(path, bundle, f"unable to load root certificates: {problem}")] if problem else []

@@ -1,4 +1,4 @@
-"""Server-side apply: an object whose fields are merged by their managers (apiserver `applyPatcher`)."""
+"""Server-side apply: merges the fields of several managers into one object (apiserver `applyPatcher`)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Applying:
         self._patch = patch
 
     def new(self) -> Unstructured:
-        """Return what is to be created where nothing is."""
+        """Return the object to create if it does not exist."""
         fields = self._merged(None)
         if uid := metadata_of(fields).get("uid"):
             detail = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
@@ -43,7 +43,7 @@ class _Applying:
         return fields
 
     def changed(self, ctx: Context, current: Object) -> Unstructured:
-        """Return what is to become of the object that is there."""
+        """Return the new state of the existing object."""
         fields = self._merged(self._request.plan.live(current))
         check_place(self._request, fields)
         return self._request.plan.stored(fields)

@@ -1,15 +1,15 @@
-"""Writing objects that are in their final form already: those that our own controllers compute.
+"""Writes objects that are already in their final form: those that the built-in controllers compute.
 
-The full path decodes a body against its schema, sets defaults, validates it and encodes it again. For what a controller
-computes as the schema's canonical form all this comes out as it went in, and costs more than everything else of the
-write. A client that promises canonical objects (`EngineClient`, `canonical`) therefore skips it; tests hold the
-controllers that do so to the promise, by writing the same objects through the full path.
+The full path decodes a body against its schema, sets defaults, validates it and encodes it again. For an object in the
+schema's canonical form all these steps change nothing, and they cost more than the rest of the write. A client that
+promises canonical objects (`EngineClient`, `canonical`) therefore skips them. Tests verify the promise: they write the
+controllers' objects through the full path and compare.
 
 Guarantees, as on the full path:
-- Admission decides. Where it wants to see the object, the write takes the full path after all.
-- uid, creation time and the mark of a deletion are the server's; managedFields say whose the fields are.
-- A write is conditional on the revision that the caller read; an update that changes nothing appends nothing; a
-  terminating object goes when nothing holds it any more.
+- Admission decides. If it needs the object, the write takes the full path.
+- The server sets uid, creation time and deletion time; managedFields name the owners of the fields.
+- A write is conditional on the revision that the caller read. An update that changes nothing appends nothing. A
+  terminating object is removed when nothing holds it any more.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from ctrlmgr.engine.writes.request import Request
 from ctrlmgr.eventlog.event import EventType, Proposal
 
 _SERVER_OWNED = ("uid", "creation_timestamp", "deletion_timestamp", "deletion_grace_period_seconds")
-"""Metadata that an update takes from the stored object, as `rest.BeforeUpdate` and its validation do."""
+"""The metadata that an update copies from the stored object, as `rest.BeforeUpdate` and its validation do."""
 
 
 def create_canonical(request: Request, obj: Object, marks: FieldMarks) -> Operation[Decision]:
-    """Decide on adding an object that has its name; its generation stays as it is."""
+    """Decide the creation of an object that already has its name; its generation is not changed."""
     ctx = request.context()
     attributes = request.attributes(ctx, Verb.CREATE, None)
     if request.admission.wants_object(attributes):
@@ -51,7 +51,7 @@ def create_canonical(request: Request, obj: Object, marks: FieldMarks) -> Operat
 
 
 def update_canonical(request: Request, obj: Object, marks: FieldMarks) -> Operation[Decision]:
-    """Decide on replacing the object that was read at `obj.revision`."""
+    """Decide the replacement of the object that was read at `obj.revision`."""
     current = _current(request, obj)
     ctx = request.context()
     attributes = request.attributes(ctx, Verb.UPDATE, None)
@@ -65,13 +65,13 @@ def update_canonical(request: Request, obj: Object, marks: FieldMarks) -> Operat
     if wanted.body == current.body:
         return Decision(200, object=current)
     wanted = marks.marked(current, wanted, request.now)
-    if wanted.body == current.body:  # the caller left out managedFields, and nothing else
+    if wanted.body == current.body:  # only managedFields were missing
         return Decision(200, object=current)
     return Decision(200, (Proposal(EventType.MODIFIED, wanted, current.revision), *ctx.companions), 0)
 
 
 def _current(request: Request, obj: Object) -> Object:
-    """Return what is stored, if it is what the caller read."""
+    """Return the stored object; raises `Conflict` if its revision is not the one that the caller read."""
     current = request.current()
     if current is None:
         raise not_found(request.plan.resource, obj.name)
@@ -93,7 +93,7 @@ def _removed(request: Request, ctx: Context, current: Object, shown: Object) -> 
 
 
 def keeping_server_owned(obj: Object, stored: ObjectMeta) -> Object:
-    """Return an object with the metadata that is the server's to say, as it is stored."""
+    """Return an object with the server's metadata of the stored one."""
     kept: dict[str, Any] = {
         field: getattr(stored, field)
         for field in _SERVER_OWNED

@@ -1,11 +1,11 @@
-"""Changing: from what is stored and what it shall become to a proposal (`registry/rest/update.go`, `Store.Update`).
+"""Changes an object: computes the proposal for a new state (`registry/rest/update.go`, `Store.Update`).
 
 Guarantees:
-- An update conditional on a version is refused if the object is at another one.
-- What is not the client's to change stays: creation time, the mark of a deletion, generation, and `status` but
-  through `/status`.
-- What differs in nothing but the times of its managed fields is not changed at all.
-- A terminating object that nothing holds any more goes with the update that let it go.
+- An update with a resourceVersion is refused if the object has another one.
+- Fields that the client may not change are kept: creation time, deletion time, generation, and `status` except through
+  `/status`.
+- An update that changes only the times of managed fields appends nothing.
+- An update that releases a terminating object also removes it.
 """
 
 from __future__ import annotations
@@ -35,27 +35,28 @@ from ctrlmgr.errors import ConversionFailed, UnknownError
 from ctrlmgr.eventlog.event import EventType, Proposal
 
 Update = Callable[[Context, Object], Unstructured]
-"""Makes the new state: complete, in the stored version, with defaults and managed fields, and with the version it was
-made from, if any, in metadata.resourceVersion."""
+"""Returns the new state: complete, in the stored version, with defaults and managed fields. Its
+metadata.resourceVersion is the version that the client started from, if any.
+"""
 
 _NOT_DESIRED = ("apiVersion", "kind", "metadata", "status")
 _NOT_COUNTED = ("status", "binding", "eviction")
-"""Subresources whose writes are no change of what is desired, whatever they write."""
+"""Subresources whose writes never change the desired state."""
 
 
 class Facet(Protocol):
-    """How admission sees an object that is written to through a subresource with bodies of another kind."""
+    """The form in which admission sees an object during a write to a subresource with another kind of bodies."""
 
     kind: GroupVersionKind
 
     def proposed(self) -> tuple[Unstructured, Unstructured]:
-        """Return what is to be written and what is there, as the request has them: what admission may change."""
+        """Return the new and the current body of the subresource; admission may change the new one."""
 
     def shown(self, obj: Unstructured) -> Unstructured:
-        """Return a copy of an object in the form of the subresource; validating admission sees this."""
+        """Return a copy of an object in the form of the subresource, for validating admission."""
 
     def take(self, obj: Unstructured, shown: Unstructured) -> None:
-        """Change the object, in place, to what admission has made of `shown`."""
+        """Change the object, in place, to match `shown`, the form that admission may have changed."""
 
 
 def decide_change(
@@ -68,15 +69,15 @@ def decide_change(
     facet: Facet | None = None,
     admitted: bool = False,
 ) -> Operation[Decision]:
-    """Decide on changing what is there.
+    """Decide a change of the stored object.
 
-    `uid`, if given, is the one it must have. Where nothing is there, `new` makes what is to be created instead
-    (`managed`: with its managed fields); None: that is a 404. Admission sees the object, or the `facet` of it, unless
-    it has `admitted` the write in another form already.
+    `uid`, if given, is the uid that the object must have. If the object does not exist, `new` returns the object to
+    create (`managed`: including its managed fields); without `new`, this raises `NotFound`. Admission sees the object,
+    or the `facet` of it, unless it has `admitted` the write in another form already.
     """
     current = _found(request, uid, may_create=new is not None)
     if current is None:
-        assert new is not None  # or it would have been a 404
+        assert new is not None  # otherwise `_found` has raised NotFound
         request.upserts = True
         return (yield from decide_create(request, new(), managed=managed))
     yield from _seen(request, current)
@@ -100,7 +101,7 @@ def decide_change(
 
 
 def _found(request: Request, uid: str, *, may_create: bool) -> Object | None:
-    """Return what is there, None if it is to be created; raises `NotFound`, and `Conflict` for another uid."""
+    """Return the stored object, None if it must be created. Raises `NotFound`, and `Conflict` for another uid."""
     current = request.current()
     if current is None and not may_create:
         raise not_found(request.plan.resource, request.target.name)
@@ -111,7 +112,7 @@ def _found(request: Request, uid: str, *, may_create: bool) -> Object | None:
 
 
 def _make(request: Request, ctx: Context, current: Object, update: Update) -> Operation[Unstructured]:
-    """Return the new state, decoded and with its defaults, as admission is to see it."""
+    """Return the new state, decoded and defaulted, for admission."""
     fields = yield from request.converting(lambda: update(ctx, current))
     metadata = metadata_of(fields)
     check_namespace(request, metadata)
@@ -122,7 +123,7 @@ def _make(request: Request, ctx: Context, current: Object, update: Update) -> Op
 def _admit(
     request: Request, ctx: Context, attributes: Attributes, fields: Unstructured, facet: Facet | None
 ) -> Operation[Unstructured]:
-    """Let admission change the object, and return what it has made of it."""
+    """Run mutating admission, and return the changed object."""
     yield from request.admission.admit(attributes)
     fields = _taken(attributes, fields, facet)
     deduplicate_owners(metadata_of(fields), ctx.warnings, after_admission=True)
@@ -132,7 +133,7 @@ def _admit(
 def _judge(
     request: Request, attributes: Attributes, fields: Unstructured, old: Unstructured, facet: Facet | None
 ) -> Operation[None]:
-    """Let admission judge the complete object; it sees the `facet` of both, if there is one."""
+    """Run validating admission on the complete object; it sees the `facet` of both states, if there is one."""
     attributes.object = fields
     if facet is not None:
         attributes.object, attributes.old = facet.shown(fields), facet.shown(old)
@@ -140,9 +141,9 @@ def _judge(
 
 
 def _seen(request: Request, current: Object) -> Operation[None]:
-    """Have the served version of what is there, which is remembered from here on.
+    """Convert the stored object into the served version and keep the result.
 
-    Kubernetes still has it from before when a hook begins to fail, and fails on the way back.
+    If a webhook begins to fail later, Kubernetes still has this conversion and fails only when it converts back.
     """
     try:
         yield from request.shown(current)
@@ -171,7 +172,10 @@ def _taken(attributes: Attributes, fields: Unstructured, facet: Facet | None) ->
 
 
 def parse_version(text: str) -> int:
-    """Read a resourceVersion, 0 for none; raises `UnknownError`, as Kubernetes does, when it is no number."""
+    """Return a resourceVersion as a number, 0 for none.
+
+    Raises `UnknownError`, as Kubernetes does, if it is malformed.
+    """
     if not text:
         return 0
     try:
@@ -181,7 +185,7 @@ def parse_version(text: str) -> int:
 
 
 def _other_uid(request: Request, uid: str, found: str) -> str:
-    """Say what etcd's storage says of an object that is not the one meant; custom kinds' has its prefix in the key."""
+    """Return etcd3 storage's error for another uid; keys of custom kinds include storage's prefix."""
     target, kind = request.target, request.plan.kind
     before = ("", "registry", kind.resource.group) if kind.is_custom else ("",)
     path = kind.registry_path or kind.resource.plural
@@ -204,10 +208,10 @@ def _check_version(request: Request, metadata: Mapping[str, Any], current: Objec
 
 
 def _prepare(request: Request, ctx: Context, new: Unstructured, old: Unstructured, current: Object) -> None:
-    """Set what is the system's to set, and let the strategy decide; the generation is never the client's."""
+    """Set the server's fields, and let the strategy prepare the object; the client never sets the generation."""
     strategy, metadata, before = ctx.kind.strategy, metadata_of(new), old["metadata"]
     _check_version(request, metadata, current)
-    check_namespace(request, metadata)  # once more: admission may have changed it
+    check_namespace(request, metadata)  # again, because admission may have changed it
     _keep(metadata, before, "generation")
     strategy.begin_update(ctx, new, old)
     if strategy.has_status:
@@ -291,7 +295,7 @@ def _store(
 
 
 def is_released(finalizers: Callable[[Object], Any], obj: Object, current: Object) -> bool:
-    """Whether nothing holds a terminating object any more (`ShouldDeleteDuringUpdate`)."""
+    """Return whether nothing holds a terminating object any more (`ShouldDeleteDuringUpdate`)."""
     before = current.metadata
     return (
         before.deletion_timestamp is not None
@@ -302,12 +306,12 @@ def is_released(finalizers: Callable[[Object], Any], obj: Object, current: Objec
 
 
 def _remove(request: Request, ctx: Context, obj: Object, current: Object) -> Decision:
-    """Delete it, as it was stored last; the answer is what the update would have made of it."""
+    """Delete the object as it was last stored; the response contains the updated object."""
     warnings = request.told(ctx)
     shown = obj.at(current.revision)
     if request.options.dry_run:
         return Decision(200, object=shown, warnings=warnings)
-    ctx.companions.clear()  # those of the update, which does not come to be
+    ctx.companions.clear()  # drop the companions of the update, which is not appended
     request.plan.strategy.begin_delete(ctx, current)
     proposals = (Proposal(EventType.DELETED, current, current.revision), *ctx.companions)
     return Decision(200, proposals, None, shown, warnings=warnings)

@@ -1,7 +1,7 @@
-"""Creating: from a decoded object to the proposal that adds it (apiserver `registry/rest/create.go`, `Store.create`).
+"""Creates an object: computes the proposal that adds it (apiserver `registry/rest/create.go`, `Store.create`).
 
-Guarantees: what the system owns (uid, times, the mark of a deletion) is the system's, whatever the client sent; a
-generated name is free; nothing is created where it may not be.
+Guarantees: the server sets uid, creation time and deletion time, whatever the client sent. A generated name is not in
+use. Objects are created only where admission and the namespace allow it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from ctrlmgr.errors import UnknownError
 from ctrlmgr.eventlog.event import EventType, Proposal
 
 NAME_ATTEMPTS = 8
-"""How many generated names are tried (`maxNameGenerationCreateAttempts`)."""
+"""The maximum number of generated names to try (`maxNameGenerationCreateAttempts`)."""
 
 _SYSTEM = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
 
 def create(request: Request, body: Body) -> Operation[Answer]:
-    """Create what the body says; raises `AlreadyExists`."""
+    """Create the object in the body; raises `AlreadyExists`."""
     bodies = Bodies(request, body)
     bodies.read()
 
@@ -47,9 +47,9 @@ def create(request: Request, body: Body) -> Operation[Answer]:
 
 
 def decide_create(request: Request, fields: Unstructured, *, managed: bool = False) -> Operation[Decision]:
-    """Decide on adding an object; `fields`, as decoded, is used up.
+    """Decide the creation of an object; the decoded `fields` are changed.
 
-    `managed` says that its managed fields are in it already, as after an apply.
+    `managed` says that they already contain managed fields, as after an apply.
     """
     ctx = request.context()
     fields = _default(request, ctx, fields, managed=managed)
@@ -65,7 +65,7 @@ def decide_create(request: Request, fields: Unstructured, *, managed: bool = Fal
 
 
 def _default(request: Request, ctx: Context, fields: Unstructured, *, managed: bool) -> Unstructured:
-    """Return the object with its defaults and managed fields, without what is the system's to set."""
+    """Return the object with defaults and managed fields, without the fields that the server sets."""
     metadata = metadata_of(fields)
     for name in _SYSTEM:
         metadata.pop(name, None)
@@ -85,7 +85,7 @@ def _free_name(request: Request, base: str) -> str:
 
 
 def _prepare(request: Request, ctx: Context, attributes: Attributes) -> Unstructured:
-    """Set what is the system's to set, and let the strategy prepare the object that admission has changed."""
+    """Set the server's fields, and let the strategy prepare the object after admission."""
     fields, strategy = attributes.fields, ctx.kind.strategy
     metadata = fields["metadata"]
     deduplicate_owners(metadata, ctx.warnings, after_admission=True)
@@ -93,7 +93,7 @@ def _prepare(request: Request, ctx: Context, attributes: Attributes) -> Unstruct
     metadata["uid"] = new_uid(request.random)
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = _free_name(request, metadata["generateName"])
-    check_namespace(request, metadata)  # once more: admission may have changed it
+    check_namespace(request, metadata)  # again, because admission may have changed it
     strategy.begin_create(ctx, fields)
     if strategy.has_status and not strategy.status_on_create:
         fields.pop("status", None)
@@ -114,7 +114,7 @@ def _validate(ctx: Context, fields: Unstructured, sent: Body | None) -> None:
 
 
 def errors_of_new(ctx: Context, strategy: Strategy, fields: Unstructured, *, namespaced: bool) -> list[FieldError]:
-    """Return what is wrong with a new object: what its kind finds, or else what the generic layer does."""
+    """Return the errors of a new object: those of its kind, or if it has none, those of the generic layer."""
     metadata, errors = fields["metadata"], list[FieldError]()
     if strategy.checks_metadata:
         errors += validate_metadata(
@@ -126,7 +126,7 @@ def errors_of_new(ctx: Context, strategy: Strategy, fields: Unstructured, *, nam
 
 
 def _generic_errors(metadata: Mapping[str, Any], *, namespaced: bool) -> list[FieldError]:
-    """Return what the generic layer finds wrong with metadata (`registry/rest/create.go`, `BeforeCreate`)."""
+    """Return the generic layer's errors of metadata (`registry/rest/create.go`, `BeforeCreate`)."""
     return validate_metadata(metadata, namespaced=namespaced, name_check=path_segment_name, any_finalizer=True)
 
 
@@ -141,7 +141,7 @@ def _store(request: Request, ctx: Context, attributes: Attributes) -> Operation[
     if there is not None:
         raise already_exists(plan.resource, obj.name, terminating=there.is_terminating)
     if request.options.dry_run:
-        if given.isdecimal():  # which nothing has looked at, then
+        if given.isdecimal():  # Kubernetes does not check it in a dry run
             obj = obj.at(int(given))
         return Decision(201, object=obj, warnings=request.told(ctx))
     proposals = (Proposal(EventType.ADDED, obj, 0, attributes.within), *ctx.companions)

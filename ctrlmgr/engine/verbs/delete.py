@@ -1,7 +1,8 @@
-"""Deleting: from what `engine.deletion` decides to the proposals that mark or remove an object.
+"""Deletes an object: turns the decision of `engine.deletion` into proposals that mark or remove it.
 
-Guarantees: an object's end is in the log together with the release of what it held; an object whose grace period is
-nothing is marked and removed in one append, so that a watcher sees both and no writer comes between.
+Guarantees: one append contains the removal of an object and the release of its allocations. An object with a grace
+period of zero is marked and removed in one append. Thus watchers see both events, and no other write happens in
+between.
 """
 
 from __future__ import annotations
@@ -34,15 +35,17 @@ def delete(request: Request, options: DeleteOptions) -> Operation[Answer]:
 def decide_delete(
     request: Request, options: DeleteOptions, changed: Object | None = None, *, admitted: bool = False
 ) -> Operation[Decision]:
-    """Decide on deleting what is there; it goes, or stays for now, as `changed` if that is given.
+    """Decide the deletion of the stored object.
 
-    `admitted` says that admission has had its say already, about what the deletion is a part of.
+    It is removed, or it remains for now; `changed` replaces its last state.
+
+    `admitted` says that admission has already accepted the write that this deletion is a part of.
     """
     plan = request.plan
     current = request.current()
     if current is None:
         raise not_found(plan.resource, request.target.name)
-    if plan.kind.calls_out:  # which has to work, as the object is looked at first
+    if plan.kind.calls_out:  # the conversion must succeed, because the object is read first
         yield from request.shown(current, anew=True)
     own_words = plan.strategy.own_preconditions
     deletion.check_preconditions(current, options, plan.resource, plan.kind.name, own_words=own_words)
@@ -66,13 +69,13 @@ def decide_delete(
 
 
 def _admit(request: Request, ctx: Context, options: DeleteOptions, current: Object) -> Operation[None]:
-    """Let admission have its say: both halves of it, as there is nothing that the first could change."""
+    """Run mutating and validating admission; the mutating part has nothing to change."""
     old = yield from request.converting(lambda: request.plan.read(current))
     old["metadata"]["resourceVersion"] = str(current.revision)
     attributes = request.attributes(ctx, Verb.DELETE, None, old)
     attributes.options = options
     if request.is_of_collection:
-        attributes.name = ""  # the caller named none
+        attributes.name = ""  # the client named none
     yield from request.admission.admit(attributes)
     yield from request.admission.validate(attributes)
 
@@ -85,14 +88,14 @@ def _marked(request: Request, ctx: Context, obj: Object, going: deletion.Going) 
 
 
 def _remove(request: Request, ctx: Context, current: Object, last: Object) -> Decision:
-    """Decide on removing an object, which becomes `last` first if it is not that already."""
+    """Decide the removal of an object; if `last` differs from its current state, it is changed to that first."""
     request.plan.strategy.begin_delete(ctx, current)
     if request.options.dry_run:
         return _gone(request, last.at(current.revision), 200)
     if last.body == current.body:
         proposals = [Proposal(EventType.DELETED, current, current.revision)]
     else:
-        # Its revision is known only to the log; None is "whatever it is", which is what the line before made it.
+        # Only the log knows its revision; None accepts any, and the proposal before it has just set it.
         proposals = [
             Proposal(EventType.MODIFIED, last, current.revision),
             Proposal(EventType.DELETED, last, None),
@@ -103,7 +106,7 @@ def _remove(request: Request, ctx: Context, current: Object, last: Object) -> De
 
 
 def _gone(request: Request, obj: Object, code: int) -> Decision:
-    """Answer as the kind does when an object goes: with the object, or with a Status."""
+    """Return the response of a deletion: the object or a Status, as its kind requires."""
     if request.plan.strategy.returns_deleted:
         return Decision(code, object=obj)
     return Decision(code, status=status.deleted(request.plan.resource, obj.name, obj.uid))

@@ -1,4 +1,4 @@
-"""PATCH: the patch is applied to the object as it is served, on each attempt to the newest state."""
+"""PATCH: each attempt applies the patch to the newest state of the object, in the served version."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Reading: one object, lists and their pages, the beginning of a watch, at every revision the log still has.
+"""Reads: one object, lists and their pages, and the start of a watch, at every revision that the log still has.
 
 Guarantees (apiserver `pkg/storage/cacher` and `etcd3`, KEP-2340):
-- "" is the newest state there is, from any writer; "0" whatever is at hand; a number something not older, or with
-  `Exact` that very state. What is in the future is waited for, three seconds.
-- The pages of a list show one state, that of the first; when it has been compacted away meanwhile, the 410 has a
-  token to go on with the newest one.
-- A read of a namespace returns nothing of a deleted namespace of the same name: older revisions are `Expired`.
+- "" reads the newest state from any writer, and "0" reads the state in memory. A number reads a state that is not
+  older, or with `Exact` exactly that state. A read of a future revision waits up to three seconds.
+- All pages of a list show the state of the first page. If that state has been compacted, the 410 contains a token to
+  continue with the newest state.
+- A read of a namespace never returns objects of a deleted namespace with the same name: its revisions are `Expired`.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from ctrlmgr.eventlog.event import EventType, Snapshot
 from ctrlmgr.eventlog.log import EventLog
 
 PATIENCE = 3.0
-"""Seconds to wait for a revision of the future (`blockTimeout`)."""
+"""Maximum wait for a future revision, in seconds (`blockTimeout`)."""
 
 _BATCH = 1000
-"""Events of namespaces in one read of the log."""
+"""The number of namespace events in one read of the log."""
 
 
 class _Objects(Protocol):
-    """Objects that can be counted, and gone through more than once."""
+    """Objects that can be counted and iterated repeatedly."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Object]: ...
 
 
 class _Range(NamedTuple):
-    """What a list shows a part of: the objects of a stretch of paths, as of a revision."""
+    """The objects that a list pages through: those of a span of paths, at a revision."""
 
     objects: _Objects
     revision: Revision
@@ -97,10 +97,10 @@ def list_objects(
 def start_watch(
     cacher: Cacher, log: EventLog, kind: Kind, namespace: str | None, options: ListOptions, random: Random
 ) -> Operation[Start]:
-    """Return how a watch begins.
+    """Return the start of a watch.
 
-    Raises `RequestTimeout` for initial objects not older than what the log does not reach in time, and `Expired` for a
-    start that has been compacted away.
+    Raises `RequestTimeout` if the log does not reach the revision of the initial objects in time. Raises `Expired` if
+    the start has been compacted.
     """
     selection = Selection(kind, namespace, options.labels, options.fields)
     version, initial = options.resource_version, options.send_initial_events
@@ -142,7 +142,7 @@ def _not_older(state: State, revision: Revision) -> Operation[None]:
 
 
 def _span(selection: Selection) -> Span:
-    """Return where a selection's objects can be; what is there need not match."""
+    """Return the span that contains all selected objects; objects in it may not match."""
     fields, namespace, namespaced = selection.fields, selection.namespace, selection.kind.namespaced
     if namespaced and namespace is None:
         namespace = fields.namespace
@@ -158,7 +158,7 @@ def _first(cacher: Cacher, log: EventLog, kind: Kind, span: Span, options: ListO
     elif version != "0":
         revision = _parse(version, BadRequest, "invalid resource version: ")
         yield from _not_older(cacher, revision)
-        if match == EXACT or (not match and options.limit > 0 and revision):  # the latter is older than the former
+        if match == EXACT or (not match and options.limit > 0 and revision):  # as clients without a match expect
             try:
                 return (yield from _exactly(cacher, log, kind, span, revision))
             except Expired as expired:
@@ -178,10 +178,10 @@ def _continued(cacher: Cacher, log: EventLog, kind: Kind, span: Span, place: Pla
 
 
 def _retained(cacher: Cacher, log: EventLog, kind: Kind, namespace: str | None, revision: Revision) -> Operation[None]:
-    """Raise `Expired` for a revision that has been compacted away, or from before the namespace was created anew.
+    """Raise `Expired` for a compacted revision, or one from before the namespace was created again.
 
-    The cacher may still have a compacted one; but then one server would answer what another, or this one after a
-    restart, refuses.
+    The cacher may still hold a compacted revision. It is refused nevertheless, so that all servers, and this one after
+    a restart, give the same answer.
     """
     if revision >= cacher.revision:
         return
@@ -193,7 +193,7 @@ def _retained(cacher: Cacher, log: EventLog, kind: Kind, namespace: str | None, 
 
 
 def _of_this_namespace(cacher: Cacher, log: EventLog, namespace: str, revision: Revision) -> Operation[None]:
-    """Raise `Expired` if another namespace of this name, perhaps of other tenants, was deleted after `revision`."""
+    """Raise `Expired` if a namespace of this name, perhaps of another tenant, was deleted after `revision`."""
     now = cacher.get(NAMESPACES, Key("", namespace))
     if now is None or now.revision <= revision:
         return
@@ -203,7 +203,10 @@ def _of_this_namespace(cacher: Cacher, log: EventLog, namespace: str, revision: 
 
 
 def _beginning(log: EventLog, namespace: Object, revision: Revision) -> Revision:
-    """Return the revision that deleted a namespace's last predecessor; `revision` if none was deleted after it."""
+    """Return the revision that deleted the last earlier namespace of this name.
+
+    `revision` if none was deleted after it.
+    """
     then = log.get(NAMESPACES, namespace.key, at=revision)
     if then is not None and then.uid == namespace.uid:
         return revision
@@ -228,7 +231,7 @@ def _exactly(cacher: Cacher, log: EventLog, kind: Kind, span: Span, revision: Re
 
 
 def _page(found: _Range, selection: Selection, limit: int) -> Listing:
-    """Return a page of objects as they are stored."""
+    """Return a page of objects in their stored form."""
     objects, revision, selected = found.objects, found.revision, selection.filter
     if limit <= 0:
         return Listing(revision, list(objects if selected is None else filter(selected, objects)))
@@ -246,15 +249,15 @@ def _page(found: _Range, selection: Selection, limit: int) -> Listing:
 
 
 def _converted_page(found: _Range, selection: Selection, limit: int, around: Surroundings) -> Operation[Listing]:
-    """Return a page of objects of a kind whose versions a hook turns into one another."""
-    if not selection.fields.is_empty:  # then each of them has to be seen
+    """Return a page of objects of a kind that a webhook converts."""
+    if not selection.fields.is_empty:  # field selectors need every object's served version
         yield from shown_all(selection.kind, found.objects, around)
     page = yield from converting(lambda: _page(found, selection, limit), around)
     return page._replace(objects=(yield from shown_all(selection.kind, page.objects, around)))
 
 
 def _converted(objects: Iterable[Object], selection: Selection, around: Surroundings) -> Operation[Sequence[Object]]:
-    """Return what is selected of the objects of such a kind."""
+    """Return the selected objects of a kind that a webhook converts."""
     found = list(objects)
     if not selection.fields.is_empty:
         yield from shown_all(selection.kind, found, around)
@@ -263,7 +266,7 @@ def _converted(objects: Iterable[Object], selection: Selection, around: Surround
 
 
 def _selected(objects: _Objects, selected: Callable[[Object], bool], limit: int) -> tuple[list[Object], int]:
-    """Return the first `limit` selected objects, and how many come after the last of them, selected or not."""
+    """Return the first `limit` selected objects, and the number of all objects after the last of them."""
     page: list[Object] = []
     for index, obj in enumerate(objects):
         if selected(obj):

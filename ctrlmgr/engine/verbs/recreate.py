@@ -1,8 +1,8 @@
-"""Replacing an object by a new one of its name: its deletion and a creation in one append.
+"""Replaces an object by a new one of the same name: its deletion and a creation in one append.
 
-Guarantees: each half is decided, admitted and validated as the same request alone would be, the creation as if the
-object had gone already. At no revision is the name free. An object that something holds (a finalizer, its grace period)
-is marked as going and stays, and nothing is created in its place.
+Guarantees: each half is decided, admitted and validated like the same request alone, the creation as if the object were
+already deleted. At no revision is the name free. If something holds the object (a finalizer, its grace period), it is
+marked as deleted and remains, and no new object is created.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ctrlmgr.eventlog.event import EventType
 
 
 class _Without:
-    """A state in which one object has gone."""
+    """A state without one object."""
 
     def __init__(self, state: State, resource: Resource, key: Key) -> None:
         self._state = state
@@ -48,9 +48,9 @@ class _Without:
 def recreate(
     deletion: Request, creation: Request, options: DeleteOptions, fields: Callable[[], Unstructured]
 ) -> Operation[Decision]:
-    """Decide on deleting what is there and creating what `fields` returns; the deletion alone if that leaves it there.
+    """Decide the deletion of the stored object and the creation of `fields()`; only the deletion if the object remains.
 
-    Raises what either raises.
+    Raises the errors of both.
     """
     going = yield from decide_delete(deletion, options)
     if not any(each.type is EventType.DELETED for each in going.proposals):

@@ -1,6 +1,6 @@
-"""What the verbs that write share.
+"""The steps that the writing verbs share.
 
-`plan` is what is compiled for each kind, `request` the context of one write. `bodies` and `patching` decode what a
-client sent; `metadata`, `sizes` and `as_sent` check it. `attempts` appends a decision, and repeats it after a lost
+`plan` is the compiled form of each kind, `request` the context of one write. `bodies` and `patching` decode the
+client's body; `metadata`, `sizes` and `as_sent` validate it. `attempts` appends a decision, and repeats it after a lost
 race.
 """

@@ -1,4 +1,4 @@
-"""Shows values in errors as the body of a request has them.
+"""Formats values in errors as the request's body has them.
 
 Go distinguishes an empty list or map (`[]`, `{}`) from an absent one (`null`). Decoded objects here do not, so errors
 look the value up in the body.
@@ -19,7 +19,7 @@ _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]|\[([^\]]+)\]")
 
 
 def as_sent(errors: list[FieldError], body: Body | None) -> list[FieldError]:
-    """Replace `null` in errors, in place, by `[]` or `{}` where the body has these; only JSON bodies are read."""
+    """Replace `null` in errors, in place, by `[]` or `{}` if the body contains these; only JSON bodies are read."""
     if body is None or body.media_type != JSON or not any(each.body.startswith(_NULL) for each in errors):
         return errors
     try:
@@ -40,7 +40,7 @@ def _shown(error: FieldError, sent: Any) -> FieldError:
 
 
 def _at(value: Any, path: str) -> Any:
-    """Return what is at a path of fields, None if nothing is."""
+    """Return the value at a path of fields, None if there is none."""
     for field, index, key in _STEP.findall(path):
         if isinstance(value, dict):
             value = value.get(field or index or key)

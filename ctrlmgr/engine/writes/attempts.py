@@ -1,10 +1,10 @@
-"""Deciding until it holds: a write is decided on the cacher's state, and again if the log knows better.
+"""Decides a write on the cacher's state, and decides it again if the log has a newer state.
 
 Guarantees:
-- What is appended fits what was stored when it was appended: the log checks each proposal's revision.
-- Nothing is refused, and nothing called unchanged, on a state that was out of date: before either answer the cacher is
-  brought up to the log, and if that changed anything the decision is made once more (etcd3 `GuaranteedUpdate`).
-- It ends: a write that keeps losing to others is refused after `limit` tries, with what the log said.
+- The log checks each proposal's revision, so an append fits the stored state at that moment.
+- A write is never refused, or answered as unchanged, on an outdated state. Before either answer the cacher is updated
+  to the log's head, and if its state changed, the write is decided once more (etcd3 `GuaranteedUpdate`).
+- The number of attempts is limited: after `limit` lost races, the write is refused with the log's error.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, NotFound
 from ctrlmgr.eventlog.event import Cause, Event, EventType, Proposal
 
 RETRIES = 5
-"""How often an update that lost to others is tried (`MaxRetryWhenPatchConflicts`)."""
+"""The maximum number of attempts of an update that loses races (`MaxRetryWhenPatchConflicts`)."""
 
 _SHARED_RETRIES = 100
-"""How often a write is tried that changes or claims what many others do at the same time: one of the last addresses."""
+"""The maximum number of attempts of a write that contends with many others, such as for one of the last addresses."""
 
 
 ADMISSION = "admission"
-"""What the log calls the cause of a write that was changed on its way."""
+"""The name of the log's cause for a write that admission changed."""
 
 
 class Decision(NamedTuple):
-    """What an attempt has come to: what to append, and how to answer once it is."""
+    """The result of an attempt: the proposals to append, and the response after that."""
 
     code: int
     proposals: Sequence[Proposal] = ()
-    """Empty if nothing is to change."""
+    """Empty if nothing changes."""
     shown: int | None = None
-    """Which of the proposals' events has the object to answer with; None for `object` or `status`."""
+    """The index of the proposal whose event has the object of the response; None for `object` or `status`."""
     object: Object | None = None
-    """As stored."""
+    """The object of the response, in its stored form."""
     status: Unstructured | None = None
     warnings: Sequence[str] = ()
     late: Sequence[DeferredProposals] = ()
-    """What goes into the append and is decided only then."""
+    """Proposals that are computed at the moment of the append."""
     changed_by: Sequence[Changer] = ()
-    """Who has changed the object on its way."""
+    """The plugins and webhooks that changed the object."""
 
 
 Decide = Callable[[], Operation[Decision]]
@@ -61,7 +61,7 @@ Decide = Callable[[], Operation[Decision]]
 
 
 def decide_and_append(request: Request, decide: Decide, *, limit: int) -> Operation[Answer]:
-    """Decide and append, up to `limit` times, and answer."""
+    """Decide and append, up to `limit` times, and return the response."""
     try:
         tries = 0
         while tries < limit:
@@ -85,20 +85,20 @@ def decide_and_append(request: Request, decide: Decide, *, limit: int) -> Operat
 
 
 def _sized(request: Request, decide: Decide) -> Operation[Decision]:
-    """Decide; raises `RequestEntityTooLarge` if that makes an object larger than it may be."""
+    """Decide; raises `RequestEntityTooLarge` if the decision makes an object too large."""
     decision = yield from decide()
     refuse_large(request.state, decision.proposals, request.target.subresource)
     return decision
 
 
 def _cause(request: Request, changed_by: Sequence[Changer]) -> Cause | None:
-    """Return a cause that names who changed a write on its way, None for one that is as it was sent."""
+    """Return the cause that names the plugins and webhooks that changed a write; None for an unchanged write."""
     return _cause_of(tuple(changed_by), request.now) if changed_by else None
 
 
 @lru_cache(maxsize=256)
 def _cause_of(changed_by: tuple[Changer, ...], now: str) -> Cause:
-    """Return the one cause of all writes that the same have changed: a row for each write would cost too much.
+    """Return one cause for all writes with the same changers, because one row for each write would cost too much.
 
     The log keeps the first of them, whose time was `now`.
     """
@@ -110,11 +110,11 @@ def _cause_of(changed_by: tuple[Changer, ...], now: str) -> Cause:
 
 
 def _decided(request: Request, decide: Decide) -> Operation[Decision]:
-    """Decide; once more if that refused or changed nothing, but the state was behind.
+    """Decide; decide again if the first decision refused or changed nothing on an outdated state.
 
-    What another process refused is refused: asking it again would be another question. Where others were asked, it is
-    the object alone that must have changed since to have them asked again, as in Kubernetes (etcd3 `GuaranteedUpdate`).
-    A dry run, which never appends, is decided on the newest state from the first.
+    The refusal of another process is final. If the write has called other processes, it is decided again only if the
+    object itself has changed, as in Kubernetes (etcd3 `GuaranteedUpdate`). A dry run, which never appends, is decided
+    on the newest state at once.
     """
     if request.options.dry_run:
         yield REFRESH
@@ -144,7 +144,10 @@ def _version(request: Request) -> Revision:
 
 
 def _refuse_if_taken(request: Request, decision: Decision) -> None:
-    """Refuse a creation that lost its name to another, where deciding again would ask others again to no avail."""
+    """Raise `AlreadyExists` if a creation that called webhooks lost its name to another object.
+
+    Without this, a new decision would call the webhooks again, with the same result.
+    """
     if not request.asked or request.upserts or decision.shown is None:
         return
     made, there = decision.proposals[decision.shown], request.current()

@@ -1,4 +1,4 @@
-"""Checks the metadata that a write brings against its request: the namespace, the name and the owners.
+"""Checks the metadata of a body against its request: the namespace, the name and the owners.
 
 Rules: apiserver `pkg/endpoints/handlers/create.go` (`dedupOwnerReferences`) and `patch.go`.
 """
@@ -19,7 +19,7 @@ _AFTER_ADMISSION = _WARNING.replace("entries;", "entries after mutating admissio
 
 
 def check_namespace(request: Request, metadata: dict[str, Any]) -> None:
-    """Make the object's namespace the request's; raises `BadRequest` when it says another one."""
+    """Set the object's namespace to the request's; raises `BadRequest` if the object has another one."""
     if not request.plan.kind.namespaced:
         metadata.pop("namespace", None)
         return
@@ -30,7 +30,7 @@ def check_namespace(request: Request, metadata: dict[str, Any]) -> None:
 
 
 def check_place(request: Request, fields: Unstructured) -> None:
-    """Raise `BadRequest` if an object is not called what the URL calls it, or is somewhere else."""
+    """Raise `BadRequest` if the object's name or namespace differs from the URL's."""
     metadata = metadata_of(fields)
     check_namespace(request, metadata)
     name, asked = metadata.get("name") or "", request.target.name
@@ -41,7 +41,7 @@ def check_place(request: Request, fields: Unstructured) -> None:
 
 
 def deduplicate_owners(metadata: dict[str, Any], warnings: list[str], *, after_admission: bool = False) -> None:
-    """Drop owner references that stand in `metadata` before, and warn of them, and of who brought them in."""
+    """Drop repeated owner references, and add a warning; `after_admission` selects Kubernetes' text for that stage."""
     owners = metadata.get("ownerReferences")
     if not owners or len(owners) < 2:
         return

@@ -1,7 +1,7 @@
-"""Patching: what a PATCH makes of an object (apiserver `endpoints/handlers/patch.go`).
+"""Decodes and applies the body of a PATCH (apiserver `endpoints/handlers/patch.go`).
 
-Guarantees: a patch is applied to the object in the version it is served in, on every attempt to the newest state; a
-patch's errors come after the object's own (404) and before those of its new state (422).
+Guarantees: each attempt applies the patch to the newest state, in the served version. The object's own error (404)
+takes precedence over the patch's errors, and these over the errors of the new state (422).
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Patched(NamedTuple):
-    """An object after a patch, in the version the patch was made for."""
+    """An object after a patch, in the version of the patch."""
 
     fields: Unstructured
     warnings: Sequence[str]
 
 
 class Patch:
-    """One patch, as it came; it is read when it is applied."""
+    """One patch as it was sent; it is decoded when it is applied."""
 
     def __init__(self, body: Body, options: WriteOptions) -> None:
-        """Take the patch as it came; raises `UnsupportedMediaType` when it is of no known kind."""
+        """Store the patch; raises `UnsupportedMediaType` if its type is unknown."""
         self.is_apply = body.media_type == APPLY_PATCH
-        """Whether it is merged by managed fields: then it is `applied`, else `apply` it."""
+        """Whether it is a server-side apply: then use `applied`, otherwise `apply`."""
         if not self.is_apply and body.media_type not in _KINDS:
             raise UnsupportedMediaType("415: Unsupported Media Type", details=StatusDetails())
         self._body = body
@@ -56,24 +56,24 @@ class Patch:
 
     @property
     def size(self) -> int:
-        """Bytes that it may make work of: a few operations that copy may make megabytes of little."""
+        """An estimate of the patch's work in bytes. A few `copy` operations may create megabytes."""
         data = self._body.data
         may_copy = self._body.media_type == JSON_PATCH and (b"copy" in data or b"\\u" in data)
         return len(data) + (MAX_COPIED if may_copy else 0)
 
     def apply(self, live: Unstructured, codec: ObjectCodec, schema: Schema | None) -> Patched:
-        """Return `live` (left as it is) with the patch applied and decoded as its kind; what was left of it is shared.
+        """Return `live` with the patch applied, decoded as its kind. `live` is not changed; unchanged parts are shared.
 
-        `schema` is that of strategic merge patches; None for a kind that takes none.
-        Raises `BadRequest` for a malformed patch, `Invalid` for one that does not apply or makes something else than
-        an object of this kind.
+        `schema` is that of strategic merge patches; None for a kind that accepts none. Raises `BadRequest` for a
+        malformed patch. Raises `Invalid` for one that fails to apply, or whose result is not a valid object of this
+        kind.
         """
         patched, problems = _KINDS[self._body.media_type](live, self._body.data, schema, self._directive)
         try:
             fields, unknown = codec.read(patched, live)
         except BadRequest as error:
             raise _unreadable(_encode(patched).decode(), str(error)) from error
-        except RecursionError as error:  # operations can nest what no document may
+        except RecursionError as error:  # operations can nest deeper than any document may
             raise BadRequest("the patched object nests too deeply") from error
         problems = (*problems, *unknown)
         if problems and self._directive == "Strict":
@@ -91,14 +91,14 @@ class Patch:
         return Patched(fields, repeated)
 
     def check_applied(self, repeated: Sequence[str]) -> Sequence[str]:
-        """Return what to warn of in an apply's body, or raise `BadRequest`; asked once it has been merged."""
+        """Return the warnings for an apply's body, or raise `BadRequest`; call it after the merge."""
         if repeated and self._directive == "Strict":
             raise BadRequest(f"error strict decoding YAML: {repeated[0]}")
         return told(repeated) if self._directive == "Warn" else ()
 
 
 def told(problems: Iterable[str]) -> list[str]:
-    """Return problems as a client is warned of them: those of a YAML document one by one (`parseYAMLWarnings`)."""
+    """Return problems as separate warnings: a YAML document's problems are split into lines (`parseYAMLWarnings`)."""
     found: list[str] = []
     for each in problems:
         found += [line.strip() for line in each.removeprefix(_YAML_ERRORS).split("\n")]
@@ -135,14 +135,14 @@ def _merge(
 def _strategic(
     live: Unstructured, data: bytes, schema: Schema | None, directive: str
 ) -> tuple[Unstructured, tuple[str, ...]]:
-    if schema is None:  # refused ahead of this, by what reads the request
+    if schema is None:  # the request was refused before, when it was parsed
         raise UnsupportedMediaType("415: Unsupported Media Type", details=StatusDetails())
     patch, problems = _decoded(data, directive, "")
     return with_sorted_raw_extensions(schema, strategic_merge_patch(live, patch, schema)), problems
 
 
 def _decoded(data: bytes, directive: str, prefix: str) -> tuple[Any, tuple[str, ...]]:
-    """Decode a patch; what stands twice in it is only looked for when the caller wants to know."""
+    """Decode a patch; repeated keys are searched only if the client wants to know of them."""
     strict_json.refuse_many(data)
     try:
         value = strict_json.decode(data)

@@ -1,8 +1,8 @@
-"""What the engine needs of a kind, looked up once and kept: its codecs, its field manager, its two versions.
+"""The compiled form of a kind for the engine: its codecs, its field manager, its served and stored versions.
 
 A kind may be stored as another one (`events.k8s.io` Events as core ones), or in another version. Bodies and patches are
-in the served version; from there on, from defaults to validation to the log, everything is in the stored one. Custom
-kinds (`Kind.converts_last`) stay in the served version until they are encoded for the log.
+in the served version. All later steps, from defaults to validation to the log, use the stored version. Custom kinds
+(`Kind.converts_last`) stay in the served version until they are encoded for the log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Plan:
-    """One kind, ready for use; `resource` is how clients know it, `storage` how the log does."""
+    """The compiled form of one kind; `resource` is the name for clients, `storage` the log's."""
 
     __slots__ = (
         "_encode",
@@ -44,7 +44,7 @@ class Plan:
     )
 
     def __init__(self, kind: Kind, kinds: Kinds) -> None:
-        """Compile what `kind` needs."""
+        """Compile `kind`."""
         kind.prepare()
         stored = kinds.stored(kind.storage) or kind
         self.kind = kind
@@ -70,7 +70,10 @@ class Plan:
         self._to_stored = kind.to_storage if kind.converts_last else None
 
     def decode(self, body: Body, options: WriteOptions, warnings: list[str]) -> Unstructured:
-        """Decode a body in the served version; what it has too much is refused, warned of or ignored, as asked."""
+        """Decode a body in the served version.
+
+        Unknown fields are refused, reported as warnings or ignored, as the options say.
+        """
         try:
             fields, problems = self.codec.decode(body.data, body.media_type)
         except OtherVersion as error:
@@ -88,9 +91,9 @@ class Plan:
         return fields
 
     def _echo(self, fields: Unstructured) -> bytes:
-        """Return what a decoded body says, with its defaults, in the served version; `fields` stays as it is."""
+        """Return a decoded body with its defaults, in the served version; `fields` is not changed."""
         version = (fields.get("metadata") or {}).get("resourceVersion")
-        if self.kind.calls_out:  # what a hook would make of it is not asked for
+        if self.kind.calls_out:  # no conversion webhook is called for this
             return self.codec.encode(self.stored(deepcopy(fields)))
         body = self.shown(self.encode(self.stored(deepcopy(fields)))).body
         if not version:
@@ -102,10 +105,10 @@ class Plan:
     def owned(
         self, live: Unstructured | None, fields: Unstructured, manager: str, now: str, subresource: str
     ) -> Unstructured:
-        """Return a decoded object as it is to be stored: with defaults, and saying whose its fields are.
+        """Return a decoded object in the form to store: with defaults and managed fields.
 
-        `live` is the object before, in the served version, None if there was none; `fields` is used up. They may share
-        what did not change: `live` has its defaults.
+        `live` is the object before, in the served version, None on creation; `fields` is changed. They may share
+        unchanged parts, because `live` has its defaults.
         """
         if self._to_storage is None:
             keeps_spec = live is not None and fields.get("spec") is live.get("spec")
@@ -117,7 +120,7 @@ class Plan:
         return self.stored(self.manager.update(live, fields, manager, now, subresource))
 
     def stored(self, fields: Unstructured) -> Unstructured:
-        """Turn a decoded object into the stored version, with its defaults; `fields` is used up."""
+        """Convert a decoded object into the stored version, with its defaults; `fields` is changed."""
         if self._to_storage is not None:
             fields = self._to_storage(fields)
         self.strategy.default(fields)
@@ -128,37 +131,37 @@ class Plan:
         return self.kind.from_storage(obj) if self.kind.from_storage is not None else obj
 
     def live(self, obj: Object) -> Unstructured:
-        """Return a stored object in the served version as fresh dicts, with its resourceVersion."""
+        """Return a stored object in the served version as new dicts, with its resourceVersion."""
         fields = self.shown(obj).to_dict()
         fields["metadata"]["resourceVersion"] = str(obj.revision)
         return fields
 
     def read(self, obj: Object) -> Unstructured:
-        """Return a stored object as its strategy sees it, as fresh dicts without a resourceVersion."""
+        """Return a stored object in the version of its strategy, as new dicts without a resourceVersion."""
         shown = self.shown(obj) if self._reads_served else obj
         fields = shown.to_dict()
         fields["metadata"].pop("resourceVersion", None)
         return fields
 
     def encode(self, fields: Unstructured) -> Object:
-        """Return an object, as its strategy sees it, that is not stored yet."""
+        """Return the encoded object for `fields`, which are in the version of its strategy and not stored yet."""
         if self._to_stored is not None:
             fields = self._to_stored(fields)
         return Object(self.storage, self._encode(fields))
 
     def made(self, fields: Unstructured) -> Object:
-        """Do the same for one that has its metadata: that need not be read again."""
+        """Return the same as `encode`, without reading the metadata again."""
         if self._to_stored is not None:
             return self.encode(fields)
         return Object(self.storage, self._encode(fields), 0, _known(fields["metadata"]))
 
     def refuse(self, name: str, errors: list[FieldError]) -> Invalid:
-        """Return the 422 for what is wrong with an object of this kind."""
+        """Return the 422 for an invalid object of this kind."""
         return refuse(self.kind.gvk.kind, self.kind.storage.group, name, errors)
 
 
 def _known(metadata: Unstructured) -> ObjectMeta | None:
-    """Return metadata as it will be stored, None if some of it is empty, and maybe left out."""
+    """Return metadata as it will be stored; None if some field is empty, because encoding may omit it."""
     if not all(metadata.values()):
         return None
     known = msgspec.convert(metadata, ObjectMeta)

@@ -1,4 +1,4 @@
-"""One write as the engine carries it along: what it is about, who asks for it, what is said on the way."""
+"""The context of one write: its target, its requester, its options, warnings and annotations."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ T = TypeVar("T")
 
 
 class Requests(Protocol):
-    """What makes requests: an engine, as the handlers of subresources see it."""
+    """The engine as the handlers of subresources see it: it creates requests."""
 
     kinds: Kinds
     state: State
 
     @property
     def around(self) -> Surroundings:
-        """What it takes to have an object converted."""
+        """The view and the random source that a conversion needs."""
 
     def plan(self, kind: Kind) -> Plan:
         """Return a kind's plan."""
 
     def request(self, target: Target, options: WriteOptions, requester: Requester) -> Request:
-        """Return what a write carries along."""
+        """Return the context of a write."""
 
 
 class Request:
-    """A write under way; `warnings` are those that hold whatever its attempts come to."""
+    """A write in progress; `warnings` apply to every attempt."""
 
     __slots__ = (
         "_attempt",
@@ -72,7 +72,7 @@ class Request:
         random: Random,
         admission: Admission,
     ) -> None:
-        """Carry out `options` on `target` for `requester` at `now` (RFC 3339), if `admission` lets that be."""
+        """Write with `options` to `target` for `requester` at `now` (RFC 3339), subject to `admission`."""
         self.plan = plan
         self.target = target
         self.options = options
@@ -83,24 +83,24 @@ class Request:
         self.warnings: list[str] = []
         self.admission = admission
         self.is_of_collection = False
-        """Whether it is one of many that a caller did not name."""
+        """Whether it deletes one object of a collection, which the client did not name."""
         self.upserts = False
-        """Whether it is to update or to apply, and creates because nothing is there."""
+        """Whether it is an update or an apply that creates a missing object."""
         self.annotations: dict[str, str] = {}
-        """What the audit log is told of this write."""
+        """Annotations of the audit event."""
         self.asked: set[str] = set()
-        """Which other processes were asked about this write."""
+        """The other processes that this write has called."""
         self.sent: Body | None = None
-        """The body, where it is an object."""
+        """The body, if it is an object."""
         self._attempt: Context | None = None
 
     def current(self) -> Object | None:
-        """Return what is there now, as stored."""
+        """Return the stored object, or None if it does not exist."""
         return self.state.get(self.plan.storage, Key(self.target.namespace, self.target.name))
 
     @property
     def around(self) -> Surroundings:
-        """What it takes to have an object converted."""
+        """The view and the random source that a conversion needs."""
         return Surroundings(self.state, self.random)
 
     def converting(self, call: Callable[[], T]) -> Operation[T]:
@@ -110,13 +110,13 @@ class Request:
         return (yield from converting(call, self.around))
 
     def shown(self, obj: Object, *, anew: bool = False) -> Calling[Object]:
-        """Return a stored object in the served version; with `anew` that is asked for whatever was known before."""
+        """Return a stored object in the served version; with `anew`, cached conversions are not used."""
         if not self.plan.kind.calls_out:
             return self.plan.shown(obj)
         return (yield from shown(self.plan.kind, obj, self.around, anew=anew))
 
     def context(self, old: Unstructured | None = None) -> Context:
-        """Return what a strategy sees of this attempt."""
+        """Return the strategy's context of a new attempt."""
         self._attempt = ctx = Context(
             kind=self.plan.kind,
             view=self.state,
@@ -141,7 +141,7 @@ class Request:
         old: Unstructured | None = None,
         body_kind: GroupVersionKind | None = None,
     ) -> Attributes:
-        """Return what admission sees of this attempt; its warnings and companions are those of `ctx`."""
+        """Return the admission attributes of this attempt; they share the warnings and companions of `ctx`."""
         target, kind = self.target, self.plan.kind
         name = target.name
         if not name and obj is not None:
@@ -173,7 +173,7 @@ class Request:
 
     @property
     def manager(self) -> str:
-        """Whose the fields are that this write sets."""
+        """The field manager of this write."""
         return self.options.field_manager or self.requester.manager
 
     def told(self, ctx: Context | None = None) -> Sequence[str]:
@@ -185,24 +185,24 @@ class Request:
 
 
 class Bodies:
-    """A request's body, decoded once for each attempt, because an attempt uses it up."""
+    """A request's body, decoded again for each attempt, because an attempt changes the object."""
 
     def __init__(self, request: Request, body: Body) -> None:
-        """Take the body as it came."""
+        """Decode `body` for the attempts of `request`."""
         request.sent = body
         self._request = request
         self._body = body
         self._taken = False
         self.first: Unstructured = {}
-        """The object, once it has been read."""
+        """The object, once `read` has decoded it."""
 
     def read(self) -> None:
-        """Decode it for the first time; raises what decoding raises."""
+        """Decode the body for the first attempt; raises the decoder's errors."""
         request, body = self._request, self._body
         self.first = request.plan.decode(body, request.options, request.warnings)
 
     def take(self) -> Unstructured:
-        """Return the object, to be used up."""
+        """Return the object for one attempt, which may change it."""
         if not self._taken:
             self._taken = True
             return self.first

@@ -1,9 +1,9 @@
-"""How large an object may be: the bound of what one write adds to the log.
+"""The maximum size of an object in the log.
 
-Guarantees: no write makes an object larger than `MOST_STORED` bytes, whatever defaults, admission, patches or a
-conversion have made of it. What is larger already, as an import may leave it, can be made smaller, be written as large
-as it is, and be deleted. Terminating objects and writes of a status have some bytes more, so that an object that is as
-large as it may be can be finished.
+Guarantees: no write makes an object larger than `MOST_STORED` bytes, including the effects of defaults, admission,
+patches and conversions. An object that is already larger, for example from an import, can be written at its size, made
+smaller, and deleted. Terminating objects and status writes have some extra bytes, so that an object of maximum size can
+still be deleted.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from ctrlmgr.errors import RequestEntityTooLarge
 from ctrlmgr.eventlog.event import EventType, Proposal
 
 MOST_STORED: Final = 3 * 1024 * 1024
-"""Bytes of an object in the log, which are its JSON.
+"""The maximum size of an object in the log, in bytes of its JSON.
 
-Kubernetes has etcd's --max-request-bytes, 1.5 MiB. That is protobuf for its own kinds, in which keys have no names:
-their JSON is up to twice as long. It is also the most that a request may send.
+Kubernetes has etcd's --max-request-bytes, 1.5 MiB. That limits protobuf for built-in kinds, whose keys have no names:
+their JSON is up to twice as long. A request may not be larger either.
 """
 _ROOM: Final = 64 * 1024
-"""Bytes beyond that for who ends an object, or writes its status."""
+"""The extra bytes for a write that marks a deletion or sets a status."""
 
 
 def refuse_large(state: State, proposals: Sequence[Proposal], subresource: str) -> None:
-    """Raise `RequestEntityTooLarge` if a write to `subresource` stores an object that is larger than it may be."""
+    """Raise `RequestEntityTooLarge` if a write to `subresource` stores an object that is too large."""
     for each in proposals:
         size = len(each.object.body)
         if size > MOST_STORED and each.type is not EventType.DELETED and size > _most(state, each, subresource):
@@ -37,12 +37,12 @@ def refuse_large(state: State, proposals: Sequence[Proposal], subresource: str) 
 
 
 def _most(state: State, proposal: Proposal, subresource: str) -> int:
-    """Return how many bytes an object may have, given what is there now."""
+    """Return the maximum size of an object in bytes, given its current state."""
     obj = proposal.object
     current = None if proposal.type is EventType.ADDED else state.get(obj.resource, obj.key)
     if current is None:
         return MOST_STORED
-    if obj.is_terminating and not current.is_terminating:  # its deletion is marked, which happens once
+    if obj.is_terminating and not current.is_terminating:  # it marks the deletion, which happens once
         return len(current.body) + _ROOM
     return max(_with_room(obj, subresource), len(current.body))
 

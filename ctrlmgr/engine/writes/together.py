@@ -37,7 +37,7 @@ def together(operations: Sequence[Operation[T]]) -> Operation[list[T | CtrlmgrEr
 
 
 def _to_append(operation: Operation[Any], answer: Any) -> Operation[Append | _Ended]:
-    """Have an operation go on until it appends or ends; what else it asks for is passed on."""
+    """Run an operation until it appends or ends; its other commands are passed on."""
     try:
         command = operation.throw(answer) if isinstance(answer, CtrlmgrError) else operation.send(answer)
         while not isinstance(command, Append) or command.late:
