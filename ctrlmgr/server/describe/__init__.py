@@ -1,1 +1,1 @@
-"""What the server says of itself and its kinds: discovery, OpenAPI, versions, table columns."""
+"""Documents about the server and its kinds: discovery, OpenAPI and the version."""

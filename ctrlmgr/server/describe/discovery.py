@@ -1,19 +1,18 @@
-"""Discovery: what is served here, told from the registry of kinds.
+"""Serves discovery documents, made from the registry of kinds.
 
 Guarantees:
-- Every document is made of the kinds alone, in the order that clients choose by: groups and versions as the registry
-  has them, resources by name.
-- A document is made when it is first asked for, and kept until the kinds change. One about all kinds is put together
-  of pieces, one a version, of which only those are made anew whose kinds have changed.
-- Any thread may ask; `made` answers at once, from what there is.
+- A document depends on the kinds alone. Groups and versions have the registry's order, resources are sorted by name.
+- A document is made at its first request and cached until the kinds change. A document about all kinds consists of one
+  piece per version; only the pieces of changed versions are made again.
+- Any thread may call this module. `made` returns a cached document without making one.
 
 | path | answer |
 |---|---|
-| `/api`, `/apis` | APIVersions, APIGroupList; or everything at once, if asked for as APIGroupDiscoveryList |
+| `/api`, `/apis` | APIVersions, APIGroupList; or all kinds as APIGroupDiscoveryList, if the client accepts it |
 | `/apis/GROUP` | APIGroup |
 | `/api/v1`, `/apis/GROUP/VERSION` | APIResourceList |
 
-The shapes are those of apimachinery `meta/v1/types.go` and of `apidiscovery/v2/types.go`, fields in Go's order.
+The shapes are those of apimachinery `meta/v1/types.go` and of `apidiscovery/v2/types.go`, with fields in Go's order.
 """
 
 from __future__ import annotations
@@ -31,22 +30,22 @@ from ctrlmgr.engine.kinds import Group, Kinds
 from ctrlmgr.server.describe.document import JSON, Document, json_document, preferred
 
 _AGGREGATED = {("APIGroupDiscoveryList", "apidiscovery.k8s.io", version) for version in ("v2", "v2beta1")}
-"""What asks for aggregated discovery: the parameters `as`, `g` and `v` of a media type."""
+"""The media type parameters `as`, `g` and `v` that select aggregated discovery."""
 
 
 class _Piece(NamedTuple):
-    """What the documents about all kinds have of one version of a group."""
+    """One version of a group in the documents about all kinds."""
 
     of: Sequence[tuple[Kind, Sequence[str]]]
-    """The kinds it tells of, and their verbs, which are all of a kind that may change."""
+    """The kinds in it with their verbs, the only part of a kind that can change."""
     encoded: msgspec.Raw
 
 
 class _Made:
-    """The documents that have been made of the kinds of one moment."""
+    """The documents made of one state of the registry."""
 
     def __init__(self, kinds: Kinds) -> None:
-        self.epoch = kinds.epoch  # read first: kinds that come while the rest is read make another moment
+        self.epoch = kinds.epoch  # read first: kinds that are added during this constructor belong to the next epoch
         self.groups = kinds.groups
         self.documents: dict[tuple[str, str], Document] = {}
         self.kinds: dict[tuple[str, str], list[Kind]] = {}
@@ -55,10 +54,10 @@ class _Made:
 
 
 class Discovery:
-    """Answers requests for discovery documents of one set of kinds."""
+    """Serves the discovery documents of one registry of kinds."""
 
     def __init__(self, kinds: Kinds, server_address: str = "") -> None:
-        """Tell of `kinds`, at `server_address` (host:port) where clients of old look for that."""
+        """Describe `kinds`; `server_address` (host:port) is the address in APIVersions, which old clients read."""
         self._kinds = kinds
         self._server_address = server_address
         self._made = _Made(kinds)
@@ -66,12 +65,12 @@ class Discovery:
         self._making = threading.Lock()
 
     def made(self, path: str, accept: str) -> Document | None:
-        """Return the document at a path if it has been made already."""
+        """Return the document at a path if it is cached."""
         made = self._made
         return made.documents.get(_key(path, accept)) if made.epoch == self._kinds.epoch else None
 
     def answer(self, path: str, accept: str) -> Document | None:
-        """Return the document at a path, None if there is none. It varies with the Accept header."""
+        """Return the document at a path, None if there is none. It depends on the Accept header."""
         key = parts, form = _key(path, accept)
         with self._making:
             if self._made.epoch != self._kinds.epoch:
@@ -80,7 +79,7 @@ class Discovery:
             made = self._made.documents.get(key)
             if made is None:
                 made = self._document(parts.split("/"), form)
-                if made is not None:  # else it is not kept: there is no end of paths that lead nowhere
+                if made is not None:  # a client can request any number of unknown paths, so these are not cached
                     self._made.documents[key] = made
             return made
 
@@ -108,7 +107,7 @@ class Discovery:
         return None
 
     def _groups(self, root: str) -> list[Group]:
-        """Return the groups below `/api` (the core group) or `/apis`."""
+        """Return the groups below `/api` (the core group) or `/apis` (all others)."""
         return [group for group in self._made.groups if (group.name == "") == (root == "api")]
 
     def _kinds_of(self, group: str, version: str) -> list[Kind]:
@@ -151,7 +150,7 @@ class Discovery:
 
     @staticmethod
     def _storage_version(kind: Kind) -> dict[str, str]:
-        """Return the hash of the version that a kind is stored in (apiserver `discovery/storageversionhash.go`)."""
+        """Return the hash of the kind's storage version (apiserver `discovery/storageversionhash.go`)."""
         if not {"create", "get"} <= kind.verbs:
             return {}
         digest = sha256(f"{kind.storage.group}/{kind.stored_version}/{kind.name}".encode()).digest()
@@ -184,13 +183,13 @@ class Discovery:
 
 
 def _key(path: str, accept: str) -> tuple[str, str]:
-    """Return what tells documents apart: the path, and the version of aggregated discovery if that is asked for."""
+    """Return the cache key of a document: its path, and the version of aggregated discovery or ""."""
     path = path.strip("/")
     return path, _aggregated(accept) if path in ("api", "apis") else ""
 
 
 def _aggregated(accept: str) -> str:
-    """Return the version of aggregated discovery that suits an Accept header best; empty for none of it."""
+    """Return the version of aggregated discovery that the client prefers; empty if it prefers none."""
     for clause in preferred(accept):
         if clause.allows(JSON):
             kind, group, version = (clause.parameters.get(name, "") for name in ("as", "g", "v"))
@@ -231,7 +230,7 @@ def _verbs(kind: Kind) -> list[str]:
 
 
 def _response_kind(gvk: GroupVersionKind, *, own: bool) -> dict[str, str]:
-    """Name the kind of an answer; group and version are empty where they are those of the list it stands in."""
+    """Return the kind of an answer; `own` leaves out the group and version, which the enclosing list has."""
     return {"group": "" if own else gvk.group, "version": "" if own else gvk.version, "kind": gvk.kind}
 
 

@@ -1,8 +1,8 @@
-"""Documents: answers that are the same for every client until what is served changes (discovery, OpenAPI, version).
+"""Documents that are the same for every client until the kinds change: discovery, OpenAPI, the version.
 
 Guarantees:
-- A document is immutable and made once; packed once too, if packing pays.
-- Its `etag` is a digest of its content: two documents with one tag are the same bytes.
+- A document is immutable, made once, and compressed once if that saves space.
+- Its `etag` is a digest of its content, so documents with the same tag have the same bytes.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ import msgspec
 JSON = "application/json"
 
 _WORTH_PACKING = 1400
-"""Bytes that go over a network in one packet anyway."""
+"""Minimum size for compression, in bytes: a smaller document fits into one network packet."""
 _PACKING_LEVEL = 6
 
 
 class Document(NamedTuple):
-    """A whole answer with status 200."""
+    """An answer with status 200."""
 
     content_type: str
     body: bytes
     gzipped: bytes | None
-    """The body packed, for those who accept it; None where that would not help."""
+    """The body compressed with gzip; None if it is too small."""
     etag: str
-    """As it stands in the header, quotes included."""
+    """The value of the ETag header, with quotes."""
     immutable: bool = False
-    """Whether what was asked for will never be anything else, because the URL holds its digest."""
+    """Whether the URL contains the document's digest, so that clients may cache the answer for ever."""
 
     @property
     def digest(self) -> str:
-        """The digest of the body, as it stands in a URL."""
+        """The digest of the body, as in URLs."""
         return self.etag.strip('"')
 
 
 def document(content_type: str, body: bytes) -> Document:
-    """Make a document of its bytes."""
+    """Make a document from bytes."""
     packed = gzip.compress(body, _PACKING_LEVEL, mtime=0) if len(body) > _WORTH_PACKING else None
     return Document(content_type, body, packed, f'"{sha256(body).hexdigest().upper()}"')
 
 
 def json_document(fields: Mapping[str, Any], content_type: str = JSON) -> Document:
-    """Make a document of an API object, ending with a newline as Go's encoder writes it."""
+    """Make a document from an API object, with a final newline as Go's encoder writes it."""
     return document(content_type, msgspec.json.encode(fields) + b"\n")
 
 
 def in_pieces(fields: Mapping[str, Any]) -> dict[str, msgspec.Raw]:
-    """Return the same fields, each encoded by itself: one after the other, other threads have their turn in between."""
+    """Return the fields with each value encoded separately, so that other threads can run in between."""
     return {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in fields.items()}
 
 
@@ -63,30 +63,30 @@ class Clause(NamedTuple):
     quality: float = 1.0
 
     def allows(self, media_type: str) -> bool:
-        """Whether a plain media type will do."""
+        """Return whether this alternative matches a media type without parameters."""
         return self.media_type in (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
 
 
 MOST = 1_000
-"""Alternatives of a header that are read, and parameters of one: of a megabyte of them come 40 of objects."""
+"""Maximum number of alternatives in a header, and of parameters in one; their objects need much memory."""
 
 
 def alternatives(accept: str) -> list[str]:
-    """Return the alternatives of an `Accept` header as they stand."""
+    """Return the alternatives of an `Accept` header as strings."""
     return accept.split(",", MOST)[:MOST]
 
 
 def preferred(accept: str) -> list[Clause]:
-    """Return the alternatives of an `Accept` header, best first: by quality, then stars last (goautoneg).
+    """Return the alternatives of an `Accept` header by descending quality, wildcards last (goautoneg).
 
-    No header accepts everything.
+    A missing header accepts everything.
     """
     clauses = [_clause(text) for text in alternatives(accept) if text.strip()] or [Clause("*/*", {})]
     return sorted(clauses, key=lambda each: (-each.quality, each.media_type == "*/*", each.media_type.endswith("/*")))
 
 
 def choose(accept: str, offers: Iterable[str]) -> str | None:
-    """Return which of several plain media types suits an `Accept` header best, None if none does."""
+    """Return which of several plain media types an `Accept` header prefers, None if it accepts none."""
     offers = tuple(offers)
     for clause in preferred(accept):
         for offer in offers:

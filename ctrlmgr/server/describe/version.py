@@ -1,7 +1,7 @@
-"""What this server calls itself at `/version`: the Kubernetes it behaves like, and in the build metadata what it is.
+"""The answer to `/version`: the version of Kubernetes' API, with ctrlmgr's own version as build metadata.
 
-Clients compare versions as semantic versions, where build metadata does not count: kubectl warns of a distance of more
-than one minor version, client libraries and test suites switch features on. So the number is Kubernetes'.
+Clients compare semantic versions and ignore build metadata. kubectl warns about a difference of more than one minor
+version, and client libraries and test suites select features by version. So the number is Kubernetes'.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctrlmgr import __version__
 from ctrlmgr.server.describe.document import JSON, Document, document
 
 KUBERNETES: Final = (1, 36, 2)
-"""The release whose API this is."""
+"""The Kubernetes release whose API this is."""
 
 _OLDEST_COMPATIBLE: Final = (1, 35)
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -27,7 +27,7 @@ def git_version() -> str:
 
 
 def version_info() -> dict[str, str]:
-    """Return apimachinery's `version.Info`; what only a Go build knows says what is there instead, or nothing."""
+    """Return apimachinery's `version.Info`. Fields about a Go build hold Python's values or are empty."""
     major, minor, _ = map(str, KUBERNETES)
     machine = platform.machine()
     return {
@@ -48,5 +48,5 @@ def version_info() -> dict[str, str]:
 
 
 def version_document() -> Document:
-    """Return the answer to `/version`, indented as apiserver's `WriteRawJSON` writes what is no API object."""
+    """Return the answer to `/version`, indented as apiserver's `WriteRawJSON` does for other types than API objects."""
     return document(JSON, msgspec.json.format(msgspec.json.encode(version_info()), indent=2))

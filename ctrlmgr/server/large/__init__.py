@@ -1,4 +1,4 @@
-"""Large bodies: worker processes started, fed, watched and ended (`process`, `pool`), and their questions answered.
+"""Runs jobs with large bodies in worker processes: starts and ends the processes, and answers their questions.
 
-What runs in such a process is `ctrlmgr.largebodies`.
+The code in such a process is `ctrlmgr.largebodies`.
 """

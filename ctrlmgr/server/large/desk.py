@@ -1,4 +1,4 @@
-"""Has large bodies worked on: makes jobs of them, and answers what the process asks while it does one."""
+"""Runs requests with large bodies as jobs in worker processes, and answers the process's questions during a job."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from ctrlmgr.server.large.process import Process, start
 from ctrlmgr.server.workers import Workers
 
 Obey = Callable[[Command], Awaitable[Any]]
-"""Does what a command of an operation asks for."""
+"""Performs a command of an operation."""
 
 
 class Listener(NamedTuple):
-    """What is told of the body of a request."""
+    """Receives the decoded body of a request."""
 
     hear: Callable[[Unstructured, Callable[[], bytes]], None]
-    """Takes what it says of its object, and what returns how it is written with its defaults."""
+    """Receives the decoded object, and a function that encodes it with its defaults."""
     keeps: bool
-    """Whether it wants to know that."""
+    """Whether the listener needs the encoded object."""
 
 
 class LargeBodies:
-    """See the module's docstring; used on the event loop only."""
+    """Runs jobs in worker processes. Used on the event loop only."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class LargeBodies:
         random: Random,
         deadline: float = DEADLINE,
     ) -> None:
-        """Decide as `blueprint` says on what `cacher` has."""
+        """Decide as `blueprint` says, on the state of `cacher`."""
         self._blueprint = blueprint
         self._rights = rights
         self._kinds = kinds
@@ -57,10 +57,10 @@ class LargeBodies:
         self._random = random
         self._workers = Workers(1)
         self.pool = Pool(self._started, clock, deadline=deadline)
-        """The processes."""
+        """The worker processes."""
 
     def start(self) -> None:
-        """Be ready to start processes."""
+        """Start the thread that starts processes."""
         self._workers.start()
 
     async def stop(self) -> None:
@@ -74,9 +74,9 @@ class LargeBodies:
     async def run(
         self, user: str, function: Callable[..., Any], *arguments: Any, obey: Obey, listener: Listener | None = None
     ) -> Any:
-        """Have a process run a job of `ctrlmgr.largebodies.jobs` and return its result, or raise what it raises.
+        """Run a job of `ctrlmgr.largebodies.jobs` in a process. Return its result, or raise its error.
 
-        `obey` does what its operation asks for; `listener` is told of the body.
+        `obey` performs the commands of its operation; `listener` receives the decoded body.
         """
         work = dumped((function, arguments))
         job = Job(self._kinds.epoch, self._random.getrandbits(64), self._clock.now(), work)

@@ -1,11 +1,11 @@
-"""The worker processes of a server, and whose job is next.
+"""Schedules jobs on the worker processes of a server.
 
 Guarantees:
-- Users take turns. One user has at most one job in work, so that another user's job finds a process that is free; at
-  most `WAITING` jobs of a user wait, and the next one is refused with 429.
-- A job that works for more than `DEADLINE` seconds ends with 504, one that takes too much memory with 413, and its
-  process with it. What the job waits for meanwhile, the log or a webhook, does not count.
-- Processes are started when the first job comes, and end after `IDLE` seconds without any.
+- Jobs are scheduled fairly. A user has at most one running job, so that a process is free for another user's job. At
+  most `WAITING` jobs of a user wait; a further job is refused with 429.
+- A job that runs for more than `DEADLINE` seconds ends with 504, and one that exceeds the memory limit with 413. Its
+  process ends too. Time in which the job waits for the log or a webhook does not count.
+- Processes start with the first job, and end after `IDLE` seconds without jobs.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from ctrlmgr.server.large.process import Ended, Process
 log = structlog.get_logger(__name__)
 
 DEADLINE: Final = 10.0
-"""Seconds that a job may work: three times what the largest body takes on a slow machine beside others."""
+"""Maximum running time of a job in seconds, three times what the largest body needs on a slow and busy machine."""
 PROCESSES: Final = 2
 WAITING: Final = 32
-"""Jobs of a user that wait."""
+"""Maximum number of waiting jobs of a user."""
 IDLE: Final = 120.0
 """Seconds without a job after which the processes end."""
 
@@ -47,26 +47,26 @@ class _Waiting(NamedTuple):
 
 
 class Pool:
-    """See the module's docstring; used on the event loop only."""
+    """Schedules jobs on worker processes. Used on the event loop only."""
 
     def __init__(self, start: Start, clock: Clock, *, deadline: float = DEADLINE, idle: float = IDLE) -> None:
-        """Have `start` start processes."""
+        """Start processes with `start`."""
         self._start = start
         self._clock = clock
         self._deadline = deadline
         self._idle = idle
         self._free: list[Process] = []
-        self._alive = 0  # processes that are starting, free or at work
-        self._waiting: dict[str, deque[_Waiting]] = {}  # by user, whose turn is next first
+        self._alive = 0  # number of processes that are starting, free or busy
+        self._waiting: dict[str, deque[_Waiting]] = {}  # by user, in the order of their turns
         self._at_work: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._resting: asyncio.TimerHandle | None = None
         self._is_stopped = False
 
     async def run(self, user: str, job: Job, answer: Answering) -> Any:
-        """Have a process do a job for a user, and return what it comes to; `answer` answers its questions.
+        """Run a user's job in a process and return its result; `answer` answers the process's questions.
 
-        Raises what the job raises, `RequestTimeout`, `RequestEntityTooLarge`, `TooManyRequests`.
+        Raises the job's error, `RequestTimeout`, `RequestEntityTooLarge` or `TooManyRequests`.
         """
         own = self._waiting.setdefault(user, deque())
         if len(own) >= WAITING:
@@ -79,7 +79,7 @@ class Pool:
         return await outcome
 
     async def stop(self) -> None:
-        """End all processes, and the jobs that they are at."""
+        """End all processes and their jobs."""
         self._is_stopped = True
         if self._resting is not None:
             self._resting.cancel()
@@ -93,7 +93,7 @@ class Pool:
         self._free.clear()
 
     def _go_on(self) -> None:
-        """Give jobs to free processes, as far as there are both, and have one process more than there is work for."""
+        """Assign waiting jobs to free processes, and start a further process if none is free."""
         if self._is_stopped:
             return
         while self._free and (found := self._next()) is not None:
@@ -105,13 +105,13 @@ class Pool:
         self._rest(wanted=wanted)
 
     def _next(self) -> tuple[str, _Waiting] | None:
-        """Return the next job and whose it is: users take turns, and who has one in work waits."""
+        """Return the next job and its user. Users take turns; a user with a running job is skipped."""
         for user, own in self._waiting.items():
             if user not in self._at_work:
                 waiting = own.popleft()
                 del self._waiting[user]
                 if own:
-                    self._waiting[user] = own  # behind the others
+                    self._waiting[user] = own  # this user moves behind the others
                 self._at_work.add(user)
                 return user, waiting
         return None
@@ -134,7 +134,7 @@ class Pool:
         self._go_on()
 
     def _fail_all(self) -> None:
-        """Tell who waits that there is no process."""
+        """Fail all waiting jobs because no process can be started."""
         waiting, self._waiting = self._waiting, {}
         for own in waiting.values():
             for each in own:
@@ -161,7 +161,7 @@ class Pool:
         self._go_on()
 
     def _rest(self, *, wanted: bool) -> None:
-        """Have free processes end when there has been nothing to do for a while."""
+        """Schedule the end of free processes if there is no work."""
         if self._resting is not None:
             self._resting.cancel()
             self._resting = None
@@ -176,7 +176,7 @@ class Pool:
 
 
 class _Doing:
-    """One job in one process."""
+    """Runs one job in one process."""
 
     def __init__(self, process: Process, clock: Clock, deadline: float) -> None:
         self._process = process
@@ -185,7 +185,7 @@ class _Doing:
         self._is_overdue = False
 
     async def do(self, waiting: _Waiting) -> None:
-        """Have it done and set its outcome; raises `Ended` if that is the end of the process."""
+        """Run the job and set its outcome; raises `Ended` if the process has ended or must end."""
         try:
             done = await self._done(waiting)
         except Ended:
@@ -212,7 +212,7 @@ class _Doing:
             await process.send(answer)
 
     async def _received(self) -> Any:
-        """Return the next message; the process is killed if that takes longer than it has left."""
+        """Return the next message. If the job's time runs out, kill the process."""
         began = self._clock.monotonic()
         timer = asyncio.get_running_loop().call_later(self._left, self._end)
         try:
@@ -226,14 +226,14 @@ class _Doing:
         self._process.kill()
 
     async def _reason(self) -> Exception:
-        """Return the error for a job whose process has ended."""
+        """Return the error of a job whose process has ended."""
         code = await self._process.ended()
         if self._is_overdue:
             log.warning("a large body took too long, its process was ended")
             words = "Timeout: request did not complete within the allotted timeout"
             return RequestTimeout(words, details=StatusDetails())
         log.warning("a process for large bodies has ended", code=code)
-        if code == -SIGKILL:  # for want of memory: the process does that to itself, or the system does it
+        if code == -SIGKILL:  # out of memory: either the process or the kernel killed it
             return RequestEntityTooLarge("Request entity is too large", details=StatusDetails())
         return RuntimeError(f"a process for large bodies ended with {code}")
 

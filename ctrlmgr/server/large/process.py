@@ -1,7 +1,7 @@
-"""One worker process, as the event loop sees it: a socket to talk over, and a process that can be killed.
+"""One worker process: its socket, and the means to kill it.
 
-Guarantees: nothing here blocks the loop; the process is started without forking this one's threads (a new interpreter)
-and its end is waited for, so none is left behind. If this process ends in whatever way, the worker's socket ends.
+Guarantees: no method blocks the event loop. The process starts as a new interpreter, without a fork of this process's
+threads. Its exit is awaited, so no zombie remains. When this process ends for any reason, the worker's socket closes.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ctrlmgr.server.workers import Workers
 
 _MODULE: Final = "ctrlmgr.largebodies.worker"
 _READ: Final = 1 << 20
-"""Bytes that are read ahead of what is asked for."""
+"""Size of the read buffer, in bytes."""
 
 
 class Ended(Exception):
-    """The process has ended, or was ended."""
+    """The process has ended or was killed."""
 
 
 class Process:
-    """See the module's docstring; used on the event loop only."""
+    """One worker process. Used on the event loop only."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Process:
         kind_of: KindOf,
         workers: Workers,
     ) -> None:
-        """Talk to a program that runs; its end is waited for on `workers`."""
+        """Use a running program; its exit is awaited on `workers`."""
         self._program = program
         self._reader = reader
         self._writer = writer
@@ -48,7 +48,7 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The number that the system knows it by."""
+        """The process id."""
         return self._program.pid
 
     async def send(self, value: Any) -> None:
@@ -68,21 +68,21 @@ class Process:
             raise Ended from error
 
     def kill(self) -> None:
-        """End it at once, whatever it does; used more than once it does nothing more."""
+        """Kill the process. Further calls do nothing."""
         if self._ending is None:
             self._program.kill()
             self._writer.close()
             self._ending = asyncio.ensure_future(self._workers.run(self._program.wait))
 
     async def ended(self) -> int:
-        """Wait for its end, and return how it ended: as `Popen.returncode`."""
+        """Kill the process, wait for its exit and return the code, as `Popen.returncode`."""
         self.kill()
-        assert self._ending is not None  # it has been told to end
+        assert self._ending is not None  # set by `kill`
         return await asyncio.shield(self._ending)
 
 
 async def start(blueprint: Blueprint, kind_of: KindOf, workers: Workers) -> Process:
-    """Start a process and wait until it can do jobs; raises `Ended` if it cannot be started."""
+    """Start a process and wait until it is ready; raises `Ended` if that fails."""
     ours, theirs = socket.socketpair()
     try:
         with theirs:
@@ -102,7 +102,7 @@ async def start(blueprint: Blueprint, kind_of: KindOf, workers: Workers) -> Proc
 
 
 def _started(end: socket.socket) -> subprocess.Popen[bytes]:
-    """Start the program with `end` as its standard input; modules are found where this process finds them."""
+    """Start the program with `end` as its standard input and with this process's module path."""
     path = os.pathsep.join(each or os.getcwd() for each in sys.path)
     environment = {**os.environ, "PYTHONPATH": path}
     with suppress(KeyError):

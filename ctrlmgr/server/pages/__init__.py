@@ -1,1 +1,1 @@
-"""What is served beside resources: health, metrics, debugging."""
+"""Paths that are not resources: health, metrics, debugging."""

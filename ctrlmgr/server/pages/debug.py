@@ -1,13 +1,13 @@
-"""What this process is and does inside, for its administrators: `/configz`, `/debug/profile`, `/debug/threads`.
+"""Serves diagnostics of this process for administrators: `/configz`, `/debug/profile`, `/debug/threads`.
 
 | path | answer |
 |---|---|
 | `/configz` | the settings in force, passwords masked |
 | `/debug/threads` | the stack of every thread |
-| `/debug/profile?seconds=N` | where the process spends N seconds (5 by default): samples as collapsed stacks |
+| `/debug/profile?seconds=N` | samples of N seconds (5 by default) as collapsed stacks |
 
-A profile is one line a stack, frames separated by `;`, and how often it was met: what flame graph tools read. Taking
-one costs the process about a percent; its thread is one of the server's workers.
+Each line of a profile is a stack, with frames separated by `;`, and its number of samples. Flame graph tools read this
+format. The profiler runs on one of the server's workers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _DEFAULT = "5"
 
 
 def debug_pages(settings: Mapping[str, Any], workers: Workers, *, clock: Clock) -> dict[str, Page]:
-    """Return the pages by their paths; `settings` are what `/configz` shows."""
+    """Return the pages by path; `settings` is the content of `/configz`."""
     configz = msgspec.json.encode({"ctrlmgr": settings})
 
     async def show_settings(request: Request) -> Response:
@@ -58,7 +58,7 @@ def debug_pages(settings: Mapping[str, Any], workers: Workers, *, clock: Clock) 
 
 
 def profile(seconds: float, clock: Clock) -> str:
-    """Sample all threads but the calling one for so long; return collapsed stacks, the most frequent first."""
+    """Sample all other threads for `seconds`; return collapsed stacks, the most frequent first."""
     own = threading.get_ident()
     stacks: Counter[str] = Counter()
     pause = threading.Condition()

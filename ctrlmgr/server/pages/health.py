@@ -1,9 +1,9 @@
 """Health checks, and their answers in kube-apiserver's format.
 
 Guarantees:
-- A check never blocks: it looks at what another thread has found out. Asking a database is `LogProbe`'s work.
-- The aggregate says which check failed but not why ("reason withheld"): it is often public. The check's own path
-  and the log say why. (apiserver/pkg/server/healthz/healthz.go)
+- A check never blocks: it reads the result of another thread. `LogProbe` queries the database.
+- The aggregate says which check failed but not why ("reason withheld"), because it is often public. The check's own
+  path and the log give the reason (apiserver `pkg/server/healthz/healthz.go`).
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _TOO_OLD = 5.0
 
 
 class Check(NamedTuple):
-    """A named claim: `problem` returns None while it holds, else what is wrong."""
+    """A named check: `problem` returns None if it passes, else the reason."""
 
     name: str
     problem: Callable[[], str | None]
 
 
 PING = Check("ping", lambda: None)
-"""The process answers."""
+"""Passes whenever the process answers."""
 
 
 class Health(NamedTuple):
-    """What an endpoint (`readyz`) checks."""
+    """The checks of an endpoint such as `readyz`."""
 
     name: str
     checks: Sequence[Check]
 
     def report(self, *, verbose: bool, exclude: Collection[str] = ()) -> tuple[bool, str]:
-        """Run the checks; return whether all hold, and the text to answer with: always in full on failure."""
+        """Run the checks; return whether all pass, and the answer's text. A failure always lists all checks."""
         lines: list[str] = []
         failed: dict[str, str] = {}
         for check in self.checks:
@@ -62,7 +62,7 @@ class Health(NamedTuple):
         return True, "\n".join([*lines, f"{self.name} check passed", ""]) if verbose else "ok"
 
     def report_one(self, name: str) -> tuple[bool, str] | None:
-        """Run one check; None if there is no such check here."""
+        """Run one check; return None if the endpoint does not have it."""
         for check in self.checks:
             if check.name == name:
                 problem = check.problem()
@@ -71,7 +71,7 @@ class Health(NamedTuple):
 
 
 class LogProbe:
-    """A Runnable that asks the log for its head once a second, so that a check need not wait for a database."""
+    """A Runnable that reads the log's head once a second, so that a check does not wait for the database."""
 
     name = "log probe"
 
@@ -89,7 +89,7 @@ class LogProbe:
             stop.wait(_PROBE_EVERY)
 
     def probe(self) -> None:
-        """Ask once, and remember how it went."""
+        """Read the head once, and store the result."""
         try:
             self._log.head()
         except CtrlmgrError as error:
@@ -99,7 +99,7 @@ class LogProbe:
             self._reached_at = self._clock.monotonic()
 
     def problem(self) -> str | None:
-        """Return None if the log answered, and did so lately: a database that hangs must not look healthy."""
+        """Return None if the log has answered within the last seconds, so that a hanging database fails the check."""
         if self._problem:
             return self._problem
         silence = self._clock.monotonic() - self._reached_at

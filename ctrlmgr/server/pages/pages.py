@@ -1,16 +1,15 @@
-"""What is served beside resources: health, metrics, the version, discovery, OpenAPI.
+"""Serves all paths that are not resources: health, metrics, the version, discovery, OpenAPI.
 
 | path | answer |
 |---|---|
-| `/` | the paths there are |
+| `/` | the list of paths |
 | `/livez`, `/readyz`, `/healthz`, `/readyz/NAME` | the checks (`?verbose`, `?exclude=NAME`) |
-| `/metrics` | Prometheus text, or OpenMetrics if asked for |
-| `/version`, `/api`, `/apis` and what is below them | documents for clients that want to know what is served here |
-| `/openapi/v2`, `/openapi/v3` | what it looks like |
-| `/NAME/…` | whatever is mounted there |
+| `/metrics` | Prometheus text, or OpenMetrics if the client accepts it |
+| `/version`, `/api`, `/apis` and paths below | the version, and discovery documents |
+| `/openapi/v2`, `/openapi/v3` | OpenAPI documents |
+| `/NAME/…` | a mounted page |
 
-Where nothing is, the answer is plain text outside of the API and a `Status` within, as kube-apiserver's two routers
-have it.
+An unknown path is answered as by kube-apiserver's two routers: with a `Status` within the API, with plain text outside.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ from ctrlmgr.server.routes import Location
 from ctrlmgr.server.workers import Workers
 
 Page: TypeAlias = Callable[[Request], Awaitable[Response]]
-"""Answers requests to one path; may be given for paths that this module does not know."""
+"""Answers requests to one path."""
 
 _NOT_ALLOWED = text(405, "Method Not Allowed\n", (b"allow", b"GET, HEAD"))
 _FOREVER: Header = (b"cache-control", b"public, immutable")
 
 
 class Pages:
-    """Serves everything that is no resource; used on the event loop only."""
+    """Serves all paths that are not resources. Used on the event loop only."""
 
     def __init__(
         self,
@@ -58,10 +57,10 @@ class Pages:
         more: Mapping[str, Page] | None = None,
         mounts: Mapping[str, Page] | None = None,
     ) -> None:
-        """Serve these health endpoints by their names, the metrics of `registry`, documents about `kinds`, and `more`.
+        """Serve these health endpoints, the metrics of `registry`, and documents about `kinds`.
 
-        `more` are pages by their paths, `mounts` those that answer for all paths below `/NAME`, by that name.
-        `server_address` is where clients are told to find this server.
+        `more` maps further paths to pages, `mounts` maps NAME to a page for all paths below `/NAME`. `server_address`
+        is the address in discovery.
         """
         self._health = {endpoint.name: endpoint for endpoint in health}
         self._registry = registry
@@ -74,7 +73,10 @@ class Pages:
         self._mounts = mounts or {}
 
     async def answer(self, request: Request) -> Response:
-        """Return the answer to a request for no resource; raises `NotFound`, `MethodNotAllowed`, `NotAcceptable`."""
+        """Return the answer to a request that is not for a resource.
+
+        Raises `NotFound`, `MethodNotAllowed` or `NotAcceptable`.
+        """
         location = request.location
         if location.parts is None:
             return self.nowhere(location)
@@ -82,7 +84,7 @@ class Pages:
             case ():
                 return _read_only(request) or self._root()
             case (name, *check) if name in self._health:
-                # Of a path that is matched as a whole there is none with a slash at its end.
+                # A path that is matched exactly does not exist with a final slash.
                 ends = location.path.endswith("/")
                 return PAGE_NOT_FOUND if ends else _healthy(self._health[name], "/".join(check), request.query)
             case ("metrics",) if not location.path.endswith("/"):
@@ -99,7 +101,7 @@ class Pages:
         return await page(request) if page is not None else PAGE_NOT_FOUND
 
     def nowhere(self, location: Location) -> Response:
-        """Answer where nothing is; raises `NotFound` where that is told with a `Status`."""
+        """Return the answer for an unknown path; raises `NotFound` if the answer is a `Status`."""
         parts = location.parts
         within = location.is_api if parts is None else parts[:1] == ("api",) or self._is_group(parts)
         if within:
@@ -125,16 +127,16 @@ class Pages:
     async def _discovered(self, request: Request) -> Response:
         accept, path = request.header(b"accept").decode("latin-1"), request.location.path
         document = self._discovery.made(path, accept)
-        if document is None:  # it takes a while to make
+        if document is None:  # making a document takes long
             document = await self._workers.run(partial(self._discovery.answer, path, accept))
         if document is None:
             return self.nowhere(request.location)
         return _documented(request, document, any_method=self._asks_for_no_method(request.location.parts or ()))
 
     def _asks_for_no_method(self, parts: Sequence[str]) -> bool:
-        """Whether what answers here in Kubernetes does not look at the method.
+        """Return whether Kubernetes' handler for this path ignores the method.
 
-        That is the aggregator, for groups (`apis_handler.go`), and what tells of the versions of custom kinds
+        The aggregator does so for groups (`apis_handler.go`), and so does the discovery of custom kinds
         (`customresource_discovery.go`).
         """
         return parts[:1] == ("apis",) and (len(parts) < 3 or not self._is_group(parts))
@@ -142,7 +144,7 @@ class Pages:
     async def _described(self, request: Request) -> Response:
         accept = request.header(b"accept").decode("latin-1")
         try:
-            # The first of each takes a while to make.
+            # Making a document takes long.
             ask = partial(self._openapi.answer, request.location.path, request.query, accept)
             document = await self._workers.run(ask)
         except NotAcceptable:
@@ -166,7 +168,7 @@ def _healthy(health: Health, check: str, query: Mapping[str, Sequence[str]]) -> 
 
 
 def _documented(request: Request, document: Document, *, any_method: bool = False) -> Response:
-    """Answer with a document, or with its not having changed; raises `MethodNotAllowed`."""
+    """Return a document, or 304 if the client has it; raises `MethodNotAllowed`."""
     if request.method != "GET" and not any_method:
         raise MethodNotAllowed(details=StatusDetails())
     headers: list[Header] = [(b"etag", document.etag.encode()), (b"vary", b"Accept, Accept-Encoding")]

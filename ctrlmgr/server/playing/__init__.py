@@ -1,1 +1,1 @@
-"""What a server that plays a recording answers: its controls, and writes that it only pretends to make."""
+"""The API of a server that plays a recording: the playback controls, and writes that have no effect."""

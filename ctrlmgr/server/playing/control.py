@@ -1,16 +1,16 @@
-"""The controls of a recording that is served, under `/play`, for administrators.
+"""The playback controls of a served recording, under `/play`, for administrators.
 
-| request | does |
+| request | effect |
 |---|---|
-| `GET /play` | tells where it is |
-| `POST /play/pause`, `POST /play/resume` | stands still, goes on |
-| `POST /play/step?events=N` | stands still N events further on (1 by default), or back if N is negative |
-| `POST /play/seek?to=PLACE` | goes to a revision, a time, `start`, `end`, or so much on or back: `+30s`, `-1m` |
-| `POST /play/speed?times=X` | plays X times as fast as it happened |
-| `GET /play/writes?after=N&limit=N` | tells what clients would have written, those after number N |
+| `GET /play` | returns the current position |
+| `POST /play/pause`, `POST /play/resume` | pauses, resumes |
+| `POST /play/step?events=N` | pauses N events later (1 by default), or earlier if N is negative |
+| `POST /play/seek?to=PLACE` | seeks a revision, a time, `start`, `end`, or an offset: `+30s`, `-1m` |
+| `POST /play/speed?times=X` | plays at X times the recorded speed |
+| `GET /play/writes?after=N&limit=N` | returns the pretended writes after number N |
 
-Guarantees: every command is answered with where that has led to, in the form of `GET /play`; who asks the API anything
-after that is answered from there.
+Guarantees: every command returns the new position, in the form of `GET /play`. API requests after that see the objects
+at this position.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from ctrlmgr.server.pages.pages import Page
 
 PATH = "/play"
 PAGE = 500
-"""How many writes are told of at a time."""
+"""Maximum number of writes in one answer."""
 
 _INTEGER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 _encode = msgspec.json.Encoder().encode
 
 
 class Told(msgspec.Struct, frozen=True, rename="camel"):
-    """Some of the writes there have been."""
+    """Some of the pretended writes."""
 
     count: int
-    """How many there have been in all; the oldest are forgotten."""
+    """The number of all pretended writes, including forgotten ones."""
     writes: list[Write]
 
 
 def play_pages(playback: Playback, pretending: Pretending | None) -> dict[str, Page]:
-    """Return the pages by their paths; without `pretending` nothing is ever written."""
+    """Return the pages by path; without `pretending` there are no writes to return."""
 
     async def show(request: Request) -> Response:
         _only(request, "GET", "HEAD")

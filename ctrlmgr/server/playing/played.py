@@ -1,12 +1,11 @@
-"""What stands behind the API of a recording that is played: a backend until it is played back, then another.
+"""The backend of a played recording, which switches to a new `Backend` when the playback seeks.
 
 Guarantees:
-- No client sees what there was become what there was before. When the recording goes back, every watch ends with 410
-  (Expired), and so does what is asked about revisions that have not been yet; what clients then list is of the new
-  moment. That is how client-go's reflectors, and all that work like them, come to begin anew.
-- A request is answered by the backend that it came to, whose log stays as it was; that backend stops with its last
+- No client sees objects change back to an earlier state. When the playback seeks backwards, every watch ends with 410
+  (Expired), and so do requests for revisions in the future. Reflectors then list again, at the new position.
+- A request is answered by the backend that received it, whose log does not change. That backend stops after its last
   request.
-- Resources that are kept apart (`apart`) are served from backends of their own, whatever happens to the recording.
+- Resources in `apart` have their own backends, which a seek does not affect.
 """
 
 from __future__ import annotations
@@ -25,38 +24,38 @@ from ctrlmgr.server.workers import Workers
 
 
 class PlayedBackend:
-    """Stands where a `Backend` can; used on the event loop only."""
+    """A replacement for a `Backend`. Used on the event loop only."""
 
     def __init__(self, first: Backend, apart: Mapping[Resource, Backend]) -> None:
-        """Begin with `first`."""
+        """Begin with the backend `first`."""
         self.workers = Workers()
-        """For what outlives any moment of the recording."""
+        """Workers that are independent of the position."""
         self._now = _Era(first)
         self._apart = {resource: _Era(backend) for resource, backend in apart.items()}
         self._tasks: asyncio.TaskGroup | None = None
 
     @property
     def kinds(self) -> Kinds:
-        """What is served."""
+        """The kinds that are served."""
         return self._now.backend.kinds
 
     @property
     def api(self) -> PlayedBackend:
-        """What answers requests."""
+        """The handler of requests for resources: this object."""
         return self
 
     def step(self) -> None:
-        """Take in what has been acknowledged, as far as that is known without waiting."""
+        """Apply all acknowledged events to the caches that are known without waiting."""
         for era in self._eras:
             era.backend.step()
 
     async def answer(self, call: Call, verb: str) -> None:
-        """Answer a call; raises the error to answer with."""
+        """Answer a call; raises the `ApiError` to answer with."""
         era = self._apart.get(call.endpoint.kind.storage, self._now)
         await era.answer(call, verb)
 
     def replace(self, backend: Backend) -> None:
-        """Go on with another backend, and send away who watches this one."""
+        """Switch to another backend, and end the watches of the current one."""
         before, self._now = self._now, _Era(backend)
         if self._tasks is not None:
             self._tasks.create_task(self._now.run(), name="recording")
@@ -64,7 +63,7 @@ class PlayedBackend:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Be at work on the running event loop."""
+        """Run on the current event loop while the context is open."""
         self.workers.start()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -85,20 +84,20 @@ class PlayedBackend:
         return [self._now, *self._apart.values()]
 
     def tell_of_rounds(self, around: Round) -> None:
-        """Tell nothing: what is recorded takes no writes, and only writes are answered several at a time."""
+        """Do nothing: only writes are answered in rounds, and a recording has none."""
 
     def end_watches(self) -> None:
-        """End all watches, and those that begin from now on as soon as they have begun."""
+        """End all watches. Watches that start later end immediately."""
         for era in self._eras:
             era.end(Parting.CLOSING, stops=False)
 
 
 class _Era:
-    """A backend, from when it begins to serve until it is not needed any more."""
+    """A backend, from its start until it is no longer needed."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self._requests = 0  # under way
+        self._requests = 0  # number of running requests
         self._is_over = False
         self._done = asyncio.Event()
 
@@ -115,7 +114,7 @@ class _Era:
             self._stop_when_idle()
 
     def end(self, parting: Parting, *, stops: bool = True) -> None:
-        """Send watchers away, and stop with the last request if so."""
+        """End the watches and, if `stops`, stop after the last request."""
         self.backend.end_watches(parting)
         self._is_over = stops
         self._stop_when_idle()

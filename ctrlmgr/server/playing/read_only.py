@@ -1,8 +1,8 @@
-"""A server that does not write: of a past that is over, of a recording.
+"""The authorizer of a read-only server, such as one that serves a past state or a recording.
 
-Guarantees: every verb that would change an object is refused with a 403 that says why, dry runs and subresources too;
-reading, and asking about rights (reviews are created, but never stored), is decided as ever. Who asks whether they may
-write is told no, and why.
+Guarantees: every verb that changes an object is denied with 403 and a reason, also for dry runs and subresources. Reads
+and reviews are decided by the other authorizer. An access review about a write is answered with the denial and its
+reason.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ _REVIEWS = frozenset({"authorization.k8s.io", "authentication.k8s.io"})
 
 
 class ReadOnly:
-    """An `Authorizer` that refuses every write, and leaves the rest to another one."""
+    """An `Authorizer` that denies every write, and delegates all else to another one."""
 
     def __init__(self, authorizer: Authorizer, reason: str) -> None:
-        """Say `reason` to a client that would write: a clause, such as "this is a recording; it is read-only"."""
+        """Deny writes with `reason`, a clause such as "this is a recording; it is read-only"."""
         self._authorizer = authorizer
         self._refusal = Verdict(Decision.DENY, reason)
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
-        """Return that a write is denied, or what the other one says."""
+        """Deny a write, or return the other authorizer's verdict."""
         return self._refusal if _writes(attributes) else self._authorizer.authorize(user, attributes)
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:
-        """Return that a write is denied, or what the other one says."""
+        """Deny a write, or return the other authorizer's verdict."""
         return self._refusal if _writes(attributes) else await self._authorizer.ask(user, attributes)
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return what of the other one's rules reads, or is about paths."""
+        """Return the other authorizer's rules for reads and for paths."""
         listing = self._authorizer.rules(user, namespace)
         return listing._replace(rules=[rule for each in listing.rules if (rule := _reading(each)).verbs])
 

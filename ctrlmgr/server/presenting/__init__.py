@@ -1,1 +1,1 @@
-"""How an answer is shown: content negotiation, encodings, tables, lists in pieces."""
+"""Presents answers: content negotiation, encodings, tables, and lists in chunks."""

@@ -1,11 +1,10 @@
-"""Objects as they go over the wire: alone, in lists, and in the frames of a watch.
+"""Encodes objects alone, in lists, and in the frames of a watch.
 
 Guarantees:
-- Nothing is encoded here: an object's stored bytes are spliced into what surrounds them, so that one of a kilobyte
-  costs a microsecond wherever it is sent.
-- A piece of a list has twice `_PIECE` bytes at the most, however large its items are.
-- In a typed list the items have neither kind nor apiVersion, as Go leaves them out (apimachinery clears TypeMeta when
-  it decodes what is stored).
+- An object is not encoded again: its stored bytes are copied into the answer.
+- A piece of a list has at most twice `_PIECE` bytes, however large its items are.
+- Items of a typed list have neither kind nor apiVersion, as in Go (apimachinery clears TypeMeta when it decodes a
+  stored object).
 """
 
 from __future__ import annotations
@@ -20,13 +19,15 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.engine.operations import Listing
 
 _PIECE = 96 * 1024
-"""Bytes that are put together before they are sent: enough to make sending cheap, little enough to hold up no other
-connection, and not to be mapped and unmapped by themselves (`interpreter.tune`), which takes longer than putting them
-together."""
+"""Target size of a piece in bytes.
+
+It is large enough for efficient sending, and small enough not to delay other connections. It is also below the size
+from which the allocator maps memory separately (`interpreter.tune`), which is slow.
+"""
 
 
 class ListMeta(NamedTuple):
-    """What a list says of itself (meta/v1 ListMeta); empty, 0 or None is left out."""
+    """The metadata of a list (meta/v1 ListMeta); empty values, 0 and None are omitted."""
 
     revision: Revision
     continue_token: str = ""
@@ -34,11 +35,11 @@ class ListMeta(NamedTuple):
 
     @classmethod
     def of(cls, listing: Listing) -> ListMeta:
-        """Return what `listing` says of itself."""
+        """Return the metadata of `listing`."""
         return cls(listing.revision, listing.continue_token, listing.remaining)
 
     def encode(self) -> bytes:
-        """Return it as JSON."""
+        """Return the metadata as JSON."""
         fields: dict[str, str | int] = {}
         if self.revision:
             fields["resourceVersion"] = str(self.revision)
@@ -50,7 +51,7 @@ class ListMeta(NamedTuple):
 
 
 def list_head(kind: str, api_version: str, metadata: ListMeta) -> bytes:
-    """Return how a list starts, up to its first item."""
+    """Return the beginning of a list, up to its first item."""
     return b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[' % (
         kind.encode(),
         api_version.encode(),
@@ -69,21 +70,21 @@ _decode_metadata = msgspec.json.Decoder(_Metadata).decode
 
 
 def metadata(obj: Object) -> bytes:
-    """Return the metadata of an object with its resourceVersion, managedFields and all."""
+    """Return an object's metadata as JSON, including resourceVersion and managedFields."""
     return bytes(_decode_metadata(obj.wire()).metadata)
 
 
 def custom_list_head(kind: str, api_version: str, metadata: ListMeta) -> bytes:
-    """Return the same of a list of custom objects, whose continue token is there even if it is empty."""
+    """Return the beginning of a list of custom objects, whose continue token is never omitted."""
     head = list_head(kind, api_version, metadata)
     return head if metadata.continue_token else head.replace(b'"metadata":{', b'"metadata":{"continue":"",', 1)
 
 
 def items(head: bytes, objects: Iterable[Object], type_meta: bytes) -> Iterator[bytes]:
-    """Yield a list of objects of one kind in pieces fit for sending, made as they are asked for.
+    """Yield a list of objects of one kind in pieces for sending, each made on demand.
 
-    `type_meta` is what they start with, `{"kind":"Pod","apiVersion":"v1",`; one that starts otherwise is decoded and
-    encoded again.
+    `type_meta` is the expected beginning of an object, `{"kind":"Pod","apiVersion":"v1",`. An object with another
+    beginning is decoded and encoded again.
     """
     parts, size, separator, start = [head], 0, b"{", len(type_meta)
     for obj in objects:
@@ -105,12 +106,12 @@ def items(head: bytes, objects: Iterable[Object], type_meta: bytes) -> Iterator[
 
 
 def _cut(item: bytes, start: int) -> Iterator[bytes]:
-    """Yield a large item from `start` on in pieces, each made as it is asked for: what all share is the item itself."""
+    """Yield a large item from `start` on in pieces, each copied on demand."""
     return (item[at : at + _PIECE] for at in range(start, len(item), _PIECE))
 
 
 def _item_decoded(wire: bytes) -> bytes:
-    """Return what follows an item's opening brace, looking at every field."""
+    """Return an item after its opening brace without kind and apiVersion, by decoding it."""
     fields = msgspec.json.decode(wire, type=dict[str, msgspec.Raw])
     return msgspec.json.encode({name: value for name, value in fields.items() if name not in ("kind", "apiVersion")})[
         1:
@@ -118,12 +119,12 @@ def _item_decoded(wire: bytes) -> bytes:
 
 
 def type_meta(kind: str, api_version: str) -> bytes:
-    """Return what the bodies of a kind start with."""
+    """Return the beginning of the kind's stored objects."""
     return b'{"kind":"%b","apiVersion":"%b",' % (kind.encode(), api_version.encode())
 
 
 def pieces(head: bytes, items: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield a list of items of any kind in such pieces."""
+    """Yield a list of encoded items in pieces for sending."""
     parts, size, separator = [head], 0, b""
     for each in items:
         if len(each) > _PIECE:
@@ -142,11 +143,11 @@ def pieces(head: bytes, items: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def frame(type: str, obj: bytes) -> bytes:
-    """Return one event of a watch; `obj` is JSON without a newline at the end."""
+    """Return one event of a watch; `obj` is JSON without a final newline."""
     return b'{"type":"%b","object":%b}\n' % (type.encode(), obj)
 
 
 def bookmark(kind: str, api_version: str, revision: Revision, *, initial_events_end: bool = False) -> bytes:
-    """Return the object of a BOOKMARK event: nothing but where the watch has got to (KEP-956, KEP-3157)."""
+    """Return the object of a BOOKMARK event, which holds only a revision (KEP-956, KEP-3157)."""
     ended = b',"annotations":{"k8s.io/initial-events-end":"true"}' if initial_events_end else b""
     return b'%b"metadata":{"resourceVersion":"%d"%b}}' % (type_meta(kind, api_version), revision, ended)

@@ -1,8 +1,9 @@
-"""Lists that are asked for again: their items are put together once for as long as nothing in them changes.
+"""Caches encoded lists, so that a repeated request does not encode an unchanged list again.
 
 Guarantees:
-- A cached list is shown only for the very objects it was made of, at their revisions.
-- At most `BUDGET` bytes are cached. A list of more than `LARGEST` bytes is made piece by piece each time, never whole.
+- A cached list is used only for the same objects at the same revisions.
+- The cache holds at most `BUDGET` bytes. A list of more than `LARGEST` bytes is not cached, and made in pieces each
+  time.
 """
 
 from __future__ import annotations
@@ -28,23 +29,24 @@ class _Made(NamedTuple):
 
 
 class Listings:
-    """Makes lists of objects of any kind; used on the event loop only."""
+    """Makes lists of objects of any kind. Used on the event loop only."""
 
     def __init__(self, *, budget: int = BUDGET, largest: int = LARGEST) -> None:
-        """Cache `budget` bytes, of lists of at most `largest`."""
+        """Cache up to `budget` bytes, in lists of at most `largest` bytes each."""
         self._largest = largest
-        # By what tells most lists apart; where it does not, each takes the other's place.
+        # The key distinguishes most lists. Lists with the same key replace each other.
         self._made: BoundedCache[tuple[bytes, Key, int], _Made] = BoundedCache(
             "lists", entries=max(1, budget // _WORTH_CACHING), size=budget
         )
 
     def pieces(self, head: bytes, objects: Sequence[Object], type_meta: bytes) -> Iterable[bytes]:
-        """Return a list as `encoding.items` does; a sequence of all its pieces, unless it is too large for that."""
+        """Return a list as `encoding.items` does: a sequence of pieces, or an iterator if it is too large."""
         if not objects:
             return list(encoding.items(head, objects, type_meta))
         key = (type_meta, objects[0].key, len(objects))
         known = self._made.get(key)
-        if known is not None and known.objects == objects:  # quick where they are the same: it looks at nothing else
+        # fast for unchanged objects, which are compared by identity first
+        if known is not None and known.objects == objects:
             return (head, *known.pieces)
         return self._make(key, head, objects)
 

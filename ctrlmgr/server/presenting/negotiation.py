@@ -1,12 +1,12 @@
-"""Which representation to answer in, and which a body came in: `Accept` and `Content-Type`.
+"""Negotiates the representation of answers and the media type of bodies: `Accept` and `Content-Type`.
 
 Guarantees:
-- Answers are JSON or YAML, plain or as `Table`, `PartialObjectMetadata` or a list of those. Clients that would
-  rather have protobuf get JSON if they take it at all.
-- What is accepted and refused, and in which words, is what kube-apiserver does: its router first looks at types alone
-  (go-restful `route.go`, `curly.go`), then its handlers at parameters (apiserver
-  `pkg/endpoints/handlers/negotiation/negotiate.go`), and each has its own message.
-- A header is parsed once and its meaning cached: clients send the same few.
+- Answers are JSON or YAML, plain or as `Table`, `PartialObjectMetadata` or a list of those. A client that prefers
+  protobuf receives JSON if it accepts JSON at all.
+- Decisions and error texts are kube-apiserver's. Its router reads media types only (go-restful `route.go`, `curly.go`),
+  its handlers read the parameters (apiserver `pkg/endpoints/handlers/negotiation/negotiate.go`). Each has its own
+  message.
+- The result is cached by header, because clients send few different ones.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ PATCH_TYPES = frozenset(
         "application/apply-patch+yaml",
     }
 )
-"""What a PATCH may come as."""
+"""The media types of a PATCH."""
 
 _HUMANS = (b"curl", b"Wget", b"Mozilla/5.0")
-"""How the names of programs start whose users read the answers themselves."""
+"""Beginnings of the user agents whose users read the answers themselves."""
 
 
 class Form(NamedTuple):
-    """What an object is turned into: `Table`, `PartialObjectMetadata`, `PartialObjectMetadataList`; "" for itself."""
+    """The type of the answer: `Table`, `PartialObjectMetadata`, `PartialObjectMetadataList`; "" for the object's own."""
 
     kind: str
     version: str
-    """Of the group meta.k8s.io: `v1` or `v1beta1`."""
+    """The version of the group meta.k8s.io: `v1` or `v1beta1`."""
 
     @property
     def api_version(self) -> str:
@@ -53,7 +53,7 @@ class Form(NamedTuple):
 
 AS_IS = Form("", "")
 _FORM = ("as", "g", "v")
-"""The parameters that name a form."""
+"""The media type parameters that name a form."""
 _FORMS = {
     Form(kind, version)
     for kind in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
@@ -62,33 +62,33 @@ _FORMS = {
 
 
 class Representation(NamedTuple):
-    """How to answer."""
+    """The representation of an answer."""
 
     form: Form = AS_IS
     yaml: bool = False
     pretty: bool = False
     protobuf: bool = False
-    """Of errors alone: objects are told in JSON or YAML."""
+    """For errors only: objects are represented in JSON or YAML."""
 
 
 PLAIN = Representation()
-"""Compact JSON: what programs ask for."""
+"""Compact JSON, the default of programs."""
 _IN_PROTOBUF = Representation(protobuf=True)
 
 
 _known: Final[BoundedCache[tuple[bytes, bool, bool, bool], Representation]] = BoundedCache(
     "accept-headers", entries=1024, largest=512
 )
-"""By a header, and by what an endpoint is that understands it so: the three flags of `Accepts`."""
+"""The representation by header and the three flags of `Accepts`."""
 
 
 class Accepts:
-    """Reads `Accept` headers of requests to one kind of endpoint."""
+    """Parses `Accept` headers for one kind of endpoint."""
 
     def __init__(self, *, lists: bool = False, transforms: bool = True, routed: bool = True) -> None:
         """Say whether the endpoint `lists` (and so may stream) and whether it `transforms` objects into forms.
 
-        What is not `routed` has no router before its handlers: that is so with custom kinds.
+        `routed` is False for custom kinds, whose handlers have no router before them.
         """
         self._lists = lists
         self._produces = (*_TYPES, *_STREAM_TYPES) if lists else _TYPES
@@ -96,9 +96,9 @@ class Accepts:
         self._routed = routed
 
     def negotiate(self, accept: bytes) -> Representation:
-        """Return the best representation for an `Accept` header (empty if there is none).
+        """Return the preferred representation of an `Accept` header, which may be empty.
 
-        Raises `NotAcceptable` when none will do.
+        Raises `NotAcceptable` if it accepts none.
         """
         key = (accept, self._lists, self._transforms, self._routed)
         representation = _known.get(key)
@@ -138,7 +138,7 @@ class Accepts:
 
 
 def of_error(accept: bytes) -> Representation:
-    """Return how to tell of an error what no `Representation` suits: in protobuf if that is asked for, else in JSON."""
+    """Return the representation of an error if none is acceptable: protobuf if requested, else JSON."""
     if PROTOBUF.encode() not in accept:
         return PLAIN
     asked = [clause.parameters for clause in preferred(accept.decode("latin-1")) if clause.media_type == PROTOBUF]
@@ -150,22 +150,22 @@ def _is_json(media_type: str) -> bool:
 
 
 def _router_accepts(accept: str) -> bool:
-    """Whether the router lets an `Accept` through: it reads no parameters and no stars but `*/*`."""
+    """Return whether the router accepts an `Accept` header: it ignores parameters, and knows no wildcard but `*/*`."""
     types = {clause.partition(";")[0].strip() for clause in alternatives(accept)}
     return not types.isdisjoint({*_TYPES, "*/*"})
 
 
 def is_pretty(query: dict[str, list[str]], user_agent: bytes) -> bool:
-    """Whether `?pretty` or the caller's being a browser or a command line tool asks for indented JSON."""
+    """Return whether to indent JSON: as `?pretty` says, else for browsers and command-line tools."""
     if query and (asked := query.get("pretty", [""])[0]):
         return asked in ("1", "t", "T", "true", "TRUE", "True")
     return user_agent.startswith(_HUMANS)
 
 
 def body_type(content_type: bytes) -> str:
-    """Return the media type of a body that is an object; without a header it is JSON.
+    """Return the media type of a body with an object; JSON without a header.
 
-    Raises `UnsupportedMediaType` for what cannot be read.
+    Raises `UnsupportedMediaType` for any other type.
     """
     media_type = _media_type(content_type) if content_type else JSON
     if media_type not in _TYPES:
@@ -177,9 +177,9 @@ def body_type(content_type: bytes) -> str:
 
 
 def patch_type(content_type: bytes, *, taken: Sequence[str] = ()) -> str:
-    """Return the media type of a body that is a patch; raises `UnsupportedMediaType` for what is none.
+    """Return the media type of a patch; raises `UnsupportedMediaType` for any other type.
 
-    `taken` are those that a custom kind takes, whose handler has words of its own.
+    `taken` are the types that a custom kind supports, whose handler has its own error text.
     """
     media_type = _media_type(content_type)
     if taken and media_type not in taken:

@@ -1,7 +1,7 @@
-"""How objects of one kind are shown to one kind of reader: as themselves, by their metadata alone, or as a table.
+"""Presents the objects of one kind in one form: whole, metadata only, or as a table.
 
-Guarantees: a presentation is immutable and shared by all who asked for the same; two watchers with one presentation
-get the same bytes for the same event.
+Guarantees: a presentation is immutable and shared by all requests for the same form. Watchers with the same
+presentation receive the same bytes for an event.
 """
 
 from __future__ import annotations
@@ -24,17 +24,20 @@ from ctrlmgr.server.presenting.tabular import Table
 
 
 class Presentation(Protocol):
-    """What answers are made with."""
+    """Encodes objects, lists and events in one form."""
 
     @property
     def following(self) -> Presentation:
-        """What a watch goes on with after its first frame: itself, unless that one is special."""
+        """The presentation after a watch's first frame: itself, unless the first frame differs."""
 
     def one(self, obj: Object) -> bytes:
-        """Return an object, with a newline; raises `NotAcceptable` where only lists can be shown."""
+        """Return an object with a final newline; raises `NotAcceptable` if the form is only for lists."""
 
     def list(self, listing: Listing) -> Iterable[bytes]:
-        """Return a list in pieces, a sequence if they are all there; raises `NotAcceptable` where it shows none."""
+        """Return a list in pieces, a sequence if all exist already.
+
+        Raises `NotAcceptable` if the form is not for lists.
+        """
 
     def frame(self, type: str, obj: Object) -> bytes:
         """Return an event of a watch: ADDED, MODIFIED or DELETED."""
@@ -44,10 +47,10 @@ class Presentation(Protocol):
 
 
 class Plain:
-    """Objects as they are."""
+    """Presents whole objects."""
 
     def __init__(self, kind: Kind, listings: Listings | None = None) -> None:
-        """Show objects of `kind`, in the version it serves; `listings`, shared with others, makes lists of them."""
+        """Present objects of `kind` in its served version; `listings`, shared with other kinds, makes lists."""
         self._listings = listings or Listings()
         self._is_custom = kind.is_custom
         self._name = kind.name
@@ -57,11 +60,11 @@ class Plain:
 
     @property
     def following(self) -> Plain:
-        """Itself."""
+        """The presentation itself."""
         return self
 
     def one(self, obj: Object) -> bytes:
-        """Return an object as it is."""
+        """Return the object."""
         return obj.wire() + b"\n"
 
     def list(self, listing: Listing) -> Iterable[bytes]:
@@ -89,21 +92,21 @@ class Plain:
 
 
 class Partial:
-    """Nothing but metadata: `PartialObjectMetadata`, for readers such as a garbage collector."""
+    """Presents metadata only: `PartialObjectMetadata`, for clients such as the garbage collector."""
 
     def __init__(self, kind: Kind, form: Form) -> None:
-        """Show objects of `kind` as `form`, whose kind says whether single objects or lists were asked for."""
+        """Present objects of `kind` as `form`, whose kind says whether the client asked for objects or lists."""
         self._kind = kind
         self._form = form
         self._type_meta = encoding.type_meta("PartialObjectMetadata", form.api_version)
 
     @property
     def following(self) -> Partial:
-        """Itself."""
+        """The presentation itself."""
         return self
 
     def one(self, obj: Object) -> bytes:
-        """Return the metadata of an object."""
+        """Return the object's metadata."""
         if self._form.kind != "PartialObjectMetadata":
             raise NotAcceptable(
                 f"you requested {self._form.kind}, but the requested object is not a list ({_go_type(self._kind)})"
@@ -111,7 +114,7 @@ class Partial:
         return self._partial(obj) + b"\n"
 
     def list(self, listing: Listing) -> Iterator[bytes]:
-        """Yield a list of the metadata of objects; its items, unlike others', say what they are."""
+        """Yield a list of metadata. Its items keep kind and apiVersion, unlike those of other lists."""
         if self._form.kind != "PartialObjectMetadataList":
             raise NotAcceptable(
                 f"you requested {self._form.kind}, but the requested object is a list ({_go_type(self._kind)}List)"
@@ -120,11 +123,11 @@ class Partial:
         return encoding.pieces(head, (self._partial(obj) for obj in listing.objects))
 
     def frame(self, type: str, obj: Object) -> bytes:
-        """Return an event with the metadata of an object."""
+        """Return an event with the object's metadata."""
         return encoding.frame(type, self._partial(obj))
 
     def bookmark(self, revision: Revision, *, initial_events_end: bool = False) -> bytes:
-        """Return a BOOKMARK of this form: the metadata client refuses any other (KEP-3157)."""
+        """Return a BOOKMARK of this form; the metadata client rejects any other (KEP-3157)."""
         name, version = "PartialObjectMetadata", self._form.api_version
         return encoding.frame(
             "BOOKMARK", encoding.bookmark(name, version, revision, initial_events_end=initial_events_end)
@@ -135,7 +138,7 @@ class Partial:
 
 
 def _go_type(kind: Kind) -> str:
-    """Name a kind's Go type as Kubernetes does where it says what it has: the internal one."""
+    """Return the kind's internal Go type, as Kubernetes' error texts name it."""
     if kind.is_custom:
         return "*unstructured.Unstructured"
     group = kind.storage.group.partition(".")[0] or "core"
@@ -146,10 +149,10 @@ _ENTRIES = 1024
 
 
 class Presentations:
-    """Makes presentations, as a rule each once."""
+    """Makes presentations and caches them."""
 
     def __init__(self, clock: Clock) -> None:
-        """Take the time for ages from `clock`."""
+        """Compute ages with `clock`."""
         self._clock = clock
         self._listings = Listings()
         self._made: BoundedCache[tuple[Kind, GroupVersionKind, Form, str], Presentation] = BoundedCache(
@@ -157,9 +160,9 @@ class Presentations:
         )
 
     def of(self, kind: Kind, shown: GroupVersionKind, form: Form = AS_IS, include: str = "") -> Presentation:
-        """Return how to show objects of `kind` as `form`; `include` is what rows of tables have of them.
+        """Return the presentation of `kind` as `form`; `include` is the part of the object in each table row.
 
-        `shown` is what they are seen as: their own kind, or another for some subresources, such as Scale.
+        `shown` is the kind of the answers: the same kind, or that of a subresource, such as Scale.
         """
         presentation = self._made.get((kind, shown, form, include))
         if presentation is None:

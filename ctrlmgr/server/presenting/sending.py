@@ -1,10 +1,10 @@
-"""Sending bodies of any size: small ones whole, long lists in pieces, both packed for who wants that.
+"""Sends bodies of any size: small ones whole, long lists in chunks, compressed if the client accepts it.
 
 Guarantees:
-- However long a list is, the event loop is never held for more than a few pieces of it, and a reader that is too slow
-  is waited for with one piece in memory, `PATIENCE` seconds at most.
-- What takes long (packing, YAML, indentation) happens on a worker thread.
-- Bodies of more than 128 KiB are packed with gzip if the client accepts that (apiserver
+- A long list holds the event loop for a few pieces at most. For a slow client one piece is in memory; it is
+  disconnected after `PATIENCE` seconds.
+- Slow conversions (compression, YAML, indentation) run on a worker thread.
+- Bodies of more than 128 KiB are compressed with gzip if the client accepts that (apiserver
   `pkg/endpoints/handlers/responsewriters/writers.go`).
 """
 
@@ -27,26 +27,26 @@ from ctrlmgr.server.workers import Workers
 
 _WORTH_PACKING = 128 * 1024
 _LEVEL = 1
-"""gzip's fastest, as in Kubernetes: networks within a cluster are fast, too."""
+"""gzip's fastest level, as in Kubernetes: the network within a cluster is fast."""
 
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS
 _QUICK = 32 * 1024
-"""Bytes that are turned into something else in less time than it takes to ask a thread."""
+"""Maximum size in bytes of a body that is converted on the event loop, which is faster than using a thread."""
 
 _PACKED: Sequence[Header] = ((b"content-encoding", b"gzip"), (b"vary", b"accept-encoding"))
 
 
 class Sender:
-    """Answers with bodies; used on the event loop only."""
+    """Sends bodies. Used on the event loop only."""
 
     def __init__(self, workers: Workers) -> None:
-        """Have `workers` do what takes long."""
+        """Run slow conversions on `workers`."""
         self._workers = workers
 
     async def whole(
         self, request: Request, code: int, body: bytes, how: Representation, more: Sequence[Header] = ()
     ) -> None:
-        """Answer with JSON that is there already."""
+        """Send an encoded JSON body in the requested representation."""
         if request.audit is not None:
             request.audit.answered(code, body)
         response = Response(code, body)
@@ -61,7 +61,7 @@ class Sender:
     async def listing(
         self, request: Request, presentation: Presentation, listing: Listing, how: Representation
     ) -> None:
-        """Answer with a list, piece by piece."""
+        """Send a list in pieces."""
         pieces = _gathered(presentation.list(listing))
         if request.audit is not None and request.audit.wants_response:
             pieces = [b"".join(pieces)]
@@ -75,7 +75,7 @@ class Sender:
             await self._streamed(request, pieces, [(b"content-length", b"%d" % size)] if size is not None else ())
 
     async def _streamed(self, request: Request, pieces: Iterable[bytes], length: Sequence[Header]) -> None:
-        """Send pieces as they are, in chunks if their `length` is not known."""
+        """Send the pieces unchanged, in HTTP chunks if their `length` is unknown."""
         stream = await request.begin_stream(200, (JSON_TYPE, NO_CACHE, *length))
         await stream.send_all(pieces, PATIENCE)
         stream.end()
@@ -93,7 +93,7 @@ class Sender:
 
 
 def _gathered(pieces: Iterable[bytes]) -> Iterable[bytes]:
-    """Return all the pieces of a list at once, if they are there or there is but one."""
+    """Return the pieces as a sequence, if they exist already or there is only one."""
     if isinstance(pieces, Sequence):
         return pieces
     making = iter(pieces)

@@ -1,7 +1,7 @@
-"""A `Status` in Kubernetes' protobuf form, for clients that take nothing else: they hear so what they are refused for.
+"""Encodes a `Status` in Kubernetes' protobuf, so that clients that accept nothing else can read errors.
 
-Guarantees: the bytes are those of gogo/protobuf, which writes fields by their numbers and empty ones too, unless they
-are pointers. The numbers are those of apimachinery `pkg/apis/meta/v1/generated.proto`; the envelope is that of
+Guarantees: the bytes are those of gogo/protobuf, which writes fields by number, including empty ones unless they are
+pointers. The numbers are those of apimachinery `pkg/apis/meta/v1/generated.proto`; the envelope is that of
 `pkg/runtime/serializer/protobuf`.
 """
 
@@ -15,7 +15,7 @@ from ctrlmgr.schema.protobuf.wire import write_number, write_part
 
 
 def encode_status(status: Mapping[str, Any]) -> bytes:
-    """Return a Status, which says `kind` and `apiVersion`, in its envelope."""
+    """Return a Status, which must have `kind` and `apiVersion`, in its envelope."""
     kind = _text(1, status["apiVersion"]) + _text(2, status["kind"])
     raw = _list_meta(status.get("metadata") or {})
     raw += b"".join(_text(number, status.get(name, "")) for number, name in ((2, "status"), (3, "message")))

@@ -1,7 +1,7 @@
-"""Tables: what `kubectl get` prints, put together here from the columns and cells that a kind's definition gives.
+"""Presents tables for `kubectl get`, from the columns and cells of a kind's definition.
 
-Guarantees: fields and bytes are those of apiserver's `pkg/endpoints/handlers/response.go` (asTable); the first frame
-of a watch has the columns, the following ones have none.
+Guarantees: fields and bytes are those of apiserver's `pkg/endpoints/handlers/response.go` (asTable). Only the first
+frame of a watch has the columns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INCLUDES = ("", "Metadata", "Object", "None")
 
 
 def parse_include(query: dict[str, list[str]]) -> str:
-    """Read `includeObject`; raises `BadRequest` for what Kubernetes does not know."""
+    """Return `includeObject` of a query; raises `BadRequest` for an unknown value."""
     include = query.get("includeObject", [""])[0]
     if include not in _INCLUDES:
         detail = "must be 'Metadata', 'Object', 'None', or empty"
@@ -37,14 +37,14 @@ def parse_include(query: dict[str, list[str]]) -> str:
 
 
 class Table:
-    """Objects as the rows of a table; a `presentation.Presentation`."""
+    """Presents objects as rows of a table; a `presentation.Presentation`."""
 
     def __init__(
         self, kind: Kind, form: Form, definition: TableDefinition, include: str, clock: Clock, *, columns: bool = True
     ) -> None:
-        """Show objects of `kind`; `include` says what a row has of its object: "", Metadata, Object or None.
+        """Present objects of `kind`; `include` is the part of its object in a row: "", Metadata, Object or None.
 
-        Without `columns` it shows what comes later in a watch.
+        Without `columns` it presents the frames after a watch's first one.
         """
         self._kind = kind
         self._form = form
@@ -69,7 +69,7 @@ class Table:
         return encoding.frame(type, self._table(obj))
 
     def bookmark(self, revision: Revision, *, initial_events_end: bool = False) -> bytes:
-        """Return a BOOKMARK whose table has one row without cells; its object says where the watch has got to."""
+        """Return a BOOKMARK with one row without cells, whose object holds the revision."""
         name, version = self._kind.name, self._kind.gvk.api_version
         if self._include != "Object":
             name, version = "PartialObjectMetadata", self._form.api_version
@@ -103,5 +103,5 @@ class Table:
 
 
 def _encode(value: object) -> bytes:
-    """Encode as Go does, which escapes what HTML might take for markup: cells are full of `<none>`."""
+    """Encode as Go's encoder does, which escapes `<`, `>` and `&`."""
     return escape_html(msgspec.json.encode(value))

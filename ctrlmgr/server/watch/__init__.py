@@ -1,1 +1,1 @@
-"""Watches: how they begin, and how all watchers are told of a change with one encoding."""
+"""Watches: their start, and the fan-out of each change to all watchers with one encoding."""

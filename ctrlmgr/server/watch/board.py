@@ -1,8 +1,8 @@
-"""A board: the watchers of one resource, in groups of those who get the same bytes.
+"""A board: the watchers of one resource, in groups that receive the same bytes.
 
-Guarantees: for each change only those groups are asked whose namespace and name allow it; what two groups show alike
-is encoded once; the pieces made for a group are in order, and each says how far it takes its readers. Of a group the
-watcher comes first who has been written to least recently, and so has the most to be told.
+Guarantees: a change is matched only against groups whose namespace and name allow it. A frame that two groups share is
+encoded once. The pieces for a group are in order, and each carries its last revision. Within a group, the watcher whose
+last write is oldest comes first; it has the most pending events.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from ctrlmgr.server.presenting.presentation import Presentation
 from ctrlmgr.server.watch.watcher import Watcher
 
 _PIECE = 256 * 1024
-"""Bytes after which frames go into the next piece."""
+"""Size in bytes from which the following frames go into the next piece."""
 
 _FRAMES: Final = 2_000
-"""Frames that a board caches while it has something to tell."""
+"""Maximum number of frames that a board caches while watchers have pending events."""
 _FRAME_BYTES: Final = 32 * 1024 * 1024
-"""Bytes of these frames."""
+"""Maximum total size of these frames, in bytes."""
 
 _Place: TypeAlias = tuple[str | None, str | None]
 _Made: TypeAlias = BoundedCache[tuple[Presentation, Revision, str], bytes]
 
 
 class Piece(NamedTuple):
-    """Some frames in one chunk; who has been written it has everything up to `revision`."""
+    """Several frames in one HTTP chunk. A watcher that has received it has all events up to `revision`."""
 
     chunk: bytes
     revision: Revision
@@ -42,7 +42,7 @@ class Piece(NamedTuple):
 
 
 class Group:
-    """Watchers who asked for the same and are shown it in the same way."""
+    """Watchers with the same selection and presentation."""
 
     __slots__ = ("_events", "_pieces", "newest", "presentation", "selection", "watchers")
 
@@ -51,21 +51,21 @@ class Group:
         self.selection = selection
         self.presentation = presentation
         self.watchers: OrderedDict[Watcher, None] = OrderedDict()
-        """In the order of their cursors: who is written to goes to the end."""
+        """Ordered by cursor: a watcher moves to the end after each write."""
         self.newest: Revision = 0
-        """The last change that means something here."""
-        self._events: list[tuple[Revision, str, Object]] = []  # what not all of them have been told
-        self._pieces: dict[Revision, list[Piece]] = {}  # the same as it is written, by where a watcher stands
+        """The revision of the last change that matches the selection."""
+        self._events: list[tuple[Revision, str, Object]] = []  # events that are pending for some watchers
+        self._pieces: dict[Revision, list[Piece]] = {}  # the pending events as pieces, by the watcher's cursor
 
     @property
     def place(self) -> _Place:
-        """The namespace and name that changes must have to matter here; None for any."""
+        """The namespace and name of the matching changes; None matches any."""
         selection = self.selection
         namespace = selection.namespace if selection.namespace is not None else selection.fields.namespace
         return namespace, selection.fields.name
 
     def note(self, changes: Sequence[Change]) -> bool:
-        """Keep what `changes`, newer than all before, are for this group; False if they are nothing."""
+        """Store the `changes` that match the selection, which are newer than all before; return False if none match."""
         transition = self.selection.transition
         events = [(change.revision, *event) for change in changes if (event := transition(change)) is not None]
         if not events:
@@ -77,7 +77,7 @@ class Group:
         return True
 
     def next_due(self) -> Watcher | None:
-        """Return who has the most to be told, None if all have been told everything."""
+        """Return the watcher with the most pending events, None if no watcher has any."""
         first = next(iter(self.watchers), None)
         if first is None or first.cursor >= self.newest:
             self._events, self._pieces = [], {}
@@ -85,11 +85,11 @@ class Group:
         return first
 
     def reached(self, watcher: Watcher, revision: Revision) -> Revision:
-        """Return how far a watcher has been told what there is, on a board that is at `revision`."""
+        """Return the revision up to which a watcher has received all events, on a board at `revision`."""
         return watcher.cursor if watcher.cursor < self.newest else revision
 
     def pieces(self, cursor: Revision, made: _Made) -> Sequence[Piece]:
-        """Return what is beyond `cursor`; `made` holds the frames of all groups."""
+        """Return the pieces after `cursor`; `made` caches the frames of all groups."""
         pieces = self._pieces.get(cursor)
         if pieces is None:
             pieces = self._pieces[cursor] = list(self._chunks(cursor, made))
@@ -112,7 +112,7 @@ class Group:
         for revision, happened, obj in self._events:
             if revision <= cursor:
                 continue
-            # Of one revision, all watchers that are shown an event of one type are shown the same object.
+            # All watchers with the same revision and event type receive the same object.
             frame = made.get(key := (presentation, revision, happened))
             if frame is None:
                 frame = presentation.frame(happened, obj)
@@ -122,19 +122,19 @@ class Group:
 
 
 class Board:
-    """See the module's docstring."""
+    """The watchers of one resource, in groups."""
 
     def __init__(self) -> None:
-        """Start empty."""
+        """Start without watchers."""
         self.made: _Made = BoundedCache("watch-frames", entries=_FRAMES, size=_FRAME_BYTES)
-        """The frames of what is being told, for all groups."""
+        """The frames of pending events, for all groups."""
         self._groups: dict[tuple[Presentation, str | None, LabelSelector, FieldSelector], Group] = {}
-        # The same groups by what their objects must be called.
+        # The same groups, by the namespace and name of their objects.
         self._places: dict[_Place, dict[Group, None]] = {}
-        self._due: dict[Group, None] = {}  # those that have noted what not all have been told
+        self._due: dict[Group, None] = {}  # groups with pending events
 
     def add(self, watcher: Watcher) -> Group:
-        """Put a watcher, who has been told everything, into the group of those like it, and return that."""
+        """Add a watcher that has caught up to the group with its selection and presentation; return the group."""
         key = _key(watcher.selection, watcher.presentation)
         group = self._groups.get(key)
         if group is None:
@@ -144,7 +144,7 @@ class Board:
         return group
 
     def remove(self, watcher: Watcher, group: Group) -> None:
-        """Take a watcher out of its group, which it may have been put out of already."""
+        """Remove a watcher from its group; do nothing if it was removed before."""
         group.watchers.pop(watcher, None)
         key = _key(group.selection, group.presentation)
         if group.watchers or self._groups.get(key) is not group:
@@ -157,19 +157,19 @@ class Board:
             del self._places[group.place]
 
     def members(self) -> Iterator[tuple[Group, Watcher]]:
-        """Yield all watchers, each with its group."""
+        """Yield each watcher with its group."""
         for group in self._groups.values():
             for watcher in group.watchers:
                 yield group, watcher
 
     def note(self, changes: Sequence[Change]) -> None:
-        """Have the groups that `changes` concern keep them until all their watchers have been told."""
+        """Store `changes` in the groups that they match, until all watchers of these have received them."""
         for group, concerning in self._concerned(changes).items():
             if group.watchers and group.note(concerning):
                 self._due[group] = None
 
     def due(self) -> list[Group]:
-        """Return the groups of which not all watchers have been told everything."""
+        """Return the groups with pending events."""
         self._due = {group: None for group in self._due if group.next_due() is not None}
         if not self._due:
             self.made.clear()
@@ -188,5 +188,5 @@ class Board:
 def _key(
     selection: Selection, presentation: Presentation
 ) -> tuple[Presentation, str | None, LabelSelector, FieldSelector]:
-    """Return what is the same for all of a group; selectors are the same object where they are the same text."""
+    """Return the key of a group. Selectors with the same text are the same object."""
     return presentation, selection.namespace, selection.labels, selection.fields

@@ -1,13 +1,14 @@
-"""Keeps the cacher up with the log, and wakes those that wait for it to get somewhere.
+"""Keeps the cache up to date with the log, and wakes waiters when it reaches a revision.
 
 Guarantees:
-- `catch_up` returns when the cacher has everything that was acknowledged, by whichever process, before it was called.
-  Where that cannot be seen at once (`EventLog.peek`) the log is asked on a worker thread: one question at a time, and
-  its answer serves all that asked before it was put, none that asked later.
-- It returns or fails in seconds, even while the database says nothing at all.
-- However many events arrive while the loop is busy, it is woken once for all of them.
-- What the feed has lost is read on a worker thread; until then nothing newer is seen, and who waits for it waits on.
-- Used on the event loop only, but for `_wake`, which any thread may call.
+- `catch_up` returns when the cache has all events that any process had acknowledged before the call. If the newest
+  revision is not known at once (`EventLog.peek`), a worker thread queries the log. At most one query runs at a time.
+  Its answer serves all callers that waited before it started, but no later caller.
+- `catch_up` returns or fails within seconds, even if the database does not answer at all.
+- However many events arrive while the event loop is busy, it is woken once for all of them.
+- Events that the feed has lost are read from the log on a worker thread. Until then, newer events are not applied, and
+  their waiters wait.
+- Used on the event loop only, except for `_wake`, which any thread may call.
 """
 
 from __future__ import annotations
@@ -28,40 +29,42 @@ from ctrlmgr.server.workers import Workers
 log = structlog.get_logger(__name__)
 
 PATIENCE = 3.5
-"""Seconds that it may take to learn where the log is, and for the cacher to get there: it takes milliseconds, unless
-the database hangs."""
+"""Maximum seconds to read the newest revision and to bring the cache there.
+
+It takes milliseconds unless the database hangs.
+"""
 
 
 class Followed(Feed, Protocol):
-    """What the follower asks of a feed."""
+    """The feed's methods that the follower uses."""
 
     def catch_up(self) -> Revision:
-        """Read what the log has beyond the feed's head, and return the head then."""
+        """Read the events after the feed's head from the log; return the new head."""
 
 
 class Stepping(Protocol):
-    """What the follower asks of a cacher."""
+    """The cacher's methods that the follower uses."""
 
     @property
     def revision(self) -> Revision:
-        """How far it has got."""
+        """The revision of the cache."""
 
     @property
     def is_behind(self) -> bool:
-        """Whether the feed has lost what comes next."""
+        """Whether the feed has lost the next event."""
 
     def step(self) -> int:
-        """Take in what the feed has."""
+        """Apply the feed's events."""
 
     def read_missing(self) -> Any:
-        """Read what the feed has lost; runs on a worker thread."""
+        """Read the lost events from the log; runs on a worker thread."""
 
     def take(self, missing: Any) -> None:
-        """Go on with what has been read."""
+        """Apply the events that were read."""
 
 
 class Follower:
-    """See the module's docstring."""
+    """Keeps the cache up to date with the log."""
 
     def __init__(self, event_log: EventLog, feed: Followed, cacher: Stepping, workers: Workers) -> None:
         """Follow `event_log` with `cacher`, which reads `feed`."""
@@ -70,26 +73,26 @@ class Follower:
         self._cacher = cacher
         self._workers = workers
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._woken = False  # whether `_advance` is on its way; set by any thread, cleared by the loop
+        self._woken = False  # whether `_advance` is scheduled; any thread sets it, the event loop clears it
         self._listeners: list[Callable[[], None]] = []
         self._reaching: list[tuple[Revision, asyncio.Future[bool]]] = []
-        # Who waits for the next question to the log to be answered; the one under way is not for them.
+        # Callers that wait for the next query of the log; the running query is not for them.
         self._asking: list[asyncio.Future[Revision]] = []
         self._question: asyncio.Task[None] | None = None
-        self._reading: asyncio.Task[None] | None = None  # of what the feed has lost
+        self._reading: asyncio.Task[None] | None = None  # the task that reads the events that the feed has lost
         feed.on_advance(self._wake)
 
     def start(self) -> None:
-        """Begin, on the running event loop."""
+        """Start on the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._advance()
 
     def on_advance(self, listener: Callable[[], None]) -> None:
-        """Have `listener` called on the loop whenever the cacher may have got further."""
+        """Call `listener` on the event loop whenever the cache may have advanced."""
         self._listeners.append(listener)
 
     def is_current(self) -> bool:
-        """Whether the cacher has, seen without waiting, everything acknowledged before this call."""
+        """Return whether, without waiting, the cache is known to have all events acknowledged before this call."""
         newest = self._log.peek()
         if newest is None:
             return False
@@ -98,7 +101,7 @@ class Follower:
         return self._cacher.revision >= newest
 
     async def catch_up(self) -> None:
-        """Return when the cacher has everything acknowledged before this call; raises `LogUnavailable`."""
+        """Wait until the cache has all events acknowledged before this call; raises `LogUnavailable`."""
         loop = asyncio.get_running_loop()
         until = loop.time() + PATIENCE
         newest = self._log.peek()
@@ -108,7 +111,7 @@ class Follower:
             raise LogUnavailable(f"the cache has not reached revision {newest} within {PATIENCE:g} s")
 
     async def reach(self, revision: Revision, patience: float) -> bool:
-        """Return whether the cacher gets to `revision` within `patience` seconds."""
+        """Return whether the cache reaches `revision` within `patience` seconds."""
         if self._cacher.revision < revision:
             self._step()
         if self._cacher.revision >= revision:
@@ -126,11 +129,11 @@ class Follower:
         if self._woken or self._loop is None:
             return
         self._woken = True
-        with suppress(RuntimeError):  # the loop is closed: there is no waiter left to wake
+        with suppress(RuntimeError):  # the loop is closed, so no caller waits
             self._loop.call_soon_threadsafe(self._advance)
 
     def _advance(self) -> None:
-        self._woken = False  # before looking: what comes from here on wakes again
+        self._woken = False  # cleared first: an event from here on schedules `_advance` again
         self._step()
         revision = self._cacher.revision
         for target, reached in self._reaching:
@@ -146,7 +149,10 @@ class Follower:
             self._reading = asyncio.create_task(self._read_missing())
 
     async def _read_missing(self) -> None:
-        """Bring the cacher to where the feed begins; if the log is away, the next question for more begins again."""
+        """Read lost events until the cache reaches the feed.
+
+        If the log is unavailable, the next step starts this again.
+        """
         log.info("the feed has lost what comes next, reading the log", revision=self._cacher.revision)
         try:
             while self._cacher.is_behind:
@@ -176,7 +182,7 @@ class Follower:
             self._asking = []
             try:
                 revision = await self._workers.run(self._look_up)
-            except Exception as error:  # the asker is told, whatever it is
+            except Exception as error:  # raised again in the waiting callers
                 for answer in asking:
                     if not answer.done():
                         answer.set_exception(error)
@@ -186,7 +192,7 @@ class Follower:
         self._question = None
 
     def _look_up(self) -> Revision:
-        """Return the log's head, and see that the feed has it; runs on a worker thread."""
+        """Return the log's head, and let the feed read up to it; runs on a worker thread."""
         revision = self._log.head().revision
         if self._feed.head() < revision:
             self._feed.catch_up()

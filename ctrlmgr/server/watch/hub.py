@@ -1,18 +1,18 @@
-"""The hub: where watchers who have caught up wait, and from where what happens goes out to all of them at once.
+"""The hub: sends each change to all watchers that have caught up.
 
-Guarantees (the others of W1 to W13 are `watching`'s):
-- **One round for all.** When the cacher has got further, the changes are matched and encoded once for each group of
-  watchers who asked for the same, and each watcher is written to once, however many changes there were.
-- **A round goes on from where it is.** What happens while a round is under way is told at once to those whose turn is
-  yet to come, together with what it began with, and to the others in the next, which begins with them. So a change
-  reaches everyone within the time of one round, not of the rest of one and another.
-- **No watcher waits for another.** A watcher whose connection is full leaves, with its place, before it is written
-  more. It costs the others nothing, and a round gives way to other work all the time.
-- **In order.** A watcher enters at exactly the revision where the hub stands, so it misses nothing and sees nothing
-  twice. What a bookmark says has been sent has been written before it.
+Guarantees (the others of W1 to W13 are in `watching`):
+- **One round for all.** When the cache advances, its changes are matched and encoded once per group of watchers with
+  the same selection and presentation. Each watcher receives one write per round, however many changes there are.
+- **Rounds overlap.** A change during a round is sent at once to the watchers that this round has not reached, and to
+  the others in the next round. So a change reaches all watchers within the time of one round.
+- **Watchers are independent.** A watcher whose connection is full leaves the hub and keeps its cursor. It delays no
+  other watcher. During a round, the event loop regularly runs other tasks.
+- **In order.** A watcher enters at exactly the hub's revision, so it misses no event and receives none twice. All
+  events that a bookmark covers are written before it.
 
-A watcher is a cursor over the cacher's changes. While it is behind, its own task moves the cursor (`watching`). Once
-it has caught up it enters the hub, which does; it has got to where the hub is unless its group has more to be told.
+A watcher is a cursor over the cache's changes. While it is behind, its own task moves the cursor (`watching`). Once it
+has caught up, it enters the hub, which moves the cursor. It is then at the hub's revision unless its group has pending
+events.
 """
 
 from __future__ import annotations
@@ -35,54 +35,57 @@ from ctrlmgr.server.watch.watcher import Parting, Watcher
 log = structlog.get_logger(__name__)
 
 _ROUND = 500
-"""Revisions that are taken in at once at most, from the first that any watcher is told of, so that a round cannot grow
-without bound while the loop was held up."""
+"""Maximum number of revisions in one round, from the first with a watcher.
+
+It bounds a round after the event loop was blocked.
+"""
 
 _SLICE = 64
-"""Writes after which a round lets others have the loop, and looks what has happened."""
+"""Number of writes after which a round yields to other tasks, and reads new changes."""
 
 _TICK = 0.1
-"""Seconds between looks at who is due, at least."""
+"""Minimum seconds between two checks of timers."""
 
 _NEVER = float("inf")
 
 
 class Cached(Protocol):
-    """What the hub asks of the cacher."""
+    """The cacher's methods that the hub uses."""
 
     revision: Revision
 
     def changes_after(self, revision: Revision, resource: Resource, limit: int = ...) -> Sequence[Change] | None:
-        """Return the changes of one resource, ascending; None if some of them are no longer there."""
+        """Return the changes of one resource, ascending; None if the cache no longer has all of them."""
 
 
 class Hub:
-    """See the module's docstring; used on the event loop only."""
+    """Sends each change to all watchers that have caught up. Used on the event loop only."""
 
     def __init__(self, cacher: Cached, *, clock: Clock, rewinds: bool = False) -> None:
-        """Tell of the changes that `cacher` takes in from now on.
+        """Send the changes that `cacher` applies from now on.
 
-        `rewinds` says that the log may be taken back: then who knows a revision of the future knows one of the past.
+        `rewinds` says that the log can be taken back to an earlier revision. A watcher beyond the newest revision has
+        then seen events that no longer exist, and its watch ends.
         """
         self.revision: Revision = cacher.revision
-        """Every watcher in here has been written everything up to here, or is about to be."""
+        """Every watcher in the hub has received all events up to here, or has them pending."""
         self._cacher = cacher
         self._clock = clock
         self._boards: dict[Resource, Board] = {}
-        self._ahead: dict[Watcher, None] = {}  # they wait for a revision that is not there yet
+        self._ahead: dict[Watcher, None] = {}  # watchers that wait for a later revision
         self._work = asyncio.Event()
-        self._told: dict[WatchMetrics, int] = {}  # events, to be counted at the end of a round
-        self._due_at = _NEVER  # when the timer rings
+        self._told: dict[WatchMetrics, int] = {}  # number of events sent, added to the metrics at the end of a round
+        self._due_at = _NEVER  # when the timer fires
         self._timer: asyncio.TimerHandle | None = None
         self._rewinds = rewinds
-        self._closing: Parting | None = None  # how watchers part from here on
+        self._closing: Parting | None = None  # the reason for which watchers leave from now on
 
     def advance(self) -> None:
-        """Look soon whether the cacher has got further."""
+        """Schedule a check whether the cache has advanced."""
         self._work.set()
 
     async def run(self) -> None:
-        """Pass on what happens until the hub is closed."""
+        """Send changes until the hub is closed."""
         while not self._closing:
             await self._work.wait()
             self._work.clear()
@@ -92,7 +95,7 @@ class Hub:
                 self._look()
 
     def close(self, parting: Parting = Parting.CLOSING) -> None:
-        """Send all watchers away, now and from now on."""
+        """End all watches. Watches that start later end immediately."""
         self._closing = self._closing or parting
         for group, watcher in self._members():
             watcher.part(self._closing, group.reached(watcher, self.revision))
@@ -101,17 +104,17 @@ class Hub:
         self._work.set()
 
     async def stay(self, watcher: Watcher) -> Parting:
-        """Keep a watcher here and say why it left; it must have caught up with the hub, unless its time is over.
+        """Keep a watcher in the hub until it must leave; return the reason. It must have caught up, or be past its end.
 
-        One that is shown what has to be converted first is told nothing here: it is sent to see for itself when the
-        hub has got further. So is one beyond, when the hub gets there.
+        Events that need conversion by a webhook are not sent here: the watcher leaves when the hub advances. A watcher
+        beyond the hub's revision leaves when the hub reaches it.
         """
         if self._closing:
             return self._closing
         if self._rewinds and watcher.cursor > self._cacher.revision:
             return Parting.REWOUND
         if watcher.cursor < self.revision:
-            return Parting.ENDED  # its time was over before it had caught up
+            return Parting.ENDED  # the watch ended before it caught up
         watcher.parting = asyncio.get_running_loop().create_future()
         watcher.stream.on_lost(lambda: watcher.part(Parting.GONE, self.revision))
         with self._admitted(watcher):
@@ -149,7 +152,7 @@ class Hub:
         self._attend()
 
     async def _round(self) -> None:
-        """Write once to each watcher who has been told less than there is."""
+        """Write once to each watcher with pending events."""
         since, writes = self.revision, 0
         for board, group in self._due():
             for _ in range(len(group.watchers)):
@@ -165,7 +168,7 @@ class Hub:
         self._count()
 
     def _take_in(self) -> None:
-        """Have the groups note what happened, and stand there."""
+        """Store new changes in the groups, and advance the hub's revision."""
         before = self.revision
         if before >= self._cacher.revision:
             return
@@ -173,7 +176,7 @@ class Hub:
             (board, self._cacher.changes_after(before, resource, _ROUND)) for resource, board in self._boards.items()
         ]
         newest = self._cacher.revision
-        # Revisions of which no watcher here is told may be many, as where they were recorded: passed over at once.
+        # Many revisions may have no watcher, as in a recording: these are skipped at once.
         first = min((changes[0].revision for _, changes in found if changes), default=newest)
         self.revision = min(newest, first + _ROUND - 1)
         for board, changes in found:
@@ -184,9 +187,9 @@ class Hub:
                 board.note([change for change in changes if change.revision <= self.revision])
 
     def _tell(self, board: Board, group: Group, watcher: Watcher) -> None:
-        """Write to a watcher what its group knows and it does not."""
+        """Write a watcher's pending events."""
         if not watcher.is_here:
-            del group.watchers[watcher]  # it has been told to leave, and has not come round to it yet
+            del group.watchers[watcher]  # the watcher is leaving, but its task has not removed it yet
             return
         try:
             pieces = group.pieces(watcher.cursor, board.made)
@@ -215,13 +218,13 @@ class Hub:
         self._told.clear()
 
     def _release(self) -> None:
-        """Send those who waited for a revision to catch up with the hub."""
+        """Let watchers leave that waited for a revision that the hub has reached."""
         for watcher in self._ahead:
             if watcher.awaits <= self.revision:
                 watcher.part(Parting.REACHED, watcher.cursor)
 
     def _attend(self) -> None:
-        """See to those to whom something is due, and have the timer ring for the next."""
+        """Send bookmarks and end watches that are due, and set the timer for the next."""
         now = self._clock.monotonic()
         if now < self._due_at:
             return
@@ -237,7 +240,7 @@ class Hub:
         self._ring_by(min((_due(watcher) for watcher in self._ahead), default=_NEVER))
 
     def _attend_to(self, watcher: Watcher, now: float, reached: Revision) -> None:
-        # Who has more to be told is told that first, and the timer rings again.
+        # Pending events are sent first; the timer fires again after that.
         if reached == self.revision and watcher.take_bookmark(now) and not watcher.stream.paused and watcher.is_here:
             watcher.stream.write(chunk(watcher.presentation.bookmark(reached)))
             _move_on(watcher, reached)
@@ -245,7 +248,7 @@ class Hub:
             watcher.part(Parting.ENDED, reached)
 
     def _ring_by(self, when: float) -> None:
-        """Have `_attend` look at the latest at `when`, but not at once."""
+        """Set the timer to fire no later than `when`, but after `_TICK` seconds at the earliest."""
         if when >= self._due_at:
             return
         self._due_at = when
@@ -260,12 +263,12 @@ class Hub:
 
 
 def _due(watcher: Watcher) -> float:
-    """Say when something is due to a watcher that is told nothing here."""
+    """Return when a watcher that waits for a revision is due."""
     return watcher.due_at if watcher.selection.kind.calls_out else watcher.ends_at
 
 
 def _move_on(watcher: Watcher, revision: Revision) -> None:
-    """Have a watcher go on with what follows its first frame, where that is another presentation: in another group."""
+    """After a watcher's first frame, let it leave the hub if its presentation changes: it belongs to another group."""
     following = watcher.presentation.following
     if following is not watcher.presentation:
         watcher.presentation = following

@@ -1,4 +1,4 @@
-"""One watch in progress: who watches what, how far they have got, and when something is due to them."""
+"""One watch in progress: its selection, its cursor, and its timers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ BOOKMARK_EVERY = 60.0
 """Seconds between bookmarks (apiserver `pkg/storage/cacher/cacher.go`, defaultBookmarkFrequency)."""
 
 BOOKMARK_BEFORE_END = 2.0
-"""Seconds before a watch ends at which it gets its last one, so that the next begins as near to the present."""
+"""Seconds before the end of a watch when the last bookmark is sent.
+
+The client's next watch then starts at a recent revision.
+"""
 
 
 class Parting(Enum):
@@ -31,7 +34,7 @@ class Parting(Enum):
 
 
 class Watcher:
-    """One watch. Its cursor counts while it is not in the hub; in there, the hub's revision is its own."""
+    """One watch. Outside the hub, its cursor is its position; inside, the hub's revision is."""
 
     __slots__ = (
         "_bookmark_at",
@@ -56,30 +59,30 @@ class Watcher:
         bookmarks_from: float | None,
         metrics: WatchMetrics,
     ) -> None:
-        """Watch from `cursor` until `ends_at`, with bookmarks from `bookmarks_from` on if at all (both monotonic)."""
+        """Watch from `cursor` until `ends_at`, with bookmarks from `bookmarks_from`, if any (monotonic seconds)."""
         self.stream = stream
         self.selection = selection
         self.presentation = presentation
-        """What its next frame is made with."""
+        """The presentation of its next frame."""
         self.cursor = cursor
-        """Everything up to here has been written to it."""
+        """All events up to this revision have been written."""
         self.awaits: Revision = 0
-        """Where the hub has to be for it to be of use there again: it has no place among those who are told there."""
+        """The revision at which a watcher that waits for a later one leaves the hub."""
         self.ends_at = ends_at
         self.metrics = metrics
         self.parting: asyncio.Future[Parting] | None = None
-        """What it waits for in the hub."""
+        """The reason for leaving the hub, set when the watcher must leave."""
         self._bookmark_at = float("inf")
         if bookmarks_from is not None:
             self._schedule_bookmark(bookmarks_from)
 
     @property
     def due_at(self) -> float:
-        """When something is due to it, even if nothing happens."""
+        """When the next bookmark or the end is due, in monotonic seconds."""
         return min(self.ends_at, self._bookmark_at)
 
     def take_bookmark(self, now: float) -> bool:
-        """Say whether a bookmark is due, and if so when the next one is."""
+        """Return whether a bookmark is due; if so, schedule the next one."""
         if now < self._bookmark_at:
             return False
         self._schedule_bookmark(now)
@@ -90,12 +93,12 @@ class Watcher:
         self._bookmark_at = now + BOOKMARK_EVERY if before_end <= now else min(now + BOOKMARK_EVERY, before_end)
 
     def part(self, reason: Parting, cursor: Revision) -> None:
-        """Have it leave the hub, having been written everything up to `cursor`; the first reason counts."""
+        """Let the watcher leave the hub at `cursor`. Only the first call has an effect."""
         if self.parting is not None and not self.parting.done():
             self.cursor = cursor
             self.parting.set_result(reason)
 
     @property
     def is_here(self) -> bool:
-        """Whether it is in the hub and has not been told to leave."""
+        """Whether the watcher is in the hub and need not leave."""
         return self.parting is not None and not self.parting.done()

@@ -1,12 +1,12 @@
-"""A watch from its first event to its last: everything that is one watcher's own business.
+"""Serves a watch from its first event to its last.
 
-Guarantees (reliability of a watch, W1 to W13; the live part is `hub`'s):
-- Events come in the order of their revisions, each once, none left out, from any revision that the log still knows;
-  what the cache has forgotten is read from the log, on a worker thread.
-- What cannot be continued says so: an ERROR event with the Status (410 Expired) and the end, never silence. So does
-  the end of a log that is taken back.
-- A reader who has not read for `READ_PATIENCE` seconds is cut off. Until then it costs nothing but its connection.
-- A stream ends with its last chunk: when its time is over, after an ERROR, and when the server stops.
+Guarantees (reliability of a watch, W1 to W13; `hub` has the live part):
+- Events are sent in the order of their revisions, each once, with none missing, from any revision that the log still
+  has. Events that the cache no longer has are read from the log on a worker thread.
+- A watch that cannot continue ends with an ERROR event whose Status says so (410 Expired), never silently. The same
+  holds if the log is taken back to an earlier revision.
+- A client that has read nothing for `READ_PATIENCE` seconds is disconnected. Until then it costs only its connection.
+- A stream ends with its final chunk: at its timeout, after an ERROR, and when the server stops.
 """
 
 from __future__ import annotations
@@ -44,19 +44,21 @@ from ctrlmgr.server.workers import Workers
 log = structlog.get_logger(__name__)
 
 READ_PATIENCE = 1.0
-"""Seconds for which a reader may read nothing while its connection is full."""
+"""Seconds for which a client may read nothing while its connection is full."""
 
 _SHORTEST = 1800.0
-"""A watch that asks for no end lasts between this many seconds and twice as many, so that a restart's crowd thins out
-(kube-apiserver's --min-request-timeout)."""
+"""Minimum seconds of a watch without a timeout; the maximum is twice as much.
+
+The random duration spreads out reconnections after a restart (kube-apiserver's --min-request-timeout).
+"""
 
 _BATCH = 500
 _PIECE = 64 * 1024
-"""Bytes of frames that are put into one chunk."""
+"""Target size of the frames in one chunk, in bytes."""
 
 
 class Watches:
-    """Serves watches; used on the event loop only."""
+    """Serves watches. Used on the event loop only."""
 
     def __init__(
         self,
@@ -69,9 +71,9 @@ class Watches:
         clock: Clock,
         random: Random,
     ) -> None:
-        """Continue watches in `hub` with the changes of `cacher`, or those of `event_log` where these are older.
+        """Serve watches with the changes of `cacher`, older ones of `event_log`, and then in `hub`.
 
-        `driver` runs what it takes to show a change in another version.
+        `driver` runs the conversion of changes to another version.
         """
         self._driver = driver
         self._around = Surroundings(cacher, random)
@@ -85,7 +87,7 @@ class Watches:
     async def serve(
         self, stream: Stream, start: Start, presentation: Presentation, options: ListOptions, metrics: WatchMetrics
     ) -> None:
-        """Watch from `start` until the time is over, the reader is gone, or there is nothing more to tell."""
+        """Serve a watch from `start` until its timeout, its error or the client's disconnection."""
         now = self._clock.monotonic()
         watcher = Watcher(
             stream,
@@ -106,7 +108,7 @@ class Watches:
                     metrics.terminated.inc()
 
     async def fail(self, stream: Stream, error: ApiError) -> None:
-        """Tell of an error in the stream, and end it."""
+        """Send an error as the only event, and end the stream."""
         stream.write(chunk(_error_frame(error)))
         stream.end()
 
@@ -127,7 +129,8 @@ class Watches:
         while True:
             try:
                 await self._overtake(watcher)
-            except ConversionFailed as error:  # to be begun again from where it was, as Kubernetes ends it
+            # Kubernetes ends the watch without an error, so that the client starts again at the same revision
+            except ConversionFailed as error:
                 log.warning("a watch ends as a change cannot be converted", error=str(error))
                 return
             except ApiError as error:
@@ -148,7 +151,7 @@ class Watches:
                     return
 
     async def _overtake(self, watcher: Watcher) -> None:
-        """Catch up with the hub; raises the `ApiError` that the reader is told when that cannot be done."""
+        """Catch up with the hub; raises the `ApiError` to send if that is impossible."""
         while watcher.cursor < (goal := self._hub.revision) and self._clock.monotonic() < watcher.ends_at:
             stretch = self._cached(watcher, goal)
             if stretch is None:
@@ -157,7 +160,7 @@ class Watches:
             watcher.cursor = stretch.reached
 
     async def _events(self, selection: Selection, changes: Sequence[Change]) -> Iterable[tuple[str, Object]]:
-        """Return what changes are to those who watch a selection."""
+        """Return the events that the changes mean for a selection."""
         transition = selection.transition
         if selection.kind.calls_out and changes:
             return await self._driver.run(converted_transitions(selection, changes, self._around))
@@ -174,7 +177,7 @@ class Watches:
 
     async def _read(self, watcher: Watcher) -> _Stretch:
         """Return the next changes from the log."""
-        known = self._cacher.revision  # the log has at least this, and so will what is read from it now
+        known = self._cacher.revision  # the log has at least this revision
         resource, cursor = watcher.selection.kind.storage, watcher.cursor
         try:
             history = await self._workers.run(partial(read_history, self._log, resource, cursor, _BATCH))
@@ -184,7 +187,7 @@ class Watches:
         return _Stretch(history.changes, max(last, known) if history.whole else last)
 
     async def _show(self, watcher: Watcher, events: Iterable[tuple[str, Object]]) -> None:
-        """Write events as fast as they are read."""
+        """Write events as fast as the client reads."""
         frames: list[bytes] = []
         size = 0
         for event in events:
@@ -200,7 +203,7 @@ class Watches:
 
 
 class _Stretch(NamedTuple):
-    """Some changes; who has been shown them has got to `reached`."""
+    """Some changes. A watcher that has received them is at `reached`."""
 
     changes: Sequence[Change]
     reached: Revision
@@ -209,7 +212,7 @@ class _Stretch(NamedTuple):
 async def _write(watcher: Watcher, frames: Sequence[bytes]) -> None:
     watcher.stream.write(chunk(b"".join(frames)))
     watcher.metrics.events.inc(len(frames))
-    await asyncio.sleep(0)  # however much there is to show, others are served meanwhile
+    await asyncio.sleep(0)  # lets other tasks run during a long list of events
     await watcher.stream.drain(READ_PATIENCE)
 
 

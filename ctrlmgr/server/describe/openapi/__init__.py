@@ -1,16 +1,16 @@
-"""OpenAPI: what this API is, for clients that read it (`kubectl explain`, server-side validation, code generators).
+"""Serves OpenAPI documents, for `kubectl explain`, client-side validation and code generators.
 
 Guarantees:
-- Documents are derived from the shipped structure and the kinds that are served; each is made when it is first asked
-  for, and kept until the kinds in it change.
-- The index of v3 names each document with a digest of its content, so a client that has it need not ask again; asking
-  with an old digest is answered with the current document, not to be kept for good.
+- A document is derived from the bundled structure and the served kinds. It is made at its first request and cached
+  until its kinds change.
+- The index of v3 names each document with a digest of its content, so a client can cache it. A request with an outdated
+  digest is answered with the current document, without permission to cache it for ever.
 
 | path | answer |
 |---|---|
 | `/openapi/v3` | the index |
 | `/openapi/v3/api/v1`, `/openapi/v3/apis/GROUP/VERSION`, … | a document, JSON |
-| `/openapi/v2` | everything in one, JSON or gnostic's protobuf |
+| `/openapi/v2` | all kinds in one document, JSON or gnostic's protobuf |
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _V2, _V3 = "/openapi/v2", "/openapi/v3"
 
 _PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _OLD_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-"""What kubectl asks for; it is answered under the other name, since Go's mime package refuses an at sign."""
+"""The media type that kubectl accepts. The answer has the other name, because Go's mime package rejects an at sign."""
 
 
 class OpenAPI:
-    """Answers requests for OpenAPI documents of one set of kinds."""
+    """Serves the OpenAPI documents of one registry of kinds."""
 
     def __init__(self, kinds: Kinds) -> None:
-        """Tell of `kinds`."""
+        """Describe `kinds`."""
         self._kinds = kinds
         self._sections = Sections(kinds)
         self._made: dict[tuple[str, str], Document] = {}
@@ -48,7 +48,7 @@ class OpenAPI:
         self._epoch = kinds.epoch
 
     def answer(self, path: str, query: Mapping[str, Sequence[str]], accept: str) -> Document | None:
-        """Return the document at a path, None if there is none. It varies with the Accept header.
+        """Return the document at a path, None if there is none. It depends on the Accept header.
 
         Raises `NotAcceptable`.
         """
@@ -65,7 +65,7 @@ class OpenAPI:
         return self._section(path.removeprefix(f"{_V3}/"), query.get("hash", ("",))[-1])
 
     def _renew(self) -> None:
-        """Forget the documents that kinds are in which have changed."""
+        """Drop the cached documents whose kinds have changed."""
         with self._renewing:
             epoch = self._kinds.epoch
             if self._epoch == epoch:
@@ -100,7 +100,7 @@ class OpenAPI:
 
     def _kept(self, name: str, media_type: str, make: Callable[[], bytes]) -> Document:
         key = name, media_type
-        made = self._made  # `_renew` puts another one in its place
+        made = self._made  # a local name, because `_renew` replaces the attribute
         if key not in made:
             made[key] = document(media_type, make())
         return made[key]

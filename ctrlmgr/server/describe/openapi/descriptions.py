@@ -1,8 +1,8 @@
-"""The words that our OpenAPI documents say about kinds and fields, for `kubectl explain`.
+"""The descriptions of kinds and fields in the OpenAPI documents, for `kubectl explain`.
 
-The structure comes without prose. A kind is named, and the fields that all kinds share are told, some in sentences that
-begin as Kubernetes' do, which scripts and tests look for. Fields of the kinds that people ask for have a line each, in
-`words.toml`; a kind says where the rest is told.
+The bundled structure has no descriptions. This module adds one for each kind, and for the fields that all kinds share.
+Some begin as Kubernetes' own, because scripts and tests search for these words. `words.toml` describes the most common
+fields of other kinds. The description of a kind links to the full documentation.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
 def described(name: str, definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an OpenAPI v2 definition with descriptions of what there are words for; others stay as they are."""
+    """Return an OpenAPI v2 definition with descriptions added where there are any."""
     kinds = definition.get(_KIND, ())
     if name == _OBJECT_META:
         return _with_words({**definition}, _METADATA)

@@ -1,7 +1,7 @@
-"""Encodes an OpenAPI v2 document as gnostic's protobuf: kubectl reads it before 1.27, and falls back to it since.
+"""Encodes an OpenAPI v2 document as gnostic's protobuf, which kubectl reads before 1.27 and as a fallback since then.
 
-The tables are the messages of gnostic's `openapiv2/OpenAPIv2.proto`, every field of each: custom kinds bring any
-keyword that a schema may have.
+The tables contain every field of every message in gnostic's `openapiv2/OpenAPIv2.proto`, because the schema of a custom
+kind may use any keyword.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ctrlmgr.server.describe.openapi.gnostic_wire import (
 
 
 def encode(document: Mapping[str, Any]) -> bytes:
-    """Return a document as `openapi.v2.Document`; raises KeyError for a key that no message has a field for."""
+    """Return a document as `openapi.v2.Document`; raises KeyError for a key without a field in the message."""
     return _DOCUMENT(document)
 
 
@@ -37,7 +37,7 @@ def _schema(value: Mapping[str, Any]) -> bytes:
 
 
 def _additional(value: Mapping[str, Any] | bool) -> bytes:
-    """Write an `AdditionalPropertiesItem`; as in every oneof, the field is written if it is false, too."""
+    """Encode an `AdditionalPropertiesItem`. It is a oneof, so false is encoded as well."""
     return write_number(2, value) if isinstance(value, bool) else one(1, _schema)(value)
 
 
@@ -101,7 +101,7 @@ def _items(value: Mapping[str, Any]) -> bytes:
 
 
 def _simple(first: int) -> dict[str, Encode]:
-    """Return the fields of a value that is no object, which four messages have in one order: `type` is the `first`."""
+    """Return the fields of a non-object value, which four messages share; `first` is the number of `type`."""
     return {
         "type": string(first),
         "format": string(first + 1),

@@ -1,10 +1,10 @@
-"""Encoders of gnostic's messages: tables from the keys of a JSON object to fields of protobuf.
+"""Encoders of gnostic's messages: tables that map keys of a JSON object to fields of protobuf.
 
 Guarantees:
-- a key that a table lacks is a KeyError, so that nothing is lost silently;
-- keys that begin with `x-` and that no table has are vendor extensions, which gnostic writes as YAML (here: as JSON,
-  which is YAML, too);
-- scalars that are zero, false or empty are left out, as proto3 demands.
+- a key without a field is a KeyError, so that nothing is lost silently;
+- unknown keys that begin with `x-` are vendor extensions, which gnostic writes as YAML (here as JSON, which is valid
+  YAML);
+- scalars that are zero, false or empty are omitted, as in proto3.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import msgspec
 from ctrlmgr.schema.protobuf.wire import write_fixed64, write_number, write_part
 
 Encode: TypeAlias = Callable[[Any], bytes]
-"""Returns the content of a value, or of a whole field with its tag."""
+"""Returns the encoded content of a value, or a whole field with its tag."""
 
 
 def message(fields: Mapping[str, Encode], extensions: int) -> Encode:
-    """Return an encoder of one message of `OpenAPIv2.proto` from a JSON object.
+    """Return an encoder from a JSON object to one message of `OpenAPIv2.proto`.
 
-    `fields` has an encoder for the value of each key, `extensions` is the number of its field `vendor_extension`. The
-    encoder raises KeyError for a key that the message has no field for.
+    `fields` maps each key to the encoder of its value, `extensions` is the number of the field `vendor_extension`. The
+    encoder raises KeyError for a key without a field.
     """
 
     def field(key: str, value: Any) -> bytes:
@@ -37,7 +37,7 @@ def message(fields: Mapping[str, Encode], extensions: int) -> Encode:
 
 
 def named(key: str, content: bytes) -> bytes:
-    """Return the content of a `Named…` message: a key and its value, which is how gnostic writes maps."""
+    """Return the content of a `Named…` message: a key and its value. gnostic writes maps in this form."""
     return write_part(1, key.encode()) + write_part(2, content)
 
 
@@ -62,7 +62,7 @@ def double(number: int) -> Encode:
 
 
 def yaml(value: Any) -> bytes:
-    """Return the content of an `Any`: the value as YAML."""
+    """Return the content of an `Any` message: the value as YAML."""
     return write_part(2, msgspec.json.encode(value) + b"\n")
 
 
@@ -82,13 +82,13 @@ def texts(number: int) -> Encode:
 
 
 def text_or_texts(number: int) -> Encode:
-    """Return an encoder of repeated strings, of which a single one may stand by itself (`type`)."""
+    """Return an encoder of repeated strings that also takes a single string (`type`)."""
     write = texts(number)
     return lambda value: write([value] if isinstance(value, str) else value)
 
 
 def entries(number: int, content: Encode, extensions: int | None = None) -> Encode:
-    """Return an encoder of a map, as repeated pairs of a name and a value; `extensions` is where keys with `x-` go."""
+    """Return an encoder of a map as repeated pairs; `extensions` is the number of the field for keys with `x-`."""
 
     def write(values: Mapping[str, Any]) -> bytes:
         return b"".join(entry(key, value) for key, value in values.items())
@@ -102,7 +102,7 @@ def entries(number: int, content: Encode, extensions: int | None = None) -> Enco
 
 
 def choice(choose: Callable[[Any], int], contents: Sequence[Encode]) -> Encode:
-    """Return an encoder of a message whose one field is one of several; `choose` returns its number, from 1."""
+    """Return an encoder of a oneof; `choose` returns the number of the field, from 1."""
 
     def write(value: Any) -> bytes:
         number = choose(value)

@@ -1,7 +1,7 @@
-"""The paths that this server answers, as an OpenAPI v2 document has them.
+"""The paths of this server in the OpenAPI v2 document.
 
-They are the recorded ones of Kubernetes, less what is not served here, and with what every answer may be: a failure,
-told by a `Status`, in JSON or YAML. Answers in protobuf are not promised; bodies are taken in it.
+These are Kubernetes' recorded paths without those that this server does not serve. Every operation also has the answer
+of a failure, a `Status`. Answers are described as JSON or YAML, request bodies also as protobuf.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _PHRASES = {"200": "OK", "201": "Created", "202": "Accepted", "401": "Unauthoriz
 _FAILURE: Node = {"description": "Failure", "schema": {"$ref": f"#/definitions/{STATUS}"}}
 
 _ALWAYS = frozenset({"/api/", "/apis/", "/version/"})
-"""What can be read without any kind."""
+"""Paths that exist without any kind."""
 
 _RESOURCE = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)(?:/watch)?(?:/namespaces/\{namespace\})?"
     r"/(?P<plural>[^/{]+)(?:/\{name\}(?:/(?P<subresource>[^/{]+)(?:/\{path\})?)?)?"
 )
 _VERBS = {"post": "create", "put": "update", "watchlist": "watch"}
-"""The verbs of discovery, by the names that OpenAPI's `x-kubernetes-action` has for them, where these differ."""
+"""OpenAPI's `x-kubernetes-action` where it differs from the verb in discovery."""
 _CONNECT_VERBS = {"post": "create", "put": "update", "patch": "patch", "delete": "delete"}
-"""The verbs of what is connected to (`proxy`), by method; all else is a `get`."""
+"""The verbs of connect requests (`proxy`) by method; all other methods are `get`."""
 
 
 def served_paths(kinds: Kinds) -> dict[str, dict[str, Any]]:
@@ -54,13 +54,13 @@ def served_paths(kinds: Kinds) -> dict[str, dict[str, Any]]:
 
 
 def section(path: str) -> str:
-    """Return the name of the OpenAPI v3 document that a path is in: `api/v1`, `apis/apps`, `version`."""
+    """Return the name of the OpenAPI v3 document with a path: `api/v1`, `apis/apps`, `version`."""
     parts = path.strip("/").split("/")
     return "/".join(parts[: {"api": 2, "apis": 3}.get(parts[0], 1)])
 
 
 def _roots(kind: Kind) -> set[str]:
-    """Return the paths of a kind's group and of its version, where discovery is."""
+    """Return the discovery paths of a kind's group and version."""
     group, version, _ = kind.gvk
     return {f"/apis/{group}/", f"/apis/{group}/{version}/"} if group else {f"/api/{version}/"}
 
@@ -78,7 +78,7 @@ def _verb(method: str, operation: Node) -> str:
 
 
 def _completed(operation: Node) -> dict[str, Any]:
-    """Return an operation that says what it takes and what it may answer."""
+    """Return an operation with the media types it accepts and all its possible answers."""
     responses = {
         code: {"description": _PHRASES.get(code, code), **response} for code, response in operation["responses"].items()
     }

@@ -1,4 +1,4 @@
-"""The OpenAPI v2 document: everything in one, for clients from before v3 (`kubectl` up to 1.26, code generators)."""
+"""The OpenAPI v2 document: all kinds in one, for old clients (`kubectl` up to 1.26, code generators)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TITLE = "Kubernetes"
 
 
 def swagger(kinds: Kinds) -> dict[str, Any]:
-    """Return the document."""
+    """Return the OpenAPI v2 document of `kinds`."""
     shipped, definitions = structure.openapi(), kinds.definitions
     custom = [kind.document for kind in kinds.custom() if kind.document is not None]
     return {

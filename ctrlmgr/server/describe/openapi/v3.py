@@ -1,8 +1,8 @@
-"""OpenAPI v3 documents: one a group version, with the schemas that its paths and kinds need and no others.
+"""OpenAPI v3 documents: one per group version, with only the schemas that its paths and kinds need.
 
-What differs from the v2 document is what kube-openapi makes differ (`pkg/openapiconv`, `pkg/builder3`): schemas are
-components, what stands beside a reference makes it an `allOf`, bodies and answers have a schema a media type, and
-parameters stand where they are used, because kubectl looks for `fieldValidation` there and follows no references.
+The differences from the v2 document are those of kube-openapi (`pkg/openapiconv`, `pkg/builder3`). Schemas are
+components, and a reference with siblings becomes an `allOf`. Bodies and answers have one schema per media type.
+Parameters are inlined, because kubectl searches for `fieldValidation` there and follows no references.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ _UNTYPED_IN_V2: Mapping[str, Any] = {
         "oneOf": [{"type": "integer"}, {"type": "string"}],
     },
 }
-"""The definitions that v2 has no means to say."""
+"""Schemas that OpenAPI v2 cannot express."""
 
 
 class Sections:
-    """The documents, by what they are about: `api/v1`, `apis/apps`, `version`; none is made before it is asked for."""
+    """The documents by name: `api/v1`, `apis/apps`, `version`. Each is made at its first request."""
 
     def __init__(self, kinds: Kinds) -> None:
-        """Take what is served."""
+        """Describe `kinds`."""
         self._kinds = kinds
         self._schemas: dict[str, msgspec.Raw] = {}
         self._custom = _by_section(kinds)
 
     def renew(self) -> set[str]:
-        """Take the custom kinds that there are now; return the names of the documents in which others are now."""
+        """Read the current custom kinds; return the names of the documents that have changed."""
         before, self._custom = self._custom, _by_section(self._kinds)
         return {name for name in before.keys() | self._custom.keys() if before.get(name) != self._custom.get(name)}
 
     @property
     def names(self) -> Sequence[str]:
-        """What there are documents about, in order."""
+        """The names of the documents, sorted."""
         return sorted(self._paths.keys() | self._custom.keys())
 
     @cached_property
@@ -63,7 +63,7 @@ class Sections:
 
     @cached_property
     def _roots(self) -> Mapping[str, list[str]]:
-        """The definitions of the kinds, so that they are there even if no path refers to them."""
+        """The definitions of the kinds by document, which are included even if no path refers to them."""
         roots: dict[str, list[str]] = {}
         for kind in self._kinds:
             if kind.document is not None:
@@ -73,7 +73,7 @@ class Sections:
         return roots
 
     def encode(self, name: str) -> bytes:
-        """Return a document as JSON; raises KeyError if there is none of that name."""
+        """Return a document as JSON; raises KeyError if there is none with this name."""
         custom = [kind.document for kind in self._custom.get(name, ()) if kind.document is not None]
         if not custom and name not in self._paths:
             raise KeyError(name)
@@ -96,7 +96,7 @@ class Sections:
         )
 
     def _closure(self, names: list[str], own: Mapping[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
-        """Return these schemas, all that they refer to, all that these refer to, and so on; `own` are custom kinds'."""
+        """Return these schemas and all that they refer to, recursively; `own` are the schemas of custom kinds."""
         found: dict[str, msgspec.Raw] = {}
         while names:
             name = names.pop()
@@ -125,7 +125,7 @@ def _encoded(node: Node) -> msgspec.Raw:
 
 
 def _schema(node: Node) -> dict[str, Any]:
-    """Turn a schema of v2 into one of v3."""
+    """Convert a schema from v2 to v3."""
     rest = {key: _part(key, value) for key, value in node.items() if key != "$ref"}
     if "$ref" not in node:
         return rest
@@ -172,7 +172,7 @@ def _resolved(parameter: Node) -> Node:
 
 
 def _parameter(parameter: Node) -> dict[str, Any]:
-    """Turn a parameter of v2, which has its type beside its name, into one that has a schema."""
+    """Convert a parameter from v2, with its type beside its name, to v3, with a schema."""
     kept = {key: value for key, value in parameter.items() if key in ("name", "in", "description", "required")}
     return {**kept, "schema": {key: value for key, value in parameter.items() if key not in kept}}
 
