@@ -1,10 +1,9 @@
-"""HTTP/1.1 and HTTP/2, on asyncio and uvloop: from bytes to an `Exchange`, and from its answer to bytes.
+"""HTTP/1.1 and HTTP/2 on asyncio and uvloop: converts bytes to an `Exchange`, and its answer to bytes.
 
-In the order a request travels: `server` accepts connections, a `newcomer` speaks what its handshake has negotiated,
-`connection` (HTTP/1.1, with what `parser` makes requests of) or `http2` reads requests and bounds what a client may do
-(`bounds`), and an `Exchange` is what the application gets: a request, and the way to answer it, whole or as a `Stream`.
-`line_answers` and `framing` say how that looks in HTTP/1.1. `transported` is what both kinds of connections have in
-common.
+A request travels in this order. `server` accepts connections. A `newcomer` selects the protocol that the TLS handshake
+negotiated. `connection` (HTTP/1.1, parsed by `parser`) or `http2` reads requests and enforces limits (`bounds`). The
+application receives an `Exchange`: a request, and methods to answer it, whole or as a `Stream`. `line_answers` and
+`framing` encode answers for HTTP/1.1. `transported` is the common part of both kinds of connections.
 
-The package knows nothing of Kubernetes. `request` and `responses` are where the API begins.
+The package knows nothing of Kubernetes. The API begins with `request` and `responses`.
 """

@@ -1,10 +1,10 @@
-"""A budget of bytes: how much may be held at a time."""
+"""A budget of bytes that may be held at the same time."""
 
 from __future__ import annotations
 
 
 class Budget:
-    """Counts bytes that are held; used on the event loop only."""
+    """Counts bytes that are held. Used on the event loop only."""
 
     __slots__ = ("_most", "held")
 
@@ -15,12 +15,12 @@ class Budget:
         """Bytes that are held now."""
 
     def reserve(self, count: int) -> bool:
-        """Return whether `count` more bytes may be held, and count them if so."""
+        """Reserve `count` bytes; return False if they exceed the budget."""
         if self.held + count > self._most:
             return False
         self.held += count
         return True
 
     def release(self, count: int) -> None:
-        """Stop counting `count` bytes."""
+        """Release `count` bytes."""
         self.held -= count

@@ -1,13 +1,14 @@
-"""What a client presents in its TLS handshake: taken as it comes, to be judged with each request.
+"""Accepts any client certificate in the TLS handshake; each request verifies it later.
 
 Guarantees:
-- A handshake never fails because of whose certificate a client presents, or when that ended: as with kube-apiserver,
-  such a client may still have a token, and without one is answered 401. That it has the certificate's key is proven.
-- Nothing here says whom a certificate is of; see `authn.client_certificates`.
+- A handshake never fails because a client's certificate is expired or from an unknown authority. As with
+  kube-apiserver, such a client may still have a token, and is answered 401 without one. The handshake proves that the
+  client has the certificate's key.
+- This module does not determine the certificate's user; see `authn.client_certificates`.
 
-Python's `ssl` can either not ask for a certificate or refuse the handshake. OpenSSL, which it wraps, lets the
-application judge (`SSL_CTX_set_cert_verify_callback`). Where that cannot be reached, because OpenSSL is hidden in the
-interpreter, the handshake judges by the authorities that were loaded.
+Python's `ssl` either requests no certificate, or refuses the handshake. OpenSSL allows a callback for the verification
+(`SSL_CTX_set_cert_verify_callback`). If OpenSSL's library cannot be found in the interpreter, the handshake verifies
+certificates with the loaded authorities.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ def _accept(store: int | None, argument: int | None) -> int:
 
 
 _take = _Callback(_accept)
-"""Kept for as long as the process lives: OpenSSL calls it."""
+"""A global, because OpenSSL calls it for as long as the process lives."""
 
 
 def take_any_certificate(context: ssl.SSLContext) -> bool:
-    """Have `context` ask clients for a certificate and take any, or none; return whether that could be done.
+    """Configure `context` to request a certificate and accept any, or none; return whether that worked.
 
-    If not, it asks for one and takes those of the authorities that it has loaded.
+    If not, it accepts certificates of the loaded authorities only.
     """
     context.verify_mode = ssl.CERT_OPTIONAL
     try:
-        library = ctypes.CDLL(_ssl.__file__)  # finds what the module is linked to
+        library = ctypes.CDLL(_ssl.__file__)  # finds the library that the module is linked to
         set_callback = library.SSL_CTX_set_cert_verify_callback
     except (AttributeError, OSError) as error:
         log.warning("client certificates of unknown authorities end the handshake", reason=str(error))
@@ -53,7 +54,7 @@ def take_any_certificate(context: ssl.SSLContext) -> bool:
 
 
 def presented_certificates(connection: ssl.SSLObject | None) -> Sequence[bytes]:
-    """Return what a client presented (DER), its own first; nothing without TLS or a certificate."""
+    """Return the client's certificates (DER), its own first; none without TLS or a certificate."""
     own = connection.getpeercert(binary_form=True) if connection is not None else None
     if connection is None or own is None:
         return ()
@@ -62,12 +63,12 @@ def presented_certificates(connection: ssl.SSLObject | None) -> Sequence[bytes]:
 
 
 def _pointer(context: ssl.SSLContext) -> int:
-    """Return the SSL_CTX of a context: CPython has it first in the object (`Modules/_ssl.h`, PySSLContext)."""
+    """Return the SSL_CTX of a context, the first field of CPython's object (`Modules/_ssl.h`, PySSLContext)."""
     return int(ctypes.c_void_p.from_address(id(context) + object.__basicsize__).value or 0)
 
 
 def _chain(connection: ssl.SSLObject) -> tuple[bytes, ...]:
-    """Return the whole chain; before Python 3.13 only the object within gives it away."""
+    """Return the whole chain. Before Python 3.13, only the private `_sslobj` provides it."""
     within: Any = connection if hasattr(connection, "get_unverified_chain") else getattr(connection, "_sslobj", None)
     found = within.get_unverified_chain() if within is not None else None
     return tuple(each if isinstance(each, bytes) else each.public_bytes(_ssl.ENCODING_DER) for each in found or ())

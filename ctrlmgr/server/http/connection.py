@@ -1,18 +1,18 @@
-"""A connection on which HTTP/1.1 is spoken: requests are answered one by one, and what a client may do is bounded.
+"""An HTTP/1.1 connection: answers requests one by one, and limits the client.
 
 Guarantees:
-- Requests are answered in the order in which they came, one at a time; while the client does not read, none is begun.
-- A client that has not sent its whole head `Bounds.head_timeout` seconds after it connected, or after it began a
-  request, is disconnected. So is one that sends anything else for as long between two requests: blank lines, or the
-  rest of a body whose request has been answered.
-- What is no request is answered 400, 431, 417 or 505, and the application never hears of it. What was asked before is
-  answered first; then the connection closes, and nothing that comes after is looked at.
-- A body that was not asked for (`Expect: 100-continue`, and the answer came instead) is not waited for: the connection
-  closes, since what comes next may be that body or a request.
-- An upgrade is never made: its request is answered like any, and the connection closes.
-- A server that stops tells each client with its next answer that the connection closes (`leave`), and is not held up by
-  clients that are idle, or that have read their answer.
-- Of a client certificate that expires, streams are cut off, and no further request is answered.
+- Requests are answered in order, one at a time. No request starts while the client does not read.
+- A client is disconnected if it does not complete a head within `Bounds.head_timeout` seconds after it connected or
+  began the request. The same limit holds for other data between requests: blank lines, or the rest of a body whose
+  request has been answered.
+- Malformed input is answered with 400, 431, 417 or 505, and never reaches the application. Earlier requests are
+  answered first. Then the connection closes, and further input is ignored.
+- If the answer is sent before a body that the client has held back (`Expect: 100-continue`), the connection closes,
+  because the next bytes could be that body or a request.
+- The server never upgrades: an upgrade request is answered like any other, and the connection closes.
+- A stopping server marks its next answer on each connection as the last (`leave`). It does not wait for clients that
+  are idle or have read their answer.
+- When a client certificate expires, streams are aborted, and no further request is answered.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ from ctrlmgr.server.http.parser import RequestParser
 from ctrlmgr.server.http.transported import Transported
 
 _UNREAD = 128 * 1024
-"""Bytes that may wait for a client before it counts as one that does not read; with TLS uvloop would say 512 KiB, for
-each connection."""
+"""Size of the write buffer in bytes from which the client counts as not reading.
+
+With TLS, uvloop's default is 512 KiB.
+"""
 
 
 class Connection(Transported, LineAnswers):
-    """See the module's docstring: a `Wire` for its requests, a `Sink` for its parser, a protocol for its transport."""
+    """An HTTP/1.1 connection: the `Wire` of its requests, the `Sink` of its parser, the protocol of its transport."""
 
     __slots__ = (
         "_current",
@@ -49,19 +51,19 @@ class Connection(Transported, LineAnswers):
         super().__init__(context)
         self._parser = RequestParser(self, context.bounds)
         self._current: Exchange | None = None  # the request that is being answered
-        self._queue: deque[Exchange] = deque()  # those that wait for that
-        self._receiving: Exchange | None = None  # the request whose body is awaited
-        self._refusal: Malformed | None = None  # the last answer there will be: what else comes is not looked at
-        self._is_last = False  # whether the next answer is the last one, because the server stops
+        self._queue: deque[Exchange] = deque()  # requests that wait for their turn
+        self._receiving: Exchange | None = None  # the request whose body is incomplete
+        self._refusal: Malformed | None = None  # the final error answer, after which input is ignored
+        self._is_last = False  # whether the next answer is the last one, because the server is stopping
 
-    # What the transport calls.
+    # Methods that the transport calls.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # streams only
-        """Begin to wait for the first request."""
+        """Wait for the first request."""
         self._made(transport, _UNREAD)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell those who answer that the client has gone."""
+        """Mark all requests as lost."""
         self._refusal = self._refusal or Malformed("")
         for exchange in (self._current, *self._queue):
             if exchange is not None:
@@ -72,16 +74,16 @@ class Connection(Transported, LineAnswers):
         self._lost()
 
     def _reads_again(self) -> None:
-        """Go on with the stream, or with the next request."""
+        """Resume the stream, or start the next request."""
         if self._current is None:
             self._go_on()
         elif self._current.stream is not None:
             self._current.stream.wake()
 
-    # What comes in.
+    # Input.
 
     def receive(self, data: bytes) -> None:
-        """Parse what has come, and begin to answer what has been asked."""
+        """Parse received bytes, and start the next request."""
         if self._refusal is not None or self._transport.is_closing():
             return
         self._idleness.cancel()
@@ -93,7 +95,7 @@ class Connection(Transported, LineAnswers):
         self._bound()
 
     def on_head(self, head: Head) -> None:
-        """Take the head of a request."""
+        """Add a request to the queue."""
         self._forget_head_timer()
         self._idleness.cancel()
         exchange = Exchange(head, self, self.bounds)
@@ -105,12 +107,12 @@ class Connection(Transported, LineAnswers):
         self._queue.append(exchange)
 
     def on_body(self, piece: bytes) -> None:
-        """Take a piece of its body."""
+        """Add a part of the current request's body."""
         if self._receiving is not None:
             self._receiving.receive(piece)
 
     def on_end(self) -> None:
-        """End a request; if it was answered before it was over, the next one has all the time that any has."""
+        """Complete the current request. If it was answered before, the timeout for the next head restarts."""
         if self._receiving is not None:
             self._receiving.end()
             self._receiving = None
@@ -119,29 +121,29 @@ class Connection(Transported, LineAnswers):
             self._idleness.start()
 
     def _bound(self) -> None:
-        """See that what has begun does not go on for too long."""
+        """Start the timeout of the head if one is expected."""
         if self._refusal is not None or self._head_timer is not None:
             return
         parser = self._parser
         if parser.in_head or not (parser.has_ended or self._current or self._queue):
             self._time_head()
-        # Else a request is to be answered: that takes as long as it takes.
+        # Otherwise a request is being answered, which has no timeout here.
 
     def _refuse(self, malformed: Malformed) -> None:
-        """Answer what is no request, in its turn, and look at nothing else that comes."""
+        """Answer malformed input after the earlier requests, and ignore further input."""
         self._refusal = malformed
-        malformed.__traceback__ = malformed.__cause__ = malformed.__context__ = None  # whose frames hold this
+        malformed.__traceback__ = malformed.__cause__ = malformed.__context__ = None  # its frames refer to this object
         self._forget_head_timer()
         broken, self._receiving = self._receiving, None
         if broken is not None:
-            broken.lose()  # what has come of it is worth nothing
+            broken.lose()  # its body is incomplete
             if broken in self._queue:
                 self._queue.remove(broken)
             elif broken is self._current:
                 self._current = None
         if self._current is None and not self._queue:
             self._say_refusal(malformed, is_told=broken is None or not broken.is_begun)
-        # Else there are requests whose answers come first.
+        # Otherwise earlier requests are answered first.
 
     def _say_refusal(self, malformed: Malformed, *, is_told: bool = True) -> None:
         if is_told and not self._transport.is_closing():
@@ -150,10 +152,10 @@ class Connection(Transported, LineAnswers):
             self._transport.write(f"{head}content-length: {len(status)}\r\n\r\n{status}".encode())
         self._close()
 
-    # What goes out.
+    # Output.
 
     def _go_on(self) -> None:
-        """Begin to answer the next request, if its turn has come."""
+        """Start the next request if no other is being answered."""
         if not self._queue or self._transport.is_closing():
             return
         if self._current is not None or self.is_paused:
@@ -165,7 +167,7 @@ class Connection(Transported, LineAnswers):
         self._start(exchange)
 
     def finished(self, *, keep_alive: bool) -> None:
-        """Go on to the next request, unless there must be none."""
+        """Start the next request, or close the connection."""
         self._current = None
         if self._transport.is_closing():
             return
@@ -174,7 +176,7 @@ class Connection(Transported, LineAnswers):
             if self._is_leaving:
                 self._drop_soon()
         elif self._queue:
-            self.loop.call_soon(self._go_on)  # others have the loop in between
+            self.loop.call_soon(self._go_on)  # other tasks run in between
         elif self._refusal is not None:
             self._say_refusal(self._refusal)
         else:
@@ -185,12 +187,12 @@ class Connection(Transported, LineAnswers):
         """Send bytes, or buffer them while the client does not read."""
         self._transport.write(data)
 
-    # How it ends.
+    # The end of the connection.
 
     def leave(self) -> None:
-        """Let the client have one more answer, which says that it is the last: the server stops.
+        """Mark the next answer as the last, because the server is stopping.
 
-        An idle connection stays open until `shutdown`: a client that is just sending would lose its request.
+        An idle connection stays open until `shutdown`: a client that is sending at this moment would lose its request.
         """
         self._is_last = True
         for exchange in (self._current, *self._queue):
@@ -198,7 +200,7 @@ class Connection(Transported, LineAnswers):
                 exchange.keep_alive = False
 
     def shutdown(self) -> None:
-        """Close an idle connection, and any other once what is under way has been answered."""
+        """Close the connection now if it is idle, otherwise after the current requests."""
         if self._is_leaving:
             return
         self._is_leaving = True
@@ -207,7 +209,7 @@ class Connection(Transported, LineAnswers):
             self._close()
 
     def _cut_off(self) -> None:
-        """End a stream, and let anything else be answered."""
+        """Abort the current stream; otherwise close after the current requests."""
         if self._current is not None and self._current.stream is not None:
             self._current.stream.abort()
         else:

@@ -1,4 +1,4 @@
-"""What the connections of one server share: who answers, what bounds them, and what they hold together."""
+"""The shared state of a server's connections: handler, limits, and memory budgets."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ _BUFFER = 64 * 1024
 
 
 class Connected(Protocol):
-    """A connection, as its server sees it."""
+    """A connection as its server sees it."""
 
     def leave(self) -> None:
-        """Let the client have one more answer, which says that it is the last."""
+        """Tell the client that its next answer is the last."""
 
     def shutdown(self) -> None:
-        """Close an idle connection, and any other once what is under way has been answered."""
+        """Close the connection now if it is idle, otherwise after the current requests."""
 
     def abort(self) -> None:
-        """Drop the connection and what has not been read."""
+        """Close the connection at once, and drop pending output."""
 
 
 class ServerContext:
-    """See the module's docstring; used on the event loop only."""
+    """The shared state of a server's connections. Used on the event loop only."""
 
     def __init__(self, handler: Handler, bounds: Bounds, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
-        """Have `handler` answer requests."""
+        """Answer requests with `handler`."""
         self.handler = handler
         self.bounds = bounds
         self.loop = loop
         self.clock = clock
         self.connections: set[Connected] = set()
         self.tasks: set[asyncio.Task[None]] = set()
-        """Of the requests that are being answered."""
+        """The tasks of requests that are being answered."""
         self.date: Header = (b"date", b"")
-        """The header that says what time it is; the server renews it."""
+        """The Date header; the server updates it every second."""
         self.buffer = memoryview(bytearray(_BUFFER))
-        """What connections read into.
+        """The buffer that connections read into.
 
-        uvloop reads TLS into a fresh 256 KiB for each piece that comes, unless the protocol lends it a buffer. All
-        connections share one, since what is read is handed on before anything else is read: that spares each request
-        the allocation, and each idle watcher the heap that would be torn by it.
+        Without a buffer from the protocol, uvloop allocates 256 KiB for each read of TLS. All connections share this
+        buffer, because its content is copied before the next read. It saves the allocation for each request, and avoids
+        fragmentation of the heap.
         """
         self.heads = Budget(bounds.heads_bytes)
-        """What the heads of requests under way may take."""
+        """The budget for the heads of running requests."""
         self._bodies = Budget(bounds.bodies_bytes)
-        self._peers: dict[str, Budget] = {}  # by the address of clients of whose bodies anything is held
+        self._peers: dict[str, Budget] = {}  # by the client's address, if bytes are reserved for it
 
     def reserve(self, count: int, peer: str) -> bool:
-        """Say whether so many bytes of a body from `peer` may be held besides those that are, and count them if so."""
+        """Reserve `count` bytes of a body from `peer`; return False if that exceeds its budget or the server's."""
         own = self._peers.get(peer) or Budget(self.bounds.peer_bodies_bytes)
         if not own.reserve(count):
             return False
@@ -65,7 +65,7 @@ class ServerContext:
         return True
 
     def release(self, count: int, peer: str) -> None:
-        """Count them no longer."""
+        """Release reserved bytes."""
         self._bodies.release(count)
         own = self._peers[peer]
         own.release(count)

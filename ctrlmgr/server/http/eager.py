@@ -1,7 +1,7 @@
-"""Starting coroutines at once: one that never has to wait costs no task, and no turn of the event loop.
+"""Starts coroutines immediately: one that never waits needs no task and no turn of the event loop.
 
-Guarantees: what a coroutine does, and in which order, is the same as in a task; until it first waits it runs within
-`start`, so it must not ask for its task there (`asyncio.timeout` and task groups do). Python 3.12 has this as
+Guarantees: a coroutine behaves as in a task, in the same order. Until it first waits it runs within `start`, so it must
+not use its current task there (`asyncio.timeout` and task groups do). Python 3.12 has this as
 `asyncio.eager_task_factory`.
 """
 
@@ -14,9 +14,9 @@ from typing import Any
 
 
 def start(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None] | None:
-    """Run `work` until it waits; return the task that goes on with it, None if it has ended.
+    """Run `work` until it waits. Return the task that continues it, or None if it has ended.
 
-    Raises what `work` raises before it waits.
+    Raises the errors that `work` raises before it waits.
     """
     try:
         waits_for = work.send(None)
@@ -31,7 +31,7 @@ async def _rest(work: Coroutine[Any, Any, None], waits_for: Any) -> None:
 
 @coroutine
 def _resumed(work: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
-    """Hand what `work` waits for to the task that runs this, and what comes of it to `work`."""
+    """Yield the awaitables of `work` to the current task, and pass their results to `work`."""
     try:
         while True:
             try:

@@ -1,10 +1,10 @@
-"""One request and its answer: what the server hands to the application, and the whole seam between the two.
+"""One request and its answer: the interface between the server and the application.
 
 Guarantees:
-- A body is taken in only as far as the application asks for it, and never beyond the limit it names; a client that
-  waits to be told (`Expect: 100-continue`) is told so only then.
-- There is one answer, whole (`answer`) or in pieces (`begin`); what is said after the client has gone away goes
-  nowhere.
+- A body is read only as far as the application asks, and never beyond its limit. A client that waits for 100 Continue
+  receives it only then.
+- There is exactly one answer, whole (`answer`) or in pieces (`begin`). Output after the client has disconnected is
+  dropped.
 """
 
 from __future__ import annotations
@@ -22,61 +22,61 @@ from ctrlmgr.server.http.stream import Disconnected, Framing, Outlet, Stream
 
 
 class BodyTooLarge(CtrlmgrError):
-    """A body is larger than the application takes."""
+    """The body is larger than the application allows."""
 
 
 class BodyTooSlow(CtrlmgrError):
-    """A body has not come in the time that the application gives it."""
+    """The body has not arrived in the time that the application allows."""
 
 
 class TooManyBodies(CtrlmgrError):
-    """The bodies of all requests together are more than the server holds."""
+    """The bodies of all requests together exceed the server's memory budget."""
 
 
 class Wire(Outlet, Protocol):
-    """What a request came on and its answer goes to; used on the event loop only."""
+    """The connection of a request and its answer. Used on the event loop only."""
 
     @property
     def peer(self) -> str:
-        """The address that the client has, empty if it has none."""
+        """The client's address; empty if it has none."""
 
     @property
     def certificates(self) -> Sequence[bytes]:
-        """What the client presented (DER), its own certificate first; it has not been judged yet."""
+        """The client's certificates (DER), its own first; not yet verified."""
 
     def go_ahead(self) -> None:
-        """Tell a client that waits for it to send its body."""
+        """Send 100 Continue."""
 
     def answer(self, exchange: Exchange, code: int, headers: Sequence[Header], body: bytes, own: Header | None) -> None:
-        """Write a whole answer; its length is said by this, and `own` is a header more."""
+        """Write a whole answer. The method adds its length; `own` is an additional header."""
 
     def begin(self, exchange: Exchange, code: int, headers: Sequence[Header], length: int | None) -> Framing:
-        """Write the head of an answer whose body follows, of `length` bytes if the headers say so."""
+        """Write the head of an answer whose body follows; `length` is its size in bytes, None if unknown."""
 
     def finished(self, *, keep_alive: bool) -> None:
-        """Note that the request which was being answered has its answer."""
+        """Note that the current request has been answered."""
 
     def pause_reading(self) -> None:
-        """Take in no more than has come."""
+        """Stop reading from the client."""
 
     def resume_reading(self) -> None:
-        """Take in what comes."""
+        """Continue reading from the client."""
 
     def reserve(self, count: int) -> bool:
-        """Say whether so many bytes of a body may be held, and count them if so."""
+        """Reserve `count` bytes of a body; return False if that exceeds a budget."""
 
     def release(self, count: int) -> None:
-        """Count them no longer."""
+        """Release reserved bytes of a body."""
 
     def reserve_head(self, cost: int) -> bool:
-        """Return whether a head of `cost` bytes may be held, and count them if so."""
+        """Reserve `cost` bytes of a head; return False if that exceeds a budget."""
 
     def release_head(self, cost: int) -> None:
-        """Stop counting a head."""
+        """Release reserved bytes of a head."""
 
 
 class Exchange:
-    """See the module's docstring; used on the event loop only."""
+    """One request and its answer. Used on the event loop only."""
 
     __slots__ = (
         "_allowed",
@@ -104,28 +104,28 @@ class Exchange:
     )
 
     def __init__(self, head: Head, wire: Wire, bounds: Bounds) -> None:
-        """Answer the request with this head on `wire`."""
+        """Hold the request with this head; answer it on `wire`."""
         self.method = head.method
         self.path = head.path
-        """The path as it was sent, escapes and all."""
+        """The path as it was sent, with escapes."""
         self.query = head.query
-        """What follows the question mark in the target; empty without one."""
+        """The query without the question mark; empty if there is none."""
         self.headers = head.headers
-        """The headers in the order in which they came, names in lower case, but for Content-Length."""
+        """The headers in order, names in lower case, without Content-Length."""
         self.length = head.length
-        """The bytes of the body, as Content-Length says; None if it does not."""
+        """The Content-Length in bytes; None if it was not sent."""
         self.version = head.version
         """The version of HTTP: `2`, `1.1` or `1.0`."""
         self.keep_alive = head.keep_alive
-        """Whether the connection goes on after the answer."""
+        """Whether the connection stays open after the answer."""
         self.is_started = False
-        """Whether the application has been asked for an answer."""
+        """Whether the application has received the request."""
         self.is_begun = False
-        """Whether the answer has begun to be written."""
+        """Whether a part of the answer has been written."""
         self.is_answered = False
-        """Whether it is complete."""
+        """Whether the answer is complete."""
         self.is_lost = False
-        """Whether the client has gone away, or what it sent turned out to be no request."""
+        """Whether the client has disconnected or sent a malformed body."""
         self.stream: Stream | None = None
         """The body of the answer, if it is written in pieces."""
         self._wire = wire
@@ -134,28 +134,28 @@ class Exchange:
         self._body = bytearray()
         self._allowed = bounds.unread_bytes
         self._has_ended = False
-        self._held = 0  # bytes that the head counts for
+        self._held = 0  # reserved bytes of the head
         self._is_refused = False
         self._reserved = 0
         self._waiting: asyncio.Future[bool] | None = None
 
     @property
     def certificates(self) -> Sequence[bytes]:
-        """What the client presented (DER), its own certificate first; it has not been judged yet."""
+        """The client's certificates (DER), its own first; not yet verified."""
         return self._wire.certificates
 
     @property
     def peer(self) -> str:
-        """The address that the client has, empty if it has none."""
+        """The client's address; empty if it has none."""
         return self._wire.peer
 
     @property
     def has_come(self) -> bool:
-        """Whether all of the request is here."""
+        """Whether the whole request has been received."""
         return self._has_ended
 
     async def body(self, limit: int, patience: float) -> bytes:
-        """Return the body, of `limit` bytes at most, once it has come, which may take `patience` seconds.
+        """Return the body of at most `limit` bytes; wait for it up to `patience` seconds.
 
         Raises `BodyTooLarge`, `BodyTooSlow`, `TooManyBodies`, or `Disconnected`.
         """
@@ -179,14 +179,14 @@ class Exchange:
         return taken
 
     def answer(self, code: int, headers: Sequence[Header], body: bytes, own: Header | None = None) -> None:
-        """Write a whole answer, head and body in one; its length is said by this, and `own` is a header more."""
+        """Write a whole answer, head and body. The method adds its length; `own` is an additional header."""
         self._begin()
         if not self.is_lost:
             self._wire.answer(self, code, headers, body, own)
             self._finish()
 
     def begin(self, code: int, headers: Sequence[Header]) -> Stream:
-        """Write the head of an answer, and return the stream of its body; raises `Disconnected`."""
+        """Write the head of an answer, and return the stream for its body; raises `Disconnected`."""
         self._begin()
         if self.is_lost:
             raise Disconnected
@@ -196,7 +196,7 @@ class Exchange:
         return self.stream
 
     def abandon(self) -> None:
-        """Have the client see that there will be no answer, or no more of it, if it has not had all of one."""
+        """Abort the connection if the answer is incomplete, so that the client sees an error."""
         if not (self.is_answered or self.is_lost):
             self._wire.abort()
 
@@ -204,7 +204,7 @@ class Exchange:
         if self.is_begun:
             raise RuntimeError("a request is answered once")
         self.is_begun = True
-        if self._expects:  # the client may send the body now or may not: nothing that comes next can be told apart
+        if self._expects:  # the client may still send the body, so the next bytes are ambiguous
             self.keep_alive = False
 
     def _finish(self) -> None:
@@ -212,10 +212,10 @@ class Exchange:
         self._forget_body()
         self._wire.finished(keep_alive=self.keep_alive)
 
-    # What the connection tells.
+    # Methods that the connection calls.
 
     def hold_head(self, head: Head) -> bool:
-        """Return whether this head may be held, and count it if it is long; called once."""
+        """Reserve the memory of a long head; return False if that exceeds a budget. Call it once."""
         cost = head.cost
         if cost <= self._bounds.short_head:
             return True
@@ -225,14 +225,14 @@ class Exchange:
         return True
 
     def forget_head(self) -> None:
-        """Drop a long head: the application is done with it, though the answer may still wait for its reader."""
+        """Release a long head after the application has ended; the answer may still wait for its reader."""
         if self._held:
             self._wire.release_head(self._held)
             self._held = 0
             self.headers, self.path, self.query = HeaderLines(), b"", b""
 
     def receive(self, piece: bytes) -> None:
-        """Take a piece of the body; what comes after the answer is of no interest."""
+        """Add a part of the body; after the answer it is ignored."""
         if self.is_answered or self.is_lost or self._is_refused:
             return
         self._body += piece
@@ -247,12 +247,12 @@ class Exchange:
             self._wake()
 
     def end(self) -> None:
-        """Note that all of the request has come."""
+        """Note that the whole request has been received."""
         self._has_ended = True
         self._wake()
 
     def lose(self) -> None:
-        """Note that the client has gone away."""
+        """Note that the client has disconnected."""
         self.is_lost = True
         self._forget_body()
         if not self.is_started:
@@ -275,7 +275,7 @@ class Exchange:
             self._reserved = 0
 
     async def _change(self, patience: float) -> None:
-        """Return when the body is complete, too large or lost, stalls, or `patience` seconds have passed."""
+        """Wait until the body is complete, too large, lost or stalled, or `patience` seconds have passed."""
         left, had = patience, len(self._body)
         while await self._waited(min(left, self._bounds.body_pause)):
             left -= self._bounds.body_pause
@@ -285,7 +285,7 @@ class Exchange:
             had += came
 
     async def _waited(self, seconds: float) -> bool:
-        """Wait for a change of the body; return whether there was none."""
+        """Wait for a change of the body; return True if the time has passed without one."""
         loop = asyncio.get_running_loop()
         self._waiting = loop.create_future()
         timer = loop.call_later(seconds, self._give_up)
@@ -305,4 +305,4 @@ class Exchange:
 
 
 Handler: TypeAlias = Callable[[Exchange], Awaitable[None]]
-"""What answers requests."""
+"""Answers requests."""

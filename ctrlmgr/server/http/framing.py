@@ -1,7 +1,6 @@
-"""How answers are framed on the wire (RFC 9112): status lines, heads, chunks.
+"""Encodes HTTP/1.1 answers (RFC 9112): status lines, heads, chunks.
 
-Guarantees: a head never holds more lines than it was given headers, whatever their values; answers that have no body
-by definition say nothing of a length.
+Guarantees: a header's value cannot add lines to a head. An answer that must not have a body has no length.
 """
 
 from __future__ import annotations
@@ -21,23 +20,23 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 _CLOSE = b"connection: close\r\n"
 _MOST_REMEMBERED = 8
-"""Headers of an answer whose head is remembered: hundreds of warnings come once."""
+"""Maximum number of headers of a head that is cached: many warnings rarely repeat."""
 _CHUNKED = b"transfer-encoding: chunked\r\n"
 
 
 def has_body(code: int) -> bool:
-    """Say whether an answer with this status may have a body (RFC 9110, section 6.4.1)."""
+    """Return whether an answer with this status may have a body (RFC 9110, section 6.4.1)."""
     return code >= 200 and code not in (204, 304)
 
 
 def chunk(body: bytes) -> bytes:
-    """Frame a piece of a body (RFC 9112, section 7.1); the piece must not be empty, since that ends the body."""
+    """Encode a part of a body as a chunk (RFC 9112, section 7.1). It must not be empty, because that ends the body."""
     return b"%x\r\n%b\r\n" % (len(body), body)
 
 
-@lru_cache(maxsize=4)  # a row that one watcher of many is written, others are written as well
+@lru_cache(maxsize=4)  # several watchers receive the same chunks
 def unchunked(chunks: bytes) -> bytes:
-    """Return what is in a row of whole chunks that `chunk` has made."""
+    """Return the content of consecutive chunks that `chunk` has made."""
     parts: list[bytes] = []
     at = 0
     while at < len(chunks):
@@ -59,9 +58,9 @@ def whole(
     keep_alive: bool,
     head_only: bool,
 ) -> bytes:
-    """Return an answer as it goes over the wire; of one to a HEAD the head alone, with the length of the body.
+    """Return an encoded answer; for a HEAD only its head, with the length of the body.
 
-    A header that no other answer has is given as `own`: the others are put together once for many answers.
+    `own` is a header that differs in each answer. The other headers are encoded once and cached.
     """
     head = _head(code, date, tuple(headers), keep_alive)
     if own is not None:
@@ -77,13 +76,13 @@ def beginning(code: int, date: Header, headers: Sequence[Header], *, keep_alive:
 
 
 def _head(code: int, date: Header, headers: tuple[Header, ...], keep_alive: bool) -> bytes:
-    """Return the head of an answer but for its end; the date, which is another each second, is not remembered."""
+    """Return the head of an answer without its last line. The date changes every second and is not cached."""
     return b"%b%b%b%b" % (_status_line(code), _line(date), _lines(headers), b"" if keep_alive else _CLOSE)
 
 
 @memoized(entries=256, longest=_MOST_REMEMBERED)
 def _lines(headers: tuple[Header, ...]) -> bytes:
-    """Return the lines of headers; most answers have those of a few."""
+    """Return the encoded headers; most answers have one of a few sets."""
     return b"".join(map(_line, headers))
 
 

@@ -1,4 +1,4 @@
-"""The head of a request, and what its bytes may be."""
+"""The head of a request, and the rules for its bytes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ctrlmgr.authentication.header_lines import HeaderLine, HeaderLines
 from ctrlmgr.errors import CtrlmgrError
 
 END: Final = b"\r\n\r\n"
-"""What ends a head."""
+"""The end of a head."""
 PATH: Final = rb"(/(?!/)[\w\-.~%!$&'()*+,;=:@/]*)(?:\?([\w\-.~%!$&'()*+,;=:@/?]*))?"
-"""A path and a query that are what they seem to be: a regular expression."""
+"""A regular expression of an unambiguous path and query."""
 
 BAD_REQUEST: Final = "400 Bad Request"
 EXPECTATION_FAILED: Final = "417 Expectation Failed"
@@ -24,20 +24,20 @@ NOT_IMPLEMENTED: Final = "501 Not Implemented"
 UNKNOWN_VERSION: Final = "505 HTTP Version Not Supported"
 
 LONGEST_TARGET: Final = 128 * 1024
-"""Bytes of a request's target: reading a query of so many takes some 10 ms on the event loop."""
+"""Maximum size of a request's target in bytes. Parsing a query of this size takes about 10 ms on the event loop."""
 
 _TARGET = re.compile(PATH, re.ASCII)
 _HOST = re.compile(rb"[0-9A-Za-z!$%&'()*+,\-.:;=\[\]_~]*")
-"""A value of Host (Go's `httpguts.ValidHostHeader`)."""
+"""A valid Host (Go's `httpguts.ValidHostHeader`)."""
 _HEADER_COST = 160
-"""Bytes of memory that a header takes besides its name and its value."""
+"""Memory in bytes of a header besides its name and value."""
 
 
 class Malformed(CtrlmgrError):
-    """What was received is no request; `status` is the status line's code and phrase."""
+    """The input is not a valid request; `status` is the code and phrase of the answer."""
 
     def __init__(self, status: str) -> None:
-        """Be answered with `status`."""
+        """Answer with `status`."""
         super().__init__(status)
         self.status = status
 
@@ -47,28 +47,28 @@ class Head(NamedTuple):
 
     method: str
     path: bytes
-    """The path as it was sent, escapes and all."""
+    """The path as it was sent, with escapes."""
     query: bytes
-    """What follows the question mark; empty without one."""
+    """The query without the question mark; empty if there is none."""
     headers: HeaderLines
-    """The headers in the order in which they came, names in lower case; Content-Length is not among them."""
+    """The headers in order, names in lower case, without Content-Length."""
     version: str = "1.1"
     """The version of HTTP: `2`, `1.1` or `1.0`."""
     length: int | None = None
-    """The bytes of the body, as Content-Length says; None if it does not."""
+    """The Content-Length in bytes; None if it was not sent."""
     keep_alive: bool = True
     """Whether the client may send another request on this connection."""
     expects_continue: bool = False
-    """Whether the client sends its body only when it is told to."""
+    """Whether the client waits for 100 Continue before it sends the body."""
 
     @property
     def cost(self) -> int:
-        """Bytes of memory that the head takes, about."""
+        """Approximate memory of the head in bytes."""
         return len(self.path) + len(self.query) + self.headers.read(_cost)
 
 
 def read_target(target: bytes) -> tuple[bytes, bytes]:
-    """Return the path and the query of a request's target, in whichever form it was sent; raises `Malformed`."""
+    """Return the path and query of a request's target in any form; raises `Malformed`."""
     if len(target) > LONGEST_TARGET:
         raise Malformed(TOO_LONG)
     if parts := _TARGET.fullmatch(target):
@@ -88,6 +88,6 @@ def _cost(lines: Sequence[HeaderLine]) -> int:
 
 
 def check_host(host: bytes) -> None:
-    """Raise `Malformed` for a value of Host or `:authority` that names no host."""
+    """Raise `Malformed` if the value of Host or `:authority` is not a valid host."""
     if not _HOST.fullmatch(host):
         raise Malformed(BAD_REQUEST)

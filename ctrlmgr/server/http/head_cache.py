@@ -1,10 +1,10 @@
-"""Requests that come with header lines that have been read before, and need not be parsed again.
+"""Caches the header lines of earlier requests, so that a request with the same lines is not parsed again.
 
 Guarantees:
-- What is known of a connection is used for that connection alone: for each method, the lines that its last request had.
-- A request is recognised only if it is all that has come, and its lines are the same byte for byte, but for the number
-  in Content-Length, which must be the length of all that follows. So nothing in it can be read in two ways, and the
-  application sees what it would see of a parsed one.
+- A cache belongs to one connection. It holds, for each method, the header lines of the last request.
+- A request matches only if it is the whole input and its lines are equal byte for byte. Only the value of
+  Content-Length may differ, and must be the number of bytes that follow. So a match is never ambiguous, and the
+  application receives the same request as from the parser.
 """
 
 from __future__ import annotations
@@ -18,35 +18,38 @@ from ctrlmgr.server.http.head import END, PATH, Head
 _BEGINNING = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) " + PATH + rb" HTTP/1\.1", re.ASCII)
 _LENGTH = re.compile(rb"\r\ncontent-length: ([0-9]+)\r\n", re.IGNORECASE | re.ASCII)
 _LONGEST = 2048
-"""Bytes of header lines that are remembered."""
+"""Maximum size of cached header lines, in bytes."""
 _DIGITS = 12
-"""Of a length: there are fewer bytes in one piece."""
+"""Maximum digits of a length; one read never has more bytes."""
 _UNUSUAL = frozenset({b"expect", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"})
-"""Headers that say more of a request than who sends it, what for, and how much."""
+"""Headers that change how a request is processed; requests with these are not cached."""
 
 
 class _Lines(NamedTuple):
-    """Header lines, as they are sent and as they are read."""
+    """Header lines, raw and parsed."""
 
     method: str
     before: bytes
-    """What follows the request's target, up to its length."""
+    """The bytes between the request's target and its length."""
     after: bytes
-    """What follows its length, the empty line included; nothing if they do not say one."""
+    """The bytes after the length, including the empty line; empty if there is no length."""
     headers: HeaderLines
 
 
 class HeadCache:
-    """See the module's docstring."""
+    """The header lines of earlier requests of one connection."""
 
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        """Know none."""
+        """Start empty."""
         self._known: dict[bytes, _Lines] = {}
 
     def recognise(self, data: bytes) -> tuple[Head, bytes] | None:
-        """Return the head and the body of what has come, None if it has to be parsed; nothing may be half parsed."""
+        """Return the head and body of a request with known lines, else None.
+
+        The parser must not be within a request.
+        """
         beginning = _BEGINNING.match(data)
         if beginning is None:
             return None
@@ -70,7 +73,7 @@ class HeadCache:
         return Head(method, beginning[2], beginning[3] or b"", headers, "1.1", len(body)), body
 
     def remember(self, data: bytes, head: Head) -> None:
-        """Keep the header lines of a request, if they are usual ones and it was all that came."""
+        """Cache the header lines of a request if they are usual and it was the whole input."""
         beginning, end = _BEGINNING.match(data), data.find(END)
         if beginning is None or len(data) != end + len(END) + (head.length or 0):
             return

@@ -1,8 +1,8 @@
-"""A timer that is set for every request and runs out for hardly any.
+"""A timer that is cheap to restart and rarely fires.
 
-Guarantees: `call` is called once `seconds` have passed since the last `start` without a `cancel`, not before; setting
-and cancelling cost no timer of the event loop, since the one that is there only looks whether it is time when it runs
-out.
+Guarantees: `call` is called once `seconds` have passed since the last `start` without a `cancel`, and not before.
+`start` and `cancel` do not create or cancel a timer of the event loop. The existing timer checks the time when it
+fires, and restarts itself if necessary.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Callable
 
 
 class LazyTimer:
-    """See the module's docstring; used on the event loop only."""
+    """A timer that is cheap to restart. Used on the event loop only."""
 
     __slots__ = ("_call", "_due", "_handle", "_loop", "_seconds")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, call: Callable[[], object]) -> None:
-        """Call `call` on `loop` when `seconds` have passed."""
+        """Call `call` on `loop` after `seconds`."""
         self._loop = loop
         self._seconds = seconds
         self._call = call
@@ -25,17 +25,17 @@ class LazyTimer:
         self._handle: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begin to wait, from now on."""
+        """Start or restart the timer."""
         self._due = self._loop.time() + self._seconds
         if self._handle is None:
             self._handle = self._loop.call_later(self._seconds, self._look)
 
     def cancel(self) -> None:
-        """Wait no longer."""
+        """Stop the timer."""
         self._due = None
 
     def close(self) -> None:
-        """Cancel, and keep nothing alive."""
+        """Stop the timer, and drop the reference to `call`."""
         self._due = None
         self._call = _nothing
         if self._handle is not None:
@@ -55,4 +55,4 @@ class LazyTimer:
 
 
 def _nothing() -> None:
-    """Stand for what is to be called, once it no longer is."""
+    """Do nothing, in place of `call` of a closed timer."""

@@ -1,7 +1,7 @@
-"""How answers are written in HTTP/1: a head in lines, and a body whose end the client can tell.
+"""Writes answers in HTTP/1: a head in lines, and a body with an explicit end.
 
-Guarantees: a body whose length is not told goes in chunks, or ends with the connection where the client does not know
-of chunks; the last answer of a connection says that it is.
+Guarantees: a body of unknown length is sent in chunks; for an HTTP/1.0 client, it ends with the connection. The last
+answer of a connection has `connection: close`.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from ctrlmgr.server.http.stream import Framing
 
 
 class _Line(Protocol):
-    """What answers are written to."""
+    """The connection that answers are written to."""
 
     @property
     def date(self) -> Header:
-        """The header that says what time it is."""
+        """The Date header."""
 
     def write(self, data: bytes) -> None:
         """Send bytes."""
 
 
 class LineAnswers:
-    """The part of a `Wire` that writes answers; see the module's docstring."""
+    """The part of a `Wire` that writes HTTP/1 answers."""
 
     __slots__ = ()
 
     def go_ahead(self: _Line) -> None:
-        """Tell a client that waits for it to send its body."""
+        """Send 100 Continue."""
         self.write(CONTINUE)
 
     def answer(
         self: _Line, exchange: Exchange, code: int, headers: Sequence[Header], body: bytes, own: Header | None
     ) -> None:
-        """Write a whole answer, in one."""
+        """Write a whole answer in one write."""
         head_only = exchange.method == "HEAD"
         keep_alive = exchange.keep_alive
         self.write(whole(code, self.date, headers, body, own=own, keep_alive=keep_alive, head_only=head_only))

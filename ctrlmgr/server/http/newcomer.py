@@ -1,6 +1,6 @@
-"""A connection that has just been opened over TLS: the handshake decides which HTTP version it speaks.
+"""A new TLS connection: selects its HTTP version from the handshake.
 
-Guarantees: what is negotiated (ALPN, RFC 7301) is what is spoken; a client that negotiates nothing speaks HTTP/1.
+Guarantees: the protocol is the one that the handshake negotiated (ALPN, RFC 7301), or HTTP/1 if it negotiated none.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from ctrlmgr.server.http.tls import HTTP2
 
 
 class Newcomer(asyncio.BufferedProtocol):
-    """The protocol of a transport until its handshake is over; then it is a `Connection` or an `Http2Connection`."""
+    """The protocol of a transport until its handshake ends. A `Connection` or an `Http2Connection` then replaces it."""
 
     __slots__ = ("_context",)
 
     def __init__(self, context: ServerContext) -> None:
-        """Connect to a server."""
+        """Create connections with `context`."""
         self._context = context
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # streams only
-        """Leave the transport to who speaks what has been negotiated."""
+        """Replace this protocol with the negotiated one."""
         negotiated = transport.get_extra_info("ssl_object").selected_alpn_protocol()
         connection = Http2Connection(self._context) if negotiated == HTTP2 else Connection(self._context)
         transport.set_protocol(connection)

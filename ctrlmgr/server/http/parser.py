@@ -1,13 +1,13 @@
-"""Bytes in, requests out: HTTP/1.1 as one connection receives it, without any input or output.
+"""Parses the HTTP/1.1 requests of one connection, without input or output.
 
 Guarantees:
-- What could be read in two ways is refused, never guessed: ambiguous lengths, bare line feeds, white space before a
-  colon (httptools' parser, llhttp, in its strict mode), more or less than one Host (RFC 9112, section 3.2).
-- A head is bounded in bytes and in headers, and so is what a chunked body carries besides its content. Trailers are
-  counted and dropped: none of them is ever taken for a header.
-- The work is linear in the bytes received, however small the pieces are in which they come.
-- A request with the same header lines as one before it is not parsed again (`head_cache`). The application sees the
-  same either way.
+- Ambiguous input is refused: ambiguous lengths, bare line feeds, white space before a colon (httptools' parser, llhttp,
+  in its strict mode), more or less than one Host (RFC 9112, section 3.2).
+- A head is limited in bytes and headers, and so is everything in a chunked body except its content. Trailers are
+  counted and dropped, and never become headers.
+- The work is linear in the bytes received, even in small pieces.
+- A request with the same header lines as an earlier one is not parsed again (`head_cache`). The application receives
+  the same request.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from ctrlmgr.server.http.head_cache import HeadCache
 
 
 class Sink(Protocol):
-    """What is told of requests; each call comes from within `RequestParser.feed`."""
+    """Receives requests from the parser, during `RequestParser.feed`."""
 
     def on_head(self, head: Head) -> None:
-        """Take the head of a request."""
+        """Receive the head of a request."""
 
     def on_body(self, piece: bytes) -> None:
-        """Take a piece of its body."""
+        """Receive a part of its body."""
 
     def on_end(self) -> None:
         """Note that the request is complete."""
 
 
 class RequestParser:
-    """See the module's docstring; one instance a connection."""
+    """Parses the requests of one connection."""
 
     __slots__ = (
         "_bounds",
@@ -74,38 +74,38 @@ class RequestParser:
     )
 
     def __init__(self, sink: Sink, bounds: Bounds) -> None:
-        """Tell `sink` what comes."""
+        """Pass requests to `sink`."""
         self.in_head = True
-        """Whether the first request is awaited, or the head of any has begun."""
+        """Whether the first request is expected, or a head is incomplete."""
         self.in_body = False
-        """Whether the rest of a request is awaited."""
+        """Whether a body is incomplete."""
         self.has_ended = False
-        """Whether the last piece that came brought the end of a request."""
+        """Whether the last input completed a request."""
         self.is_over = False
-        """Whether nothing that comes from here on is looked at: an upgrade was asked for."""
+        """Whether all further input is ignored, after an upgrade request."""
         self.is_closed = False
-        """Whether the connection is gone."""
+        """Whether the connection is closed."""
         self._sink = sink
         self._bounds = bounds
         self._refusal: Malformed | None = None
         self._url = bytearray()
         self._headers = HeaderLines()
-        self._head: Head | None = None  # the last one that was parsed
+        self._head: Head | None = None  # the last head that was parsed
         self._count = 0
-        self._is_new = False  # whether the message that is being received began with the last piece
-        self._head_size = 0  # how much of a head that came in pieces has been parsed
-        self._held = bytearray()  # pieces of a head that have not been parsed yet
-        self._tail = b""  # the end of what has
-        self._content = 0  # bytes of content in the piece that is being parsed
-        self._excess = 0  # bytes of a chunked body that it would not need
+        self._is_new = False  # whether the current message began with the last input
+        self._head_size = 0  # parsed bytes of an incomplete head
+        self._held = bytearray()  # unparsed bytes of an incomplete head
+        self._tail = b""  # the last parsed bytes
+        self._content = 0  # bytes of content in the current input
+        self._excess = 0  # bytes of a chunked body beyond content and required framing
         self._trailers = 0
         self._head_cache = HeadCache()
         self._parser = httptools.HttpRequestParser(self)
-        # Requests that come behind one that closes the connection are told of, and left to the connection to drop.
+        # The parser also reports requests after one that closes the connection; the connection drops these.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
 
     def feed(self, data: bytes) -> None:
-        """Parse what has come; raises `Malformed`, after which nothing must be fed any more."""
+        """Parse input; raises `Malformed`, after which it must not be called again."""
         self.has_ended = False
         if self.is_over or self._recognise(data):
             return
@@ -125,12 +125,12 @@ class RequestParser:
             self._head_cache.remember(data, self._head)
 
     def close(self) -> None:
-        """Let go of what refers back to this; nothing that is fed from here on is looked at."""
+        """Drop the references that form cycles; further input is ignored."""
         if not self.is_closed:
             self.is_over = self.is_closed = True
             del self._parser, self._sink
 
-    # What httptools calls.
+    # Methods that httptools calls.
 
     def on_message_begin(self) -> None:
         """Begin a request."""
@@ -140,11 +140,11 @@ class RequestParser:
         self.in_head = self._is_new = True
 
     def on_url(self, url: bytes) -> None:
-        """Take a piece of the request's target."""
+        """Add a part of the request's target."""
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header, or count a trailer."""
+        """Add a header, or count a trailer."""
         if self.in_body:
             self._trailers += len(name) + len(value) + 4
             if self._trailers > self._bounds.framing_bytes:
@@ -156,7 +156,7 @@ class RequestParser:
         self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        """Hand on the head."""
+        """Pass the head to the sink."""
         if self._length() > self._bounds.head_bytes:
             raise self._refused(TOO_LARGE)
         head = self._head = self._read()
@@ -168,16 +168,16 @@ class RequestParser:
             raise
 
     def on_body(self, piece: bytes) -> None:
-        """Hand on a piece of the body."""
+        """Pass a part of the body to the sink."""
         self._content += len(piece)
         self._sink.on_body(piece)
 
     def on_chunk_header(self) -> None:
-        """Allow for the framing of a chunk (net/http allows 16 bytes for each, too)."""
+        """Allow 16 bytes for the framing of a chunk, as net/http does."""
         self._content += 16
 
     def on_message_complete(self) -> None:
-        """End the request."""
+        """Complete the request."""
         self.in_body = False
         self.has_ended = True
         self._sink.on_end()
@@ -185,7 +185,7 @@ class RequestParser:
     # The head.
 
     def _read(self) -> Head:
-        """Return the head that has come; raises `Malformed`."""
+        """Return the received head; raises `Malformed`."""
         parser = self._parser
         version = parser.get_http_version()
         if version not in ("1.1", "1.0"):
@@ -223,12 +223,12 @@ class RequestParser:
     def _length(self) -> int:
         return len(self._url) + sum([len(name) + len(value) + 4 for name, value in self._headers])
 
-    # Bounds.
+    # Limits.
 
     def _coalesced(self, data: bytes) -> bytes:
-        """Return what is to be parsed of a head that comes in pieces: nothing until it has doubled, or is complete.
+        """Return the input to parse for a head in pieces; empty until it has doubled or is complete.
 
-        The parser copies a header's value whenever a piece is added to it: byte by byte that would be quadratic.
+        The parser copies a header's value whenever a piece is added, which would be quadratic for single bytes.
         """
         held = self._held
         begins = max(len(held) - len(END), 0)
@@ -241,9 +241,9 @@ class RequestParser:
         return data
 
     def _account(self, data: bytes, was_in_body: bool) -> None:
-        """Bound what has begun and is not over."""
+        """Check the limits of an incomplete head or body."""
         if self.in_head:
-            # Where in the piece the head begins is known only if nothing else was in it.
+            # The head's start in the input is known only if the input has nothing else.
             self._head_size += self._length() if was_in_body or self.has_ended else len(data)
             self._tail = (self._tail + data)[-len(END) + 1 :]
             if self._head_size > self._bounds.head_bytes:
@@ -254,7 +254,7 @@ class RequestParser:
                 raise Malformed(BAD_REQUEST)
 
     def _refused(self, status: str) -> Malformed:
-        """Remember why the parser is stopped: it raises an error of its own."""
+        """Store the refusal, because httptools raises its own error instead."""
         self._refusal = Malformed(status)
         return self._refusal
 
@@ -263,10 +263,10 @@ class RequestParser:
             return self._refusal
         return Malformed(TOO_LARGE if self.in_head and self._length() > self._bounds.head_bytes else BAD_REQUEST)
 
-    # Requests with familiar header lines.
+    # Requests with cached header lines.
 
     def _recognise(self, data: bytes) -> bool:
-        """Hand on a request whose header lines are known; say whether it is one."""
+        """Pass a request with cached header lines to the sink; return whether it is one."""
         if self.in_head or self.in_body:
             return False
         known = self._head_cache.recognise(data)

@@ -1,10 +1,10 @@
-"""A request as the API sees it: what an `Exchange` hands over, read once and only as far as it is needed.
+"""A request as the API sees it: reads an `Exchange` lazily.
 
 Guarantees:
-- A body is never held beyond `BODY_LIMIT` bytes, however it is sent, and must be there within `BODY_PATIENCE`.
-- An answer is never held beyond its own bytes and what TLS makes of one piece, and goes on as its client reads.
-- A query is read as Go's `url.Values`: pairs that do not parse are dropped, names keep all their values in order. One
-  of too many pairs is dropped as a whole.
+- At most `BODY_LIMIT` bytes of a body are held. It must arrive within `BODY_PATIENCE` seconds.
+- An answer needs no memory beyond its own bytes and the TLS buffer of one piece. It continues as its client reads.
+- A query is parsed as Go's `url.Values`: malformed pairs are dropped, and names keep all their values in order. A query
+  with too many pairs is dropped as a whole.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from ctrlmgr.server.presenting.negotiation import is_pretty
 from ctrlmgr.server.routes import Location
 
 BODY_LIMIT = 3 * 1024 * 1024
-"""Bytes of a body (kube-apiserver's MaxRequestBodyBytes)."""
+"""Maximum size of a body in bytes (kube-apiserver's MaxRequestBodyBytes)."""
 
 AGENT_LENGTH = 256
-"""Bytes of a User-Agent that are remembered with every event its client causes."""
+"""Maximum length in bytes of a User-Agent in stored events."""
 
 BODY_PATIENCE = 60.0
-"""Seconds in which a body must have come (kube-apiserver's --request-timeout)."""
+"""Seconds in which a body must arrive (kube-apiserver's --request-timeout)."""
 
 PATIENCE = 30.0
-"""Seconds in which a reader of a long answer must have read something."""
+"""Seconds in which the reader of a long answer must read at least a part."""
 
 MOST_PARAMETERS = 10_000
-"""Pairs of a query; one of more says nothing (Go 1.25 `net/url`, `urlmaxqueryparams`)."""
+"""Maximum number of pairs in a query; a longer query is ignored (Go 1.25 `net/url`, `urlmaxqueryparams`)."""
 
 _MOST_ENCODINGS = 1_000
 _ID = b"audit-id"
@@ -59,7 +59,7 @@ _ANONYMOUS = User("system:anonymous")
 
 
 class Request:
-    """One request, and the way to answer it."""
+    """One request, with the methods to answer it."""
 
     __slots__ = (
         "_exchange",
@@ -78,40 +78,40 @@ class Request:
     )
 
     def __init__(self, exchange: Exchange, location: Location, ids: RequestIds) -> None:
-        """Wrap an exchange; `location` is where its path leads, `ids` names requests whose clients do not."""
+        """Wrap an exchange; `location` is its parsed path, `ids` generates ids for requests without one."""
         self._ids = ids
         self._id = b""
         self.method = exchange.method
         self.location = location
         self.user = _ANONYMOUS
-        """Who sent it, once that has been found out."""
+        """The user, after authentication."""
         self.told = Told()
-        """What those had to say who found that out."""
+        """Warnings and annotations of the authenticators."""
         self.code = 0
-        """The status of the answer, once that has been begun: nothing else can be said from then on."""
+        """The status of the answer, set when its head is sent; 0 before."""
         self.metrics: RequestMetrics | None = None
-        """What it is counted with, if at all."""
+        """The metrics of the request, if any."""
         self.seat: Seat | None = None
-        """What it is counted in while it is worked on; it is left while the body is awaited."""
+        """The request's place in the in-flight limits; it is released while the body is awaited."""
         self.headers: Sequence[Header] = ()
-        """What the answer has besides its own headers, whatever it is."""
+        """Headers that are added to any answer."""
         self.audit: Record | None = None
-        """What the audit log will tell of it, None if nothing."""
+        """The audit record, None if the request is not audited."""
         self._exchange = exchange
         self._query: dict[str, list[str]] | None = None
 
     @property
     def raw_headers(self) -> HeaderLines:
-        """The headers as they came, names in lower case."""
+        """The received headers, names in lower case."""
         return self._exchange.headers
 
     def header(self, name: bytes) -> bytes:
-        """Return a header, empty if it is not there; of several the first counts, as in Go."""
+        """Return the first value of a header; empty if it is missing."""
         return self._exchange.headers.read(by_name).get(name, b"")
 
     @property
     def query(self) -> dict[str, list[str]]:
-        """The query's parameters."""
+        """The parsed query."""
         query = self._query
         if query is None:
             raw = self._exchange.query
@@ -120,30 +120,30 @@ class Request:
 
     @property
     def wants_pretty(self) -> bool:
-        """Whether a person is going to read the answer: `?pretty` says so, or what they use."""
+        """Whether to indent JSON, as `?pretty` or the client's kind says."""
         return is_pretty(self.query, self.header(b"user-agent"))
 
     @property
     def accepts_gzip(self) -> bool:
-        """Whether the answer may be packed with gzip."""
+        """Whether the client accepts gzip."""
         return any(part.strip() == b"gzip" for part in self.header(b"accept-encoding").split(b",", _MOST_ENCODINGS))
 
     @property
     def accepts_chunks(self) -> bool:
-        """Whether the answer may be sent in chunks, its length untold (RFC 9112, section 6.1)."""
+        """Whether the client supports chunks of unknown total length (RFC 9112, section 6.1)."""
         return self._exchange.version != "1.0"
 
     @property
     def requester(self) -> Requester:
-        """Who asks, as the log remembers it."""
+        """The request's author, as the log stores it."""
         user, agent = self.user, self._exchange.headers.read(_agent)
         return Requester(user.name, tuple(user.groups), agent, user.uid, user.extra)
 
     async def body(self) -> bytes:
         """Read the body.
 
-        Raises `RequestEntityTooLarge`, `UnsupportedMediaType` if it is packed, `RequestTimeout`, and `TooManyRequests`
-        while the server holds too many.
+        Raises `RequestEntityTooLarge`, `UnsupportedMediaType` for a compressed body, `RequestTimeout`, and
+        `TooManyRequests` if the server's memory budget is exceeded.
         """
         encoding = self.header(b"content-encoding")
         if encoding and encoding.lower() != b"identity":
@@ -168,7 +168,7 @@ class Request:
             ) from error
 
     async def respond(self, response: Response, more: Sequence[Header] = ()) -> None:
-        """Send an answer, with `more` headers besides its own."""
+        """Send an answer with `more` headers."""
         code, body, headers = response
         self.code = code
         if self.audit is not None and self.audit.started is not None:
@@ -188,7 +188,7 @@ class Request:
         stream.end()
 
     async def begin_stream(self, code: int, headers: Sequence[Header]) -> Stream:
-        """Send the head of an answer whose body is a stream."""
+        """Send the head of an answer, and return the stream for its body."""
         self.code = code
         if self.audit is not None and self.audit.started is not None:
             self.audit.begun(code)
@@ -196,7 +196,7 @@ class Request:
 
     @property
     def id(self) -> bytes:
-        """What the client calls the request, or what it is called here; the answer says it, and the audit log."""
+        """The request's id from the client, or a generated one; the answer and the audit log have it (`Audit-Id`)."""
         if not self._id:
             self._id = self.header(_ID) or self._ids.new()
         return self._id
@@ -208,18 +208,18 @@ class Request:
         return (b"%s?%s" % (path, query) if query else path).decode("utf-8", "replace")
 
     def cut_off(self) -> None:
-        """Drop the connection if the answer is a stream that has begun; else it is too early."""
+        """Abort the answer if it is a stream that has begun; otherwise do nothing."""
         if self._exchange.stream is not None:
             self._exchange.stream.abort()
 
     @property
     def certificates(self) -> Sequence[bytes]:
-        """What the client presented (DER), its own certificate first; it has not been judged yet."""
+        """The client's certificates (DER), its own first; not yet verified."""
         return self._exchange.certificates
 
     @property
     def peer(self) -> str:
-        """The address that the client has, empty if it has none."""
+        """The client's address; empty if it has none."""
         return self._exchange.peer
 
 
@@ -232,7 +232,7 @@ def _too_large() -> RequestEntityTooLarge:
 
 
 def parse_query(raw: bytes) -> dict[str, list[str]]:
-    """Read a query; see the module's docstring."""
+    """Return the pairs of a query, parsed as the module says."""
     query: dict[str, list[str]] = {}
     if raw.count(b"&") >= MOST_PARAMETERS:
         return query

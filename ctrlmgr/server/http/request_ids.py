@@ -1,7 +1,7 @@
-"""What requests are called whose clients have no name for them.
+"""Generates ids of requests (`Audit-Id`) for clients that send none.
 
-Guarantees: no two requests are called the same, within a process and, as far as chance can tell, anywhere; a name costs
-a fraction of what a random one would, since every answer bears one (`Audit-Id`).
+Guarantees: ids are unique within a process and, with high probability, everywhere. Generating one is cheap, because
+only the first part is random, once per process; the rest is a counter.
 
 Rules: apiserver `pkg/endpoints/filters/audit_init.go`.
 """
@@ -14,19 +14,19 @@ from random import Random
 from ctrlmgr.engine.names import new_uid
 
 _COUNTED = 12
-"""Digits at the end of a name that count; those before are random, once for each process."""
+"""Number of counted digits at the end of an id; the digits before are random, once per process."""
 _WRAP = (1 << 4 * _COUNTED) - 1
 
 
 class RequestIds:
-    """Makes names that look as uuids do; used on one thread."""
+    """Generates ids in the form of uuids. Used on one thread."""
 
     def __init__(self, random: Random) -> None:
-        """Begin at a random place."""
+        """Start at a random number."""
         first = new_uid(random)
         self._begin = first[:-_COUNTED].encode()
         self._numbers = count(int(first[-_COUNTED:], 16))
 
     def new(self) -> bytes:
-        """Return a name."""
+        """Return a new id."""
         return b"%s%012x" % (self._begin, next(self._numbers) & _WRAP)

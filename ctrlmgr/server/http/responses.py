@@ -1,9 +1,9 @@
-"""Answers, from what they say to what goes over the wire.
+"""Builds answers.
 
 Guarantees:
-- Every error is a `Status` whose code is the HTTP status, and says when to try again if that helps.
-- An answer is made with as little work as can be: most headers are constants.
-- JSON ends with a newline, as Go's encoder writes it; indented JSON and YAML are made from it, never the other way.
+- Every error is a `Status` whose code is the HTTP status, with Retry-After if a retry helps.
+- Building an answer is cheap: most headers are constants.
+- JSON ends with a newline, as Go's encoder writes it. Indented JSON and YAML are converted from it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PROTOBUF_TYPE: Header = (b"content-type", PROTOBUF.encode())
 
 
 class Response(NamedTuple):
-    """A whole answer; the length is told by who sends it."""
+    """A whole answer; the sender adds its length."""
 
     status: int
     body: bytes
@@ -39,14 +39,14 @@ class Response(NamedTuple):
 
 
 def represented(code: int, body: bytes, representation: Representation = PLAIN) -> Response:
-    """Return the answer for a body in compact JSON, as it was asked for."""
+    """Return the answer for a body in compact JSON, converted to the representation."""
     if representation.yaml:
         return Response(code, to_yaml(body), (YAML_TYPE, NO_CACHE))
     return Response(code, indented(body) if representation.pretty else body)
 
 
 def refused(error: ApiError, representation: Representation = PLAIN) -> Response:
-    """Return the answer that tells of an error."""
+    """Return the answer for an error."""
     told = status.failure(error)
     if representation.protobuf:
         response = Response(error.code, encode_status(told), (_PROTOBUF_TYPE, NO_CACHE))
@@ -64,14 +64,14 @@ def text(code: int, words: str, *headers: Header) -> Response:
 
 
 PAGE_NOT_FOUND = text(404, "404 page not found\n")
-"""The answer where nothing ever is."""
+"""The answer for an unknown path."""
 
 
 def warnings(texts: Sequence[str]) -> list[Header]:
     """Return a `Warning` header for each text (RFC 9111, apimachinery `pkg/util/net/http.go` NewWarningHeader).
 
-    A text with control characters is left out. When they are too long altogether each is cut, and what comes after too
-    much even so is left out (apiserver `pkg/endpoints/filters/warning.go`).
+    Texts with control characters are omitted. If all texts together are too long, each is shortened, and the texts
+    beyond the limit are omitted (apiserver `pkg/endpoints/filters/warning.go`).
     """
     told = [each for each in dict.fromkeys(texts) if each and _fits_a_line(each)]
     if sum(map(len, told)) > LONGEST_TOGETHER:
@@ -99,5 +99,5 @@ def _quoted(words: str) -> bytes:
 
 
 def indented(body: bytes) -> bytes:
-    """Return JSON with two spaces of indentation and no newline at the end, as Go's MarshalIndent writes it."""
+    """Return JSON indented by two spaces without a final newline, as Go's MarshalIndent writes it."""
     return msgspec.json.format(body, indent=2)

@@ -1,13 +1,13 @@
-"""The HTTP server: one event loop, run like everything else: it blocks until it is told to stop.
+"""The HTTP server: runs one event loop, and blocks until it is stopped.
 
 Guarantees:
-- The address is taken when the server is made, so a port in use is an error before anything else has started.
-- Stopping goes in kube-apiserver's order: for `delay` seconds everything is served as before (while `/readyz` fails),
-  then no new connection is accepted, watches end, requests under way finish, for `GRACE` seconds at most.
-- No request is lost by that: a client that is still connected is served for `FAREWELL` seconds more, and told with the
-  answer that the connection closes. Only a client that asks for nothing for so long finds it closed.
-- A turn of the event loop that takes long is logged, and measured (`turn_watch`).
-- Peers that are gone without a word are noticed within a minute (TCP keepalive).
+- The constructor binds the address, so a port in use is an error before anything else has started.
+- Stopping follows kube-apiserver's order. For `delay` seconds, requests are served as before while `/readyz` fails.
+  Then new connections are refused, watches end, and running requests finish within `GRACE` seconds.
+- No request is lost. A connected client is served for `FAREWELL` more seconds, and its answer says that the connection
+  closes. Only the connections of clients that send nothing in that time close without notice.
+- A long turn of the event loop is logged and measured (`turn_watch`).
+- TCP keepalive detects vanished peers within a minute.
 """
 
 from __future__ import annotations
@@ -36,38 +36,38 @@ from ctrlmgr.server.http.turn_watch import TurnWatch
 log = structlog.get_logger(__name__)
 
 GRACE = 20.0
-"""Seconds for requests under way once the server stops."""
+"""Seconds for running requests after the server stops."""
 
 FAREWELL = 0.5
-"""Seconds for which connected clients are served after no new connection is accepted."""
+"""Seconds for which connected clients are served after new connections are refused."""
 
 _BACKLOG = 2048
 _TICK = 0.1
-"""Seconds between looks at whether to stop."""
+"""Seconds between checks of the stop event."""
 
 _HOUSEKEEPING = 10
 """Ticks between calls of `housekeeping`."""
 
 _SWEEP = 0.05
-"""Seconds between looks at which clients are still connected when the server stops."""
+"""Seconds between checks for connected clients while the server stops."""
 
 _SHUTDOWN = 5.0
-"""Seconds in which a client must answer the end of its TLS session."""
+"""Seconds in which a client must end its TLS session."""
 
 _PROBING = {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 10, socket.TCP_KEEPCNT: 3}
 
 
 class Application(Protocol):
-    """What a server serves."""
+    """The application that a server serves."""
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one request."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Be at work on the running event loop; requests are answered only while it is."""
+        """Run on the current event loop. Requests are answered only within this context."""
 
     def drain(self) -> None:
-        """End what would last: the server stops."""
+        """End long-running requests, because the server is stopping."""
 
 
 class HttpServer:
@@ -86,9 +86,10 @@ class HttpServer:
         housekeeping: Sequence[Callable[[], object]] = (),
         bounds: Bounds = DEFAULT,
     ) -> None:
-        """Bind to `address` (host, port; port 0: any free one); raises `SettingsError` when that cannot be done.
+        """Bind to `address` (host, port; port 0: any free one); raises `SettingsError` if that fails.
 
-        `housekeeping` is called about once a second, on the event loop: looks at files that may have changed.
+        `housekeeping` functions are called about once a second on the event loop, for example to check files for
+        changes.
         """
         self._app = app
         self._clock = clock
@@ -100,14 +101,14 @@ class HttpServer:
 
     @property
     def url(self) -> str:
-        """Where it answers, with the port it got."""
+        """The server's URL with its actual port."""
         scheme = "http" if self._tls is None else "https"
         host, port = self._socket.getsockname()[:2]
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     @property
     def port(self) -> int:
-        """The port it got."""
+        """The actual port."""
         return int(self._socket.getsockname()[1])
 
     def run(self, stop: threading.Event) -> None:
@@ -116,7 +117,7 @@ class HttpServer:
             runner.run(self._serve(stop))
 
     def close(self) -> None:
-        """Give the address back, if it never ran."""
+        """Release the address, if the server never ran."""
         self._socket.close()
 
     async def _serve(self, stop: threading.Event) -> None:
@@ -129,7 +130,7 @@ class HttpServer:
                 self._app.drain()
                 listening.close()
                 await self._take_leave(context)
-            finally:  # if it was interrupted, by something that failed, it is still open
+            finally:  # still open if an error interrupted the server
                 listening.close()
 
     async def _listen(self, loop: asyncio.AbstractEventLoop, context: ServerContext) -> asyncio.Server:
@@ -144,7 +145,7 @@ class HttpServer:
         )
 
     async def _until(self, stop: threading.Event, context: ServerContext) -> None:
-        """Keep house until the server is to stop, and its delay is over."""
+        """Call `housekeeping` until the server must stop and its delay has passed."""
         ticks = 0
         while not stop.is_set():
             if ticks % _HOUSEKEEPING == 0:
@@ -159,7 +160,7 @@ class HttpServer:
             await asyncio.sleep(min(left, 1.0))
 
     async def _take_leave(self, context: ServerContext) -> None:
-        """Serve those that are connected once more, then wait for what is under way."""
+        """Serve connected clients once more, then wait for the running requests."""
         closes_at = self._clock.monotonic() + FAREWELL
         while context.connections and self._clock.monotonic() < closes_at:
             for connection in list(context.connections):
@@ -167,7 +168,7 @@ class HttpServer:
             await asyncio.sleep(_SWEEP)
         ends_at = self._clock.monotonic() + GRACE
         while (context.connections or context.tasks) and self._clock.monotonic() < ends_at:
-            for connection in list(context.connections):  # also those whose TLS handshakes had begun before
+            for connection in list(context.connections):  # includes connections whose TLS handshake began earlier
                 connection.shutdown()
             await asyncio.sleep(_SWEEP)
         if context.tasks:
@@ -195,7 +196,7 @@ def _bind(host: str, port: int) -> socket.socket:
         for option, value in _PROBING.items():
             listening.setsockopt(socket.IPPROTO_TCP, option, value)
         listening.bind(address)
-        listening.listen()  # from here on the port is ours: without it two servers could bind and one fail later
+        listening.listen()  # reserves the port; otherwise two servers could bind it, and one would fail later
     except OSError as error:
         listening.close()
         raise SettingsError(

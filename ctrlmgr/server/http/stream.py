@@ -1,14 +1,14 @@
-"""The body of one answer, in pieces that go on for as long as the client reads them.
+"""The body of one answer, written in pieces while the client reads.
 
 Guarantees:
-- A piece costs one write to the connection, of bytes that may be shared, and no task: an event for a thousand watchers
-  is a thousand writes and nothing more.
-- What a client does not read is bounded: a connection says when its buffer is full (`paused`), and a writer that heeds
-  that never has more than a piece beyond it.
-- A client that has stopped reading can be cut off (`abort`) without being waited for.
-- An answer that breaks off is never taken for a whole one: its connection is dropped, or its HTTP/2 stream reset.
-- A long answer goes in pieces (`send_all`), each when its reader has come so far, and never holds up the loop: what is
-  written at once TLS encrypts at once, into a buffer that is as large from then on until the connection closes.
+- A piece costs one write to the connection and no task, and its bytes may be shared. An event for a thousand watchers
+  is a thousand writes.
+- Unread output is bounded. A connection reports a full buffer (`paused`), and a writer that checks it exceeds the
+  buffer by at most one piece.
+- A client that has stopped reading can be disconnected without waiting (`abort`).
+- An incomplete answer never looks complete: its connection is closed, or its HTTP/2 stream reset.
+- A long answer is written in pieces (`send_all`), each after the client has read the one before. TLS encrypts each
+  write as a whole, into a buffer that keeps its size until the connection closes.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.server.http.framing import LAST_CHUNK, chunk, unchunked
 
 ONE_WRITE = 64 * 1024
-"""Bytes that are written as one, and the TLS buffer that a connection may well keep."""
+"""Maximum size of one write in bytes, which is also the size of the TLS buffer that a connection keeps."""
 
 _TURN = 4
-"""Pieces that are written before others have the loop: less than half a millisecond."""
+"""Pieces that are written before other tasks run, less than half a millisecond."""
 
 
 class Disconnected(CtrlmgrError):
-    """The client has gone away, or has not read for too long."""
+    """The client has disconnected, or has not read for too long."""
 
 
 class Framing(Enum):
-    """How a client knows where a body ends."""
+    """How a client detects the end of a body."""
 
     CHUNKED = "each piece says how long it is"
     PLAIN = "the head said how long the body is, the connection says where it ends, or closes there"
@@ -41,7 +41,7 @@ class Framing(Enum):
 
 
 class Outlet(Protocol):
-    """Where the pieces of a body go; used on the event loop only."""
+    """The connection that a body is written to. Used on the event loop only."""
 
     @property
     def is_paused(self) -> bool:
@@ -51,20 +51,20 @@ class Outlet(Protocol):
         """Send bytes, or buffer them while the client does not read."""
 
     def abort(self) -> None:
-        """Drop what has not been read, so that the client cannot take it for a whole answer."""
+        """Drop unread output, so that the client sees an incomplete answer."""
 
 
 class Stream:
-    """See the module's docstring; used on the event loop only."""
+    """The body of one answer. Used on the event loop only."""
 
     __slots__ = ("_finish", "_framing", "_left", "_on_lost", "_outlet", "_resumed", "cut_off", "lost")
 
     def __init__(self, outlet: Outlet, framing: Framing, length: int | None, finish: Callable[[], None]) -> None:
-        """Write to `outlet` a body of `length` bytes, if that has been said, and call `finish` at its end."""
+        """Write a body to `outlet`, of `length` bytes if known, and call `finish` at its end."""
         self.lost = False
-        """Whether the client has gone away; what is written then goes nowhere."""
+        """Whether the client has disconnected; further output is dropped."""
         self.cut_off = False
-        """Whether that is because it did not read."""
+        """Whether the server disconnected the client because it did not read."""
         self._outlet = outlet
         self._framing = framing
         self._left = length
@@ -74,17 +74,17 @@ class Stream:
 
     @property
     def paused(self) -> bool:
-        """Whether the reader is behind, so that nothing should be written until `drain` returns."""
+        """Whether the client is behind with reading; nothing should be written until `drain` returns."""
         return self._outlet.is_paused
 
     def on_lost(self, call: Callable[[], None]) -> None:
-        """Have `call` called when the client goes away, at once if it has."""
+        """Call `call` when the client disconnects, or now if it has."""
         self._on_lost = call
         if self.lost:
             call()
 
     def write(self, chunks: bytes) -> None:
-        """Write one or more pieces that `framing.chunk` has made: the same bytes may be written to many."""
+        """Write chunks that `framing.chunk` has made; the same bytes may be written to many clients."""
         if self.lost:
             return
         if self._framing is Framing.CHUNKED:
@@ -93,7 +93,7 @@ class Stream:
             self.send(unchunked(chunks))
 
     def send(self, piece: bytes) -> None:
-        """Write a piece that is not framed yet."""
+        """Write a piece without chunk framing."""
         if self.lost or not piece:
             return
         if self._left is not None:
@@ -104,7 +104,7 @@ class Stream:
             self._outlet.write(piece)
 
     async def send_all(self, pieces: Iterable[bytes], patience: float) -> None:
-        """Write pieces that are not framed yet, for a reader that is waited for as by `drain`."""
+        """Write pieces without chunk framing, and wait for the client as `drain` does."""
         for number, piece in enumerate(pieces, 1):
             self.send(piece)
             if number % _TURN == 0:
@@ -112,9 +112,9 @@ class Stream:
             await self.drain(patience)
 
     async def drain(self, patience: float) -> None:
-        """Return when the reader has caught up; raises `Disconnected` if it goes away.
+        """Wait until the client has read enough; raises `Disconnected`.
 
-        One that has read nothing `patience` seconds from now is cut off.
+        If it reads nothing for `patience` seconds, it is disconnected.
         """
         if self.paused and not self.lost:
             loop = asyncio.get_running_loop()
@@ -129,11 +129,11 @@ class Stream:
             raise Disconnected
 
     def end(self) -> None:
-        """Complete the answer, so that the connection can be used again."""
+        """Complete the answer; the connection can then be reused."""
         if self.lost:
             return
         if self._left:
-            self.abort()  # more or less than was announced: the client must not go on
+            self.abort()  # the length differs from the announced one, so the client must not continue
             return
         if self._framing is Framing.CHUNKED:
             self._outlet.write(LAST_CHUNK)
@@ -141,17 +141,17 @@ class Stream:
         finish()
 
     def abort(self) -> None:
-        """Cut the reader off, and drop what has not been read; `lose` follows."""
+        """Disconnect the client, and drop unread output; `lose` follows."""
         self.cut_off = True
         self._outlet.abort()
 
     def wake(self) -> None:
-        """Wake the task that drains."""
+        """Wake the task that waits in `drain`."""
         if self._resumed is not None and not self._resumed.done():
             self._resumed.set_result(None)
 
     def lose(self) -> None:
-        """Note that the client has gone away."""
+        """Note that the client has disconnected."""
         self.lost = True
         self._finish = _nothing
         self.wake()
@@ -161,4 +161,4 @@ class Stream:
 
 
 def _nothing() -> None:
-    """Stand for what is called at the end, which holds the stream and all of its request, once it was called."""
+    """Do nothing, in place of `finish` after its call, because `finish` refers to the request."""

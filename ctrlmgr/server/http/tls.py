@@ -1,14 +1,14 @@
-"""TLS: a certificate authority and a serving certificate made on first start, and a context that follows the files.
+"""TLS: creates a certificate authority and a serving certificate at the first start, and reloads changed files.
 
 Guarantees:
-- Private keys are written with mode 0600 into a directory of mode 0700, each file whole or not at all; a file that is
-  there is never overwritten unless it is a serving certificate that does not fit (expiring, or lacking a name).
-- A certificate replaced on disk is used for the next handshake; one that cannot be read is reported and the old one
-  stays in use.
-- Clients are asked for a certificate, and one that has none or another authority's is let in all the same: whether it
-  counts is decided with each request (`authn.client_certificates`).
+- Private keys are written atomically with mode 0600 into a directory of mode 0700. An existing file is overwritten only
+  if it is a serving certificate that expires soon or lacks a name.
+- A certificate that is replaced on disk is used for the next handshake. If it cannot be read, the error is reported and
+  the old one stays in use.
+- Clients are asked for a certificate. The handshake also accepts a client without one, or with one of another
+  authority. Each request decides whether it counts (`authn.client_certificates`).
 
-Only TLS 1.2 and newer, and of TLS 1.2 only the forward secret AEAD ciphers.
+Only TLS 1.2 and newer are allowed, and with TLS 1.2 only forward-secret AEAD ciphers.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _AUTHORITY_LIFE = timedelta(days=3650)
 _SERVING_LIFE = timedelta(days=365)
 _RENEW_BEFORE = timedelta(days=30)
 _BACKDATED = timedelta(hours=1)
-"""How far a certificate's start lies in the past, for clients whose clock is behind."""
+"""Age of a new certificate, for clients whose clock is behind."""
 
 HTTP1: Final = "http/1.1"
 HTTP2: Final = "h2"
-"""What the two are called in a handshake (RFC 7301, section 6; RFC 9113, section 3.1)."""
+"""The ALPN names of both protocols (RFC 7301, section 6; RFC 9113, section 3.1)."""
 
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
 @dataclass(frozen=True)
 class Authority:
-    """A certificate authority and its key."""
+    """A certificate authority with its key."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
@@ -57,20 +57,20 @@ class Authority:
 
 @dataclass(frozen=True)
 class CertificateFiles:
-    """Where the certificates are (PEM)."""
+    """The paths of the certificates (PEM)."""
 
     directory: Path
     shared: Path | None = None
-    """Where what several processes share is, if not there, too."""
+    """The directory of shared files, if several processes share it."""
 
     @property
     def common(self) -> Path:
-        """Where what processes may share is."""
+        """The directory of the authority, which processes may share."""
         return self.shared or self.directory
 
     @property
     def authority(self) -> Path:
-        """The authority's certificate: what clients verify the server with, and the server its clients."""
+        """The authority's certificate, with which clients verify the server, and the server its clients."""
         return self.common / "ca.crt"
 
     @property
@@ -92,11 +92,11 @@ class CertificateFiles:
 def ensure_certificates(
     directory: Path, names: Sequence[str], *, clock: Clock, shared: Path | None = None
 ) -> CertificateFiles:
-    """Make what is missing in `directory`; the serving certificate is for `names` (host names and IP addresses).
+    """Create the missing files in `directory`; the serving certificate is for `names` (host names and IP addresses).
 
-    The authority is in `shared`, if that is given. One serving certificate of another authority of ours is made anew.
-    A serving certificate and key that an administrator put there are left alone as long as they fit together and have
-    not expired. Raises `SettingsError` when the directory cannot be used.
+    The authority is in `shared`, if that is given. A serving certificate of another authority of this server is
+    replaced. One that an administrator has provided is kept while it matches its key and has not expired. Raises
+    `SettingsError` if the directory cannot be used.
     """
     files = CertificateFiles(directory, shared)
     now = datetime.fromtimestamp(clock.now() / 1_000_000, UTC)
@@ -116,8 +116,8 @@ def issue_client_certificate(
 ) -> tuple[bytes, bytes]:
     """Return a client certificate for `user` in `groups` and its key, both PEM.
 
-    The user is the subject's common name and each group an organization, as Kubernetes reads them
-    (apiserver `pkg/authentication/request/x509`).
+    The subject's common name is the user and each organization a group, as Kubernetes reads them (apiserver
+    `pkg/authentication/request/x509`).
     """
     authority = _load_authority(files)
     key = ec.generate_private_key(ec.SECP256R1())
@@ -131,10 +131,10 @@ def issue_client_certificate(
 
 
 class ServingContext:
-    """The `ssl.SSLContext` the server listens with; `reload` takes up what has changed on disk."""
+    """The server's `ssl.SSLContext`; `reload` applies changed files."""
 
     def __init__(self, files: CertificateFiles, *, http2: bool = True) -> None:
-        """Read the files, and offer `http2` or HTTP/1.1 alone; raises `SettingsError` if they do not fit together."""
+        """Read the files, and offer `http2` or only HTTP/1.1; raises `SettingsError` if they do not match."""
         self._files = files
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -148,13 +148,13 @@ class ServingContext:
         self._load()
 
     def reload(self) -> bool:
-        """Use the files as they are now if they have changed; return whether they were taken up."""
+        """Reload the files if they have changed; return whether they were reloaded."""
         return self._followed.reload(self._load)
 
     def _load(self) -> bool:
-        """Take in the files; raises `SettingsError` if they do not fit together."""
+        """Load the files; raises `SettingsError` if they do not match."""
         try:
-            # A context that cannot take the pair in would be left with half of it: try a fresh one first.
+            # A failed load would leave the context with half of the pair, so a new context is tried first.
             for context in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), self.context):
                 context.load_cert_chain(self._files.serving, self._files.serving_key)
                 context.load_verify_locations(self._files.authority)
@@ -210,9 +210,9 @@ def _needs_serving(files: CertificateFiles, authority: Authority, names: Sequenc
     certificate = x509.load_pem_x509_certificate(files.serving.read_bytes())
     key = serialization.load_pem_private_key(files.serving_key.read_bytes(), password=None)
     if key.public_key() != certificate.public_key():
-        return True  # half of a pair: the process was killed between the two files
+        return True  # the process was killed between the two writes
     if not _is_ours(certificate, authority):
-        return False  # an administrator brought their own
+        return False  # the administrator's own certificate
     alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     return certificate.not_valid_after_utc - _RENEW_BEFORE < now or not set(_general_names(names)) <= set(alternatives)
 
@@ -272,7 +272,7 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
+    """Write a file atomically that only its owner may read."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

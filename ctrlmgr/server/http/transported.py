@@ -1,9 +1,9 @@
-"""What a connection is, whatever is spoken on it: a transport, whose client may be slow, idle, or no longer trusted.
+"""The common part of all connections: a transport with timeouts for slow, idle and expired clients.
 
 Guarantees:
-- A client that has not read anything for `Bounds.write_timeout` while something waits for it is disconnected.
-- A client certificate that expires while it is connected ends its connection. Nothing else is judged of it here.
-- A connection that closes is closed `Bounds.linger` seconds after its client has read the last of its answer.
+- A client that reads nothing of its pending output for `Bounds.write_timeout` seconds is disconnected.
+- A client certificate that expires ends its connection. This module verifies nothing else of it.
+- A closing connection is dropped `Bounds.linger` seconds after its client has stopped reading.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from ctrlmgr.server.http.lazy_timer import LazyTimer
 log = structlog.get_logger(__name__)
 
 _LONGEST = 86_400.0
-"""Seconds of a timer; what is due later is looked at again."""
+"""Maximum seconds of a timer; a later one is set in steps."""
 
 
 class _Gone(asyncio.Transport):
-    """What is left of a transport once its connection is lost: it takes anything, and does nothing."""
+    """Replaces the transport of a lost connection: it accepts all calls and does nothing."""
 
     def is_closing(self) -> bool:
         return True
 
     def write(self, data: object) -> None:
-        """Send nothing."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Leave it closed."""
+        """Do nothing."""
 
     def abort(self) -> None:
-        """Leave it closed."""
+        """Do nothing."""
 
     def pause_reading(self) -> None:
-        """Read nothing."""
+        """Do nothing."""
 
     def resume_reading(self) -> None:
-        """Read nothing."""
+        """Do nothing."""
 
     def get_write_buffer_size(self) -> int:
         return 0
@@ -60,7 +60,7 @@ _GONE = _Gone()
 
 
 class Transported(asyncio.BufferedProtocol):
-    """See the module's docstring; used on the event loop only."""
+    """The common part of HTTP/1.1 and HTTP/2 connections. Used on the event loop only."""
 
     __slots__ = (
         "_certificate",
@@ -79,50 +79,50 @@ class Transported(asyncio.BufferedProtocol):
     )
 
     def __init__(self, context: ServerContext) -> None:
-        """Belong to a server."""
+        """Create a connection of a server."""
         self.is_paused = False
         """Whether the client is behind with reading."""
         self.peer = ""
-        """The address that the client has, empty if it has none."""
+        """The client's address; empty if it has none."""
         self.certificates: Sequence[bytes] = ()
-        """What the client presented (DER), its own certificate first; it has not been judged yet."""
+        """The client's certificates (DER), its own first; not yet verified."""
         self._context = context
         self._transport: asyncio.Transport
         self._certificate: Mapping[str, Any] | None = None
         self._heads = Budget(context.bounds.connection_heads_bytes)
-        self._is_leaving = False  # whether the connection closes once what is under way has been answered
+        self._is_leaving = False  # whether the connection closes after the running requests
         self._is_reading_paused = False
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         self._expiry: asyncio.TimerHandle | None = None
         self._idleness = LazyTimer(context.loop, context.bounds.keep_alive, self._end_idleness)
 
-    # What those who speak on it do.
+    # Methods that the protocols implement.
 
     @abstractmethod
     def receive(self, data: bytes) -> None:
-        """Take what has come."""
+        """Process received bytes."""
 
     @abstractmethod
     def leave(self) -> None:
-        """Tell the client that it should not go on here: the server stops."""
+        """Tell the client not to continue on this connection, because the server is stopping."""
 
     @abstractmethod
     def shutdown(self) -> None:
-        """Close an idle connection, and any other once what is under way has been answered."""
+        """Close the connection now if it is idle, otherwise after the running requests."""
 
     @abstractmethod
     def _reads_again(self) -> None:
-        """Go on: the client has caught up with reading."""
+        """Continue, because the client has caught up with reading."""
 
     @abstractmethod
     def _cut_off(self) -> None:
-        """End what goes on for long, and let what is under way be answered: the client is trusted no more."""
+        """Abort streams, and close after the other requests: the client's certificate has expired."""
 
-    # What the transport calls.
+    # Methods that the transport calls.
 
     def _made(self, transport: asyncio.Transport, unread: int) -> None:
-        """Belong to a transport, whose client counts as one that does not read while `unread` bytes wait for it."""
+        """Attach the transport; with `unread` pending bytes, the client counts as not reading."""
         self._transport = transport
         self._context.connections.add(self)
         self._certificate = transport.get_extra_info("peercert") or None
@@ -135,34 +135,34 @@ class Transported(asyncio.BufferedProtocol):
         self._time_head()
 
     def _lost(self) -> None:
-        """Let go of the transport, at the end."""
+        """Detach the transport, at the end."""
         self._context.connections.discard(self)
         for timer in (self._head_timer, self._write_timer, self._expiry):
             if timer is not None:
                 timer.cancel()
         self._idleness.close()
-        self._transport = _GONE  # uvloop's holds this, and buffers of hundreds of kilobytes
+        self._transport = _GONE  # uvloop's transport refers to this object and to large buffers
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Lend the buffer."""
+        """Return the shared buffer."""
         return self._context.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take what is in it."""
+        """Process the bytes in the buffer."""
         self.receive(bytes(self._context.buffer[:nbytes]))
 
     def eof_received(self) -> None:
         """Let the transport close: a client that sends no more is not waited for."""
 
     def pause_writing(self) -> None:
-        """Note that the client does not read."""
+        """Note that the client does not read, and start the write timeout."""
         self.is_paused = True
         self._write_timer = self.loop.call_later(
             self.bounds.write_timeout, self._look_at_reader, self._transport.get_write_buffer_size()
         )
 
     def resume_writing(self) -> None:
-        """Note that it does again."""
+        """Note that the client reads again."""
         self.is_paused = False
         if self._write_timer is not None:
             self._write_timer.cancel()
@@ -176,49 +176,49 @@ class Transported(asyncio.BufferedProtocol):
         else:
             self._transport.abort()
 
-    # What those who answer ask of it.
+    # Methods that exchanges call.
 
     @property
     def bounds(self) -> Bounds:
-        """What a client may take."""
+        """The limits of a client."""
         return self._context.bounds
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """Where timers are set."""
+        """The event loop for timers."""
         return self._context.loop
 
     @property
     def date(self) -> Header:
-        """The header that says what time it is."""
+        """The Date header."""
         return self._context.date
 
     def abort(self) -> None:
-        """Drop the connection and what has not been read."""
+        """Close the connection at once, and drop pending output."""
         self._transport.abort()
 
     def pause_reading(self) -> None:
-        """Take in no more than has come."""
+        """Stop reading from the client."""
         if not (self._is_reading_paused or self._transport.is_closing()):
             self._is_reading_paused = True
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Take in what comes."""
+        """Continue reading from the client."""
         if self._is_reading_paused and not self._transport.is_closing():
             self._is_reading_paused = False
             self._transport.resume_reading()
 
     def reserve(self, count: int) -> bool:
-        """Say whether so many bytes of a body may be held, and count them if so."""
+        """Reserve `count` bytes of a body; return False if that exceeds a budget."""
         return self._context.reserve(count, self.peer)
 
     def release(self, count: int) -> None:
-        """Count them no longer."""
+        """Release reserved bytes of a body."""
         self._context.release(count, self.peer)
 
     def reserve_head(self, cost: int) -> bool:
-        """Return whether a head of `cost` bytes may be held, and count them if so."""
+        """Reserve `cost` bytes of a head; return False if that exceeds a budget."""
         if not self._heads.reserve(cost):
             return False
         if self._context.heads.reserve(cost):
@@ -227,12 +227,12 @@ class Transported(asyncio.BufferedProtocol):
         return False
 
     def release_head(self, cost: int) -> None:
-        """Stop counting a head."""
+        """Release reserved bytes of a head."""
         self._heads.release(cost)
         self._context.heads.release(cost)
 
     def _start(self, exchange: Exchange) -> None:
-        """Have a request answered."""
+        """Start to answer a request."""
         exchange.is_started = True
         task = start(self._answer(exchange), self.loop)
         if task is not None:
@@ -248,14 +248,14 @@ class Transported(asyncio.BufferedProtocol):
             exchange.abandon()
             exchange.forget_head()
 
-    # How it ends.
+    # The end of the connection.
 
     def _watch_expiry(self, certificate: Mapping[str, Any]) -> None:
         expires = certificate.get("notAfter")
         if expires:
             left = ssl.cert_time_to_seconds(str(expires)) - self._context.clock.now() / 1_000_000
             if left < 0:
-                return  # it was worth nothing from the beginning
+                return  # it was never valid
             self._expiry = self.loop.call_later(min(left, _LONGEST), self._expire, left > _LONGEST)
 
     def _expire(self, is_early: bool) -> None:
@@ -265,27 +265,27 @@ class Transported(asyncio.BufferedProtocol):
             self._cut_off()
 
     def _end_idleness(self) -> None:
-        """Close a connection that has been idle for long, even if its last answer has not been read."""
+        """Close an idle connection, even if its last answer has not been read."""
         if self._transport.get_write_buffer_size():
             self._transport.abort()
         elif not self._transport.is_closing():
             self._transport.close()
 
     def _close(self) -> None:
-        """Close once the client has read what waits for it."""
+        """Close after the client has read the pending output."""
         self._transport.close()
         self._drop_soon()
 
     def _drop_soon(self) -> None:
-        """See a closing connection closed: TLS would wait for the client to say goodbye as well.
+        """Ensure that a closing connection ends, because TLS would wait for the client's reply.
 
-        A client that is idle, as in every pool of connections, does not read and so does not answer.
+        An idle client, such as one in a connection pool, does not read and so does not reply.
         """
         if self._transport.is_closing():
             self.loop.call_later(self.bounds.linger, self._drop, self._transport.get_write_buffer_size())
 
     def _drop(self, unread: int) -> None:
-        """Drop a connection, unless its client has been reading since `unread` bytes were left of its answer."""
+        """Drop the connection, unless its client has read more since `unread` bytes were pending."""
         left = self._transport.get_write_buffer_size()
         if left < unread:
             self.loop.call_later(self.bounds.linger, self._drop, left)

@@ -1,10 +1,10 @@
-"""Watches how long the event loop works in one turn, and logs which code ran in a long one.
+"""Measures the turns of the event loop, and logs the code that ran in a long one.
 
 Guarantees:
-- A turn is measured by the processor time of the loop's thread, so a busy machine alone makes no turn long.
-- A turn of more than `LONG` seconds is logged with the code that ran in it, and counted; the longest is a metric.
-- Measured are turns of more than `PERIOD` seconds: a callback due every `PERIOD` seconds sees how much processor time
-  passed since its last run, of which at most `PERIOD` can belong to turns before the one that delayed it.
+- A turn is measured in processor time of the loop's thread, so a busy machine does not make turns long.
+- A turn of more than `LONG` seconds is logged with its code, and counted. The longest turn is a metric.
+- Turns of more than `PERIOD` seconds are measured. A callback every `PERIOD` seconds reads the processor time since its
+  last run. At most `PERIOD` of it can belong to earlier turns.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ PERIOD = 0.02
 """Seconds between two measurements."""
 
 LONG = 0.1
-"""Seconds of processor time from which on a turn is logged."""
+"""Seconds of processor time from which a turn is logged."""
 
 _SAMPLE = 0.05
-"""Seconds between two looks at whether the loop is late."""
+"""Seconds between two samples of the loop's delay."""
 
 _FRAMES = 8
-"""Frames of the running code that are logged, the innermost ones."""
+"""Number of logged frames of the running code, innermost ones."""
 
 
 class TurnWatch:
@@ -49,11 +49,11 @@ class TurnWatch:
         self._cpu = cpu
         self._used = 0.0
         self._ticked_at = 0.0
-        self._where = ""  # the code that ran when the loop was found late; written by the sampling thread
+        self._where = ""  # the code that ran when the loop was late; the sampling thread writes it
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Measure the running loop until the block ends."""
+        """Measure the running loop while the context is open."""
         stop = threading.Event()
         thread = threading.get_ident()
         self.begin()
@@ -73,11 +73,11 @@ class TurnWatch:
             self.tick()
 
     def begin(self) -> None:
-        """Begin to measure; on the loop's thread."""
+        """Start measuring, on the loop's thread."""
         self._ticked_at, self._used = self._clock.monotonic(), self._cpu()
 
     def tick(self) -> None:
-        """Measure what passed since the last call, and report it if it was long; on the loop's thread."""
+        """Measure the time since the last call, and log it if it was long, on the loop's thread."""
         now, used = self._clock.monotonic(), self._cpu()
         turn, waited = used - self._used - PERIOD, now - self._ticked_at - PERIOD
         self._ticked_at, self._used, where = now, used, self._where
@@ -88,7 +88,7 @@ class TurnWatch:
             log.warning("event loop was busy", cpu_seconds=round(turn, 3), seconds=round(waited, 3), where=where)
 
     def _sample(self, thread: int, stop: threading.Event) -> None:
-        """Note what the loop's thread does whenever the loop is late."""
+        """Record the code of the loop's thread whenever the loop is late."""
         pause = threading.Condition()
         while not stop.is_set():
             with pause:
@@ -96,7 +96,7 @@ class TurnWatch:
             self.sample(thread)
 
     def sample(self, thread: int) -> None:
-        """Keep the code that `thread` (its identifier) runs if the loop is late by now."""
+        """Record the code that `thread` (its identifier) runs if the loop is late."""
         if self._clock.monotonic() - self._ticked_at > LONG + PERIOD:
             self._where = described(frames().get(thread))
 

@@ -39,7 +39,7 @@ _HUMANS = (b"curl", b"Wget", b"Mozilla/5.0")
 
 
 class Form(NamedTuple):
-    """The type of the answer: `Table`, `PartialObjectMetadata`, `PartialObjectMetadataList`; "" for the object's own."""
+    """The type of the answer: `Table`, `PartialObjectMetadata`, `PartialObjectMetadataList`; "" for the own one."""
 
     kind: str
     version: str

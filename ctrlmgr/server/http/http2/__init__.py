@@ -1,5 +1,5 @@
-"""HTTP/2 (RFC 9113): many requests at a time on one connection, from bytes to an `Exchange` for each.
+"""HTTP/2 (RFC 9113): concurrent requests on one connection, from bytes to an `Exchange` for each.
 
-`frames` cuts bytes into frames, `blocks` reads header blocks and writes them, `channel` is one stream, and `connection`
-keeps what the streams of a connection share.
+`frames` parses and encodes frames, `blocks` reads and writes header blocks, `channel` is one stream, and `connection`
+holds the shared state of all streams.
 """

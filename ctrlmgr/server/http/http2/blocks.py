@@ -1,15 +1,14 @@
-"""Header blocks of HTTP/2 (RFC 9113, section 8.3; RFC 7541): requests read from them, and answers written to them.
+"""Reads and writes header blocks of HTTP/2 (RFC 9113, section 8.3; RFC 7541).
 
 Guarantees:
-- What could be read in two ways is refused, never guessed, as it is of HTTP/1.1: a field that must be there once is,
-  names and values have no characters that an HTTP/1.1 message would end at, and no field speaks of the connection.
-- A head is bounded in bytes and in headers; one of twice as many headers ends the connection. The work is linear in its
-  bytes: fields are found here, and given to the library that decodes them one by one.
-- Clients are asked to keep no table (RFC 7541, section 4.2), so that the same fields are the same bytes. What
-  is around a request's path is then read once, however many requests of a connection it comes with, and they share what
-  the application reads from it; a whole block that comes again soon is not read at all. Until a client complies, and if
-  it never does, all of it is read.
-- An answer refers to no table either: the same headers are the same bytes for every client.
+- Ambiguous input is refused, as in HTTP/1.1. Required fields appear exactly once. Names and values contain no
+  characters that would end an HTTP/1.1 message, and no field is about the connection.
+- A head is limited in bytes and headers; one with twice the allowed headers ends the connection. The work is linear in
+  the bytes: this module finds the fields, and passes each to the decoding library.
+- Clients are told to use no dynamic table (RFC 7541, section 4.2), so equal fields have equal bytes. The fields around
+  a request's path are then decoded once per connection, and later requests share the result. A repeated whole block is
+  not decoded at all. Until a client follows this setting, every block is decoded.
+- An answer uses no dynamic table either: the same headers have the same bytes for every client.
 """
 
 from __future__ import annotations
@@ -44,31 +43,34 @@ _SCHEMES = frozenset({b"http", b"https"})
 _PSEUDO = frozenset({b":method", b":scheme", b":authority", b":path"})
 
 _LONGEST = 2048
-"""Bytes of a block that is cached."""
+"""Maximum size of a cached block, in bytes."""
 _MOST = 128
-"""Blocks, but for their paths, that are cached of a connection. Go's clients send the same headers in any order."""
+"""Maximum number of blocks, without their paths, that are cached per connection.
+
+Go's clients vary the order of headers.
+"""
 _MOST_BEGINNINGS = 16
-"""What comes before a path that is known of a connection: the fields are few, and their order seldom changes."""
+"""Maximum number of known beginnings up to the path per connection; they seldom vary."""
 _MOST_WHOLE = 32
-"""Whole blocks that are cached of a connection: those of what a client looks at again and again."""
+"""Maximum number of whole blocks that are cached per connection, for repeated requests."""
 _MOST_REMEMBERED = 8
-"""Headers of an answer whose block is cached: hundreds of warnings come once."""
+"""Maximum number of headers of an answer whose block is cached: many warnings rarely repeat."""
 _UPDATE = 0x20
-"""What a field begins with that sets the size of the table."""
+"""The first bits of a field that sets the table's size."""
 _PATHS: Final = frozenset({0x04, 0x05, 0x14, 0x15, 0x44, 0x45})
-"""How a path that is written out begins: the static table has its name twice, and there are three kinds of literals."""
+"""The first bytes of a literal path: the static table has its name twice, and there are three kinds of literals."""
 _PIECE: Final = 64
-"""Bytes of a block that take as long to decode as a short field does."""
+"""Bytes of a block that take as long to decode as a short field."""
 _LONGEST_NUMBER = 5
-"""Bytes of a number in a block."""
+"""Maximum bytes of a number in a block."""
 _SHORT: Final = [bytes((size,)) for size in range(0x7F)]
-"""How lengths of strings are written that take a byte."""
+"""The encoded lengths of strings that need one byte."""
 _STATUSES = {200: b"\x88", 204: b"\x89", 206: b"\x8a", 304: b"\x8b", 400: b"\x8c", 404: b"\x8d", 500: b"\x8e"}
-"""Where the static table has a whole `:status` (RFC 7541, appendix A)."""
+"""The codes of whole `:status` fields in the static table (RFC 7541, appendix A)."""
 
 
 class _Around(NamedTuple):
-    """What the fields of a request say besides its path."""
+    """The fields of a request without its path."""
 
     method: str
     headers: HeaderLines
@@ -82,18 +84,18 @@ class _Around(NamedTuple):
 
 
 class BlockReader:
-    """Reads the header blocks of one connection, in the order in which they come."""
+    """Reads the header blocks of one connection, in order."""
 
     __slots__ = ("_around", "_beginnings", "_bounds", "_decoder", "_heads", "_largest_table", "work")
 
     def __init__(self, bounds: Bounds) -> None:
-        """Keep `bounds`."""
+        """Enforce `bounds`."""
         self.work = 0
-        """What reading has cost so far: in fields, and in pieces of `_PIECE` bytes."""
+        """The work of reading so far: the number of fields, and of pieces of `_PIECE` bytes."""
         self._bounds = bounds
-        self._decoder = Decoder(2 * bounds.head_bytes)  # never more than that, of a block that is within them
+        self._decoder = Decoder(2 * bounds.head_bytes)  # a block within the bounds never exceeds this
         self._largest_table = self._decoder.max_allowed_table_size
-        # What came before paths, the latest first; and what was read around paths, by that and by what followed.
+        # The beginnings up to paths, the latest first; and the decoded fields by beginning and end.
         self._beginnings: tuple[bytes, ...] = ()
         self._around: BoundedCache[tuple[bytes, bytes], _Around] = BoundedCache(
             "http2-headers", entries=_MOST, largest=_LONGEST
@@ -103,8 +105,8 @@ class BlockReader:
     def read(self, block: bytes) -> Head:
         """Return the head of a request.
 
-        Raises `Malformed` for what is answered in HTTP's words, `StreamFault` for what is no request, and
-        `ConnectionFault` if what comes later cannot be read any more.
+        Raises `Malformed` for an error with an HTTP status, `StreamFault` if it is not a valid request, and
+        `ConnectionFault` if later blocks cannot be decoded.
         """
         try:
             return self._recognised(block) or self._read(block)
@@ -112,7 +114,7 @@ class BlockReader:
             raise ConnectionFault(Code.COMPRESSION_ERROR, f"a header block that cannot be read: {error}") from error
 
     def skip(self, block: bytes) -> bool:
-        """Read trailers, and return whether there is a pseudo header among them; raises as `read` does."""
+        """Decode trailers; return whether they contain a pseudo header. Raises as `read` does."""
         try:
             return b":" in {name[:1] for name, _ in self._decoded(block)}
         except Malformed as error:
@@ -121,17 +123,17 @@ class BlockReader:
             raise ConnectionFault(Code.COMPRESSION_ERROR, f"trailers that cannot be read: {error}") from error
 
     def limit_table(self) -> None:
-        """Note that the client knows that it is to keep no table (RFC 7541, section 4.2).
+        """Note that the client knows that it must use no dynamic table (RFC 7541, section 4.2).
 
-        A client that keeps the table that it has, because it does not know this setting, is still read; one that sets
-        another size than none is not.
+        The blocks of a client that ignores this setting are still decoded. A client that sets a table size other than
+        zero is refused.
         """
         self._largest_table = 0
 
     def _recognised(self, block: bytes) -> Head | None:
-        """Read a block that is known, or all of it but the path."""
+        """Return the head of a block that is cached, fully or without its path."""
         if self._decoder.header_table_size:
-            return None  # the same bytes may say something else
+            return None  # with a dynamic table, equal bytes can mean other fields
         head = self._heads.get(block)
         if head is None:
             head = self._recognised_around(block)
@@ -140,7 +142,7 @@ class BlockReader:
         return head
 
     def _recognised_around(self, block: bytes) -> Head | None:
-        """Read a block of which all but the path is known."""
+        """Return the head of a block whose fields besides the path are cached."""
         for before in self._beginnings:
             if block.startswith(before):
                 size, begins = _number(block, len(before), 7)
@@ -153,7 +155,7 @@ class BlockReader:
         return None
 
     def _read(self, block: bytes) -> Head:
-        """Read a block, whatever it says, and remember what is around its path."""
+        """Decode a whole block, and cache the fields around its path."""
         has_table = bool(self._decoder.header_table_size)
         pseudo: dict[bytes, bytes] = {}
         lines: list[HeaderLine] = []
@@ -173,7 +175,7 @@ class BlockReader:
         return around.head(target)
 
     def _remember(self, block: bytes, around: _Around) -> None:
-        """Keep what is around a path that is written out in a block."""
+        """Cache the fields around a literal path in a block."""
         if block[0] & 0xE0 == _UPDATE:
             return
         for begins, ends in _spans(block):
@@ -185,11 +187,11 @@ class BlockReader:
                 return
 
     def _decoded(self, block: bytes) -> Iterator[HeaderLine]:
-        """Yield the fields of a block, to its end, so that the table is as the client has it; raises `Malformed`."""
+        """Yield the fields of a block, all of them to keep the table in step with the client's; raises `Malformed`."""
         count = size = 0
         self.work += len(block) // _PIECE
         for begins, ends in _spans(block):
-            if count > 2 * self._bounds.header_count:  # to read on would cost more than the connection is worth
+            if count > 2 * self._bounds.header_count:  # decoding the rest would cost too much
                 raise ConnectionFault(Code.ENHANCE_YOUR_CALM, "a header block of too many fields")
             if block[begins] & 0xE0 == _UPDATE:
                 self._check_update(block, begins, count)
@@ -203,7 +205,7 @@ class BlockReader:
             raise Malformed(TOO_LARGE)
 
     def _check_update(self, block: bytes, begins: int, count: int) -> None:
-        """Raise `ConnectionFault` if the table's size is set after a field, or beyond what the client was told."""
+        """Raise `ConnectionFault` if the table's size is set after a field, or exceeds the server's limit."""
         if count:
             raise ConnectionFault(Code.COMPRESSION_ERROR, "a table's size in the middle of a block")
         if _number(block, begins, 5)[0] > self._largest_table:  # RFC 7541, section 6.3
@@ -211,7 +213,7 @@ class BlockReader:
 
 
 def _around(method: str, lines: Sequence[HeaderLine], authority: bytes | None) -> _Around:
-    """Return what is to know of fields, in order, that are no pseudo headers; raises as `BlockReader.read` does."""
+    """Return the meaning of fields without pseudo headers, in order; raises as `BlockReader.read` does."""
     kept, cookies = HeaderLines(), []
     hosts, expectation, length = [] if authority is None else [authority], b"", None
     for name, value in lines:
@@ -240,14 +242,14 @@ def _around(method: str, lines: Sequence[HeaderLine], authority: bytes | None) -
     check_host(hosts[0])
     if expectation not in (b"", b"100-continue"):
         raise Malformed(EXPECTATION_FAILED)
-    if cookies:  # which a client may send one by one (RFC 9113, section 8.2.3)
+    if cookies:  # a client may send cookies separately (RFC 9113, section 8.2.3)
         kept.append((b"cookie", b"; ".join(cookies)))
     kept.insert(0, (b"host", hosts[0]))
     return _Around(method, kept, length, bool(expectation))
 
 
 def _spans(block: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where each field of a block begins and ends; raises `HPACKError`."""
+    """Yield the start and end of each field of a block; raises `HPACKError`."""
     at = 0
     while at < len(block):
         ends = _end(block, at)
@@ -256,7 +258,7 @@ def _spans(block: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _end(block: bytes, at: int) -> int:
-    """Return where a field ends (RFC 7541, section 6)."""
+    """Return the end of a field (RFC 7541, section 6)."""
     first = block[at]
     if first & 0x80:
         return _number(block, at, 7)[1]
@@ -272,7 +274,7 @@ def _end(block: bytes, at: int) -> int:
 
 
 def _number(block: bytes, at: int, bits: int) -> tuple[int, int]:
-    """Return a number and where it ends (RFC 7541, section 5.1)."""
+    """Return a number and its end (RFC 7541, section 5.1)."""
     most = (1 << bits) - 1
     if at >= len(block):
         raise HPACKError("a number that is not there")
@@ -299,7 +301,7 @@ def written(
     own: HeaderLine | None = None,
     length: int | None = None,
 ) -> bytes:
-    """Return the block of an answer's head; a header that no other answer has is given as `own`."""
+    """Return the block of an answer's head; `own` is a header that differs in each answer."""
     block = _status(code) + _dated(date) + _lines(tuple(headers))
     if own is not None:
         block += _literal(own)
@@ -336,7 +338,7 @@ def _literal(line: HeaderLine) -> bytes:
 
 
 def _text(text: bytes) -> bytes:
-    """Return a string as it is, after its length (RFC 7541, section 5.2)."""
+    """Return a literal string with its length (RFC 7541, section 5.2)."""
     size = len(text)
     if size < 0x7F:
         return _SHORT[size] + text

@@ -1,13 +1,14 @@
-"""One stream of an HTTP/2 connection: the way of a request and its answer (RFC 9113, sections 5.1, 5.2 and 8.1).
+"""One stream of an HTTP/2 connection, with one request and its answer (RFC 9113, sections 5.1, 5.2 and 8.1).
 
 Guarantees:
-- No more is sent than the client has room for. What has to wait for room goes in order, and counts as unread.
-- A client that takes nothing of what waits for `Bounds.write_timeout` loses the stream.
-- No more of a body is taken in than its windows allow, and of one that has not been asked for no more than
-  `Bounds.unread_bytes`. A body that is not as long as was announced ends the stream.
-- An answer that breaks off is never taken for a whole one: its stream is reset.
+- The server never exceeds the client's flow-control window. Data that waits for the window is sent in order, and counts
+  as unread.
+- If a client reads none of the waiting data for `Bounds.write_timeout` seconds, its stream is reset.
+- A client must not exceed the window of a body, and at most `Bounds.unread_bytes` before the application asks for it. A
+  body with another length than announced ends the stream.
+- An incomplete answer never looks complete: its stream is reset.
 
-`Stream` is the body of an answer everywhere here; what RFC 9113 calls a stream is a channel.
+In this package, `Stream` is the body of an answer; RFC 9113's stream is a `Channel`.
 """
 
 from __future__ import annotations
@@ -39,59 +40,59 @@ from ctrlmgr.server.http.stream import Framing
 
 
 class Trunk(Protocol):
-    """The connection, as its channels see it."""
+    """The connection as its channels see it."""
 
     is_paused: bool
     peer: str
     certificates: Sequence[bytes]
     window: int
-    """Bytes of bodies that the client has room for, whatever stream they are on."""
+    """The connection's flow-control window for sending bodies, in bytes."""
 
     @property
     def date(self) -> Header:
-        """The header that says what time it is."""
+        """The Date header."""
 
     @property
     def bounds(self) -> Bounds:
-        """What a client may take."""
+        """The limits of a client."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """Where timers are set."""
+        """The event loop for timers."""
 
     def send(self, *pieces: bytes | memoryview) -> None:
-        """Send pieces of frames soon, with what else is sent by then."""
+        """Send parts of frames at the end of this turn, together with other output."""
 
     def reset(self, number: int, code: Code) -> None:
-        """End a stream here, on which the client may still send for a moment."""
+        """Reset a stream; the client may still send on it for a moment."""
 
     def drop(self, number: int) -> None:
-        """Be done with a stream on which the client still sends, once it has had a moment to read its answer."""
+        """End a stream on which the client still sends, after it had time to read its answer."""
 
     def forget(self, channel: Channel) -> None:
-        """Note that a channel is over."""
+        """Note that a channel has ended."""
 
     def complete(self, channel: Channel) -> None:
-        """Note that the whole answer of a channel has been sent."""
+        """Note that a channel's whole answer has been sent."""
 
     def await_room(self, channel: Channel) -> None:
-        """Have a channel go on when the client has room again on the connection."""
+        """Resume a channel when the client opens the connection's window again."""
 
     def reserve(self, count: int) -> bool:
-        """Say whether so many bytes of a body may be held, and count them if so."""
+        """Reserve `count` bytes of a body; return False if that exceeds a budget."""
 
     def release(self, count: int) -> None:
-        """Count them no longer."""
+        """Release reserved bytes of a body."""
 
     def reserve_head(self, cost: int) -> bool:
-        """Return whether a head of `cost` bytes may be held, and count them if so."""
+        """Reserve `cost` bytes of a head; return False if that exceeds a budget."""
 
     def release_head(self, cost: int) -> None:
-        """Stop counting a head."""
+        """Release reserved bytes of a head."""
 
 
 class Channel:
-    """See the module's docstring: a `Wire` for one request; used on the event loop only."""
+    """One stream of an HTTP/2 connection: the `Wire` of one request. Used on the event loop only."""
 
     __slots__ = (
         "_ends",
@@ -111,26 +112,26 @@ class Channel:
     )
 
     def __init__(self, number: int, head: Head, trunk: Trunk, window: int) -> None:
-        """Begin with a request's head; the client has room for `window` bytes of its answer."""
+        """Begin with a request's head; `window` is the client's window for the answer, in bytes."""
         self.number = number
         self.exchange = Exchange(head, self, trunk.bounds)
         self._trunk = trunk
         self._length = head.length
         self._received = 0
-        self._has_come = False  # whether all of the request is here
-        self._takes = False  # whether the body has been asked for, so that there is room for more of it
-        self._room = trunk.bounds.unread_bytes  # bytes that the client may send
-        self._unread = 0  # bytes that it has sent, and not been given room for again
-        self._window = window  # bytes that it has room for
-        self._waiting: deque[memoryview] = deque()  # what it has no room for
-        self._ends = False  # whether the answer is over with that
-        self._is_over = False  # whether nothing is sent any more
+        self._has_come = False  # whether the whole request has been received
+        self._takes = False  # whether the application has asked for the body
+        self._room = trunk.bounds.unread_bytes  # bytes that the client may still send
+        self._unread = 0  # received bytes for which no WINDOW_UPDATE has been sent
+        self._window = window  # bytes that the server may still send
+        self._waiting: deque[memoryview] = deque()  # data that exceeds the window
+        self._ends = False  # whether the answer ends after the waiting data
+        self._is_over = False  # whether nothing more is sent
         self._timer: LazyTimer | None = None
 
-    # What comes in.
+    # Input.
 
     def receive(self, piece: bytes, size: int) -> None:
-        """Take a piece of the body, which took `size` bytes of the window; raises `StreamFault`."""
+        """Add a part of the body, which used `size` bytes of the window; raises `StreamFault`."""
         self.must_go_on()
         self._room -= size
         self._received += len(piece)
@@ -142,12 +143,12 @@ class Channel:
         self._make_room()
 
     def must_go_on(self) -> None:
-        """Raise `StreamFault` if all of the request has come."""
+        """Raise `StreamFault` if the whole request has been received."""
         if self._has_come:
             raise StreamFault(Code.STREAM_CLOSED, "more of a request that was over")
 
     def end(self) -> None:
-        """Note that all of the request has come; raises `StreamFault`."""
+        """Note that the whole request has been received; raises `StreamFault`."""
         self.must_go_on()
         if self._length is not None and self._received != self._length:
             raise StreamFault(Code.PROTOCOL_ERROR, "another length of the body than was announced")
@@ -155,7 +156,7 @@ class Channel:
         self.exchange.end()
 
     def widen(self, count: int) -> None:
-        """Note that the client has room for so many bytes more, or fewer; raises `StreamFault`."""
+        """Change the window by `count` bytes, which may be negative; raises `StreamFault`."""
         self._window += count
         if self._window > WIDEST:
             raise StreamFault(Code.FLOW_CONTROL_ERROR, "more room than there can be")
@@ -163,17 +164,17 @@ class Channel:
             self.go_on()
 
     def lose(self) -> None:
-        """Note that the client has gone away, or is to have no answer any more."""
+        """Note that the client has disconnected or reset the stream."""
         self._is_over = True
         self._waiting.clear()
         self._forget_timer()
         self._part().lose()
 
-    # What those who answer ask of it.
+    # Methods that the exchange calls.
 
     @property
     def waits(self) -> bool:
-        """Whether some of the answer waits for room."""
+        """Whether data of the answer waits for the window."""
         return bool(self._waiting)
 
     @property
@@ -183,16 +184,16 @@ class Channel:
 
     @property
     def peer(self) -> str:
-        """The address that the client has, empty if it has none."""
+        """The client's address; empty if it has none."""
         return self._trunk.peer
 
     @property
     def certificates(self) -> Sequence[bytes]:
-        """What the client presented (DER), its own certificate first; it has not been judged yet."""
+        """The client's certificates (DER), its own first; not yet verified."""
         return self._trunk.certificates
 
     def go_ahead(self) -> None:
-        """Tell a client that waits for it to send its body."""
+        """Send 100 Continue."""
         self._trunk.send(headers(self.number, written(100, self._trunk.date, ()), 0))
 
     def answer(self, exchange: Exchange, code: int, lines: Sequence[Header], body: bytes, own: Header | None) -> None:
@@ -216,9 +217,9 @@ class Channel:
         return Framing.NONE if exchange.method == "HEAD" or not has_body(code) else Framing.PLAIN
 
     def write(self, data: bytes) -> None:
-        """Send a piece of a body, or keep it while the client has no room for it."""
+        """Send a part of a body, or keep it until the window allows it."""
         size, trunk = len(data), self._trunk
-        if size <= LARGEST and size <= self._window and size <= trunk.window:  # so nothing waits
+        if size <= LARGEST and size <= self._window and size <= trunk.window:  # true only if no data waits
             self._window -= size
             trunk.window -= size
             trunk.send(head(size, DATA, 0, self.number), data)
@@ -227,50 +228,50 @@ class Channel:
             self.go_on()
 
     def finished(self, *, keep_alive: bool) -> None:
-        """End the answer, once what waits has been sent."""
+        """End the answer after the waiting data."""
         self._ends = True
         if not self._waiting:
             self._end()
 
     def abort(self) -> None:
-        """Reset the stream, and drop what has not been sent."""
+        """Reset the stream, and drop data that has not been sent."""
         self.reset(Code.INTERNAL_ERROR)
 
     def reset(self, code: Code) -> None:
-        """Say why the stream ends here, to the client and to those who answer."""
+        """Reset the stream with a code, and notify the exchange."""
         if not self._is_over:
             self._trunk.reset(self.number, code)
             self.lose()
 
     def pause_reading(self) -> None:
-        """Give the client no more room."""
+        """Send no more WINDOW_UPDATEs for the body."""
         self._takes = False
 
     def resume_reading(self) -> None:
-        """Give the client room for what there is to come."""
+        """Open the window for the rest of the body."""
         self._takes = True
         self._make_room()
 
     def reserve(self, count: int) -> bool:
-        """Say whether so many bytes of a body may be held, and count them if so."""
+        """Reserve `count` bytes of a body; return False if that exceeds a budget."""
         return self._trunk.reserve(count)
 
     def release(self, count: int) -> None:
-        """Count them no longer."""
+        """Release reserved bytes of a body."""
         self._trunk.release(count)
 
     def reserve_head(self, cost: int) -> bool:
-        """Return whether a head of `cost` bytes may be held, and count them if so."""
+        """Reserve `cost` bytes of a head; return False if that exceeds a budget."""
         return self._trunk.reserve_head(cost)
 
     def release_head(self, cost: int) -> None:
-        """Stop counting a head."""
+        """Release reserved bytes of a head."""
         self._trunk.release_head(cost)
 
-    # What goes out.
+    # Output.
 
     def go_on(self) -> None:
-        """Send what waits, as far as the client has room for it."""
+        """Send waiting data as far as the window allows."""
         waiting, trunk = self._waiting, self._trunk
         if not waiting:
             return
@@ -298,24 +299,24 @@ class Channel:
             self.exchange.stream.wake()
 
     def _end(self) -> None:
-        """Say that the answer is over, if that has not been said with the last of it."""
+        """Send the end of the answer, if the last data did not carry it."""
         if not self._is_over:
             self._is_over = True
             self._trunk.send(head(0, DATA, END_STREAM, self.number))
         self._trunk.complete(self)
-        if not self._has_come:  # and nobody will look at the rest of it
+        if not self._has_come:  # the rest of the request is ignored
             self._trunk.drop(self.number)
         self._part()
 
     def _part(self) -> Exchange:
-        """Be over, and return whose way it was: neither knows of the other, or the collector would have to look."""
+        """Detach the exchange and return it; this breaks the reference cycle."""
         exchange = self.exchange
         self._trunk.forget(self)
         del self.exchange
         return exchange
 
     def _make_room(self) -> None:
-        """Give the client back the room that it has taken, if enough has come together."""
+        """Send a WINDOW_UPDATE if enough bytes have been received."""
         if self._takes and not self._has_come and 2 * self._unread >= self._trunk.bounds.unread_bytes:
             self._trunk.send(window_update(self.number, self._unread))
             self._room += self._unread

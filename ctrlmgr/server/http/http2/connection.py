@@ -1,21 +1,20 @@
-"""A connection on which HTTP/2 is spoken: what its streams share, and what a client must not do on any of them.
+"""An HTTP/2 connection: the shared state of its streams, and the client's limits.
 
 Guarantees:
-- Requests that come together are begun in the order in which they came, once all of them have been read. What is
-  answered together goes out together. Reading frames and beginning requests yields to the event loop by work done.
-- A client that has not said what it speaks `Bounds.head_timeout` seconds after it connected is disconnected, and so is
-  one that does not finish a frame or a header block for as long. Without a request under way it may be idle.
-- A client has `Bounds.streams` requests under way at most; what goes beyond is refused, and may be sent again.
-- While a client does not read, nothing that it sends is looked at; so what answers it without being asked (settings,
-  pings) cannot pile up.
-- A client that sends more than `Bounds.noise` frames that ask for nothing within `Bounds.head_timeout` seconds is told
-  to calm down, and its connection closes. A WINDOW_UPDATE of less than `Bounds.least_room` bytes asks for nothing. A
-  changed initial window counts once for each answer that waits for room. Fields of a head beyond `_USUAL_HEAD` count.
-- A client is also disconnected in this way if more than `Bounds.resets` of its requests, beyond those that are
-  completed, end before they are answered: by the client, or by the server because of a fault of the client.
-- Header blocks are bounded in bytes and in frames, and so are the heads of the requests under way.
-- A server that stops says so at once (`leave`), and answers what is under way.
-- Of a client certificate that expires, streams are cut off, and no further request is answered.
+- Requests in the same input are started in order, after all of it has been read. Answers of the same turn are sent in
+  one write. Reading frames and starting requests yields to the event loop after a bounded amount of work.
+- A client must send its preface within `Bounds.head_timeout` seconds, and complete each frame and header block within
+  the same time, or it is disconnected. Without running requests it may be idle.
+- A client can have `Bounds.streams` concurrent requests. Further ones are refused, and may be sent again.
+- While a client does not read, its input is not processed. So automatic replies (settings, pings) cannot accumulate.
+- A client that sends more than `Bounds.noise` frames that request nothing within `Bounds.head_timeout` seconds is
+  disconnected with ENHANCE_YOUR_CALM. A WINDOW_UPDATE of less than `Bounds.least_room` bytes is such a frame. A change
+  of the initial window counts once for each waiting answer. Fields of a head beyond `_USUAL_HEAD` count as well.
+- A client is disconnected in the same way if more than `Bounds.resets` of its requests end before their answer, beyond
+  the number of completed ones. The client may have reset them, or the server because of the client's fault.
+- Header blocks are limited in bytes and frames, and so are the heads of running requests.
+- A stopping server sends GOAWAY at once (`leave`), and answers the running requests.
+- When a client certificate expires, streams are aborted, and no further request is answered.
 
 Rules: RFC 9113; limits as Go's `net/http` and kube-apiserver set them.
 """
@@ -39,23 +38,23 @@ from ctrlmgr.server.http.http2.outbox import Outbox
 from ctrlmgr.server.http.transported import Transported
 
 _UNREAD = 1024 * 1024
-"""Bytes that may wait for a client before it counts as one that does not read: some for each of its streams."""
+"""Size of the write buffer in bytes from which the client counts as not reading."""
 
 _TOGETHER = 16
-"""Requests that are begun before others have the loop."""
+"""Maximum number of requests that start in one turn of the event loop."""
 
 _TURN = 512
-"""Frames, fields and answers that go on before others have the loop: about 3 ms."""
+"""Maximum number of frames, fields and answers in one turn of the event loop, about 3 ms."""
 
 _USUAL_HEAD = 512
-"""Fields of a head, and pieces of a long one, beyond which each counts as noise: a byte may stand for a field."""
+"""Fields of a head, and pieces of a long one, from which on each counts as noise: a byte can encode a field."""
 
 _WINDOW = 65_535
-"""Bytes that either end has room for before it says anything else (RFC 9113, section 6.9.2)."""
+"""The initial window of both sides, in bytes (RFC 9113, section 6.9.2)."""
 
 
 class Http2Connection(Transported):
-    """See the module's docstring: a `Trunk` for its channels, a protocol for its transport."""
+    """An HTTP/2 connection: the `Trunk` of its channels, the protocol of its transport."""
 
     __slots__ = (
         "_blocks",
@@ -84,33 +83,35 @@ class Http2Connection(Transported):
         """Start with nothing received."""
         super().__init__(context)
         self.window = _WINDOW
-        """Bytes of bodies that the client has room for, whatever stream they are on."""
-        self._stream_window = _WINDOW  # the same of a new stream
+        """The connection's flow-control window for sending bodies, in bytes."""
+        self._stream_window = _WINDOW  # the initial window of a new stream
         self._inbox = Inbox(context.bounds)
-        self._is_due = False  # whether `_read_on` will be called soon
-        self._is_beginning = False  # whether `_begin` will be
-        self._work = 0  # done in this turn, besides that of reading blocks
+        self._is_due = False  # whether `_read_on` is scheduled
+        self._is_beginning = False  # whether `_begin` is scheduled
+        self._work = 0  # work in this turn, except reading blocks
         self._blocks = BlockReader(context.bounds)
         self._channels: dict[int, Channel] = {}
-        self._new: deque[Channel] = deque()  # those whose requests have not begun to be answered
-        self._roomless: OrderedDict[Channel, None] = OrderedDict()  # those that wait for room on the connection
+        self._new: deque[Channel] = deque()  # requests that have not been started
+        self._roomless: OrderedDict[Channel, None] = OrderedDict()  # channels that wait for the connection's window
         self._last = 0  # the newest stream
-        self._dropped: deque[int] = deque(maxlen=2 * context.bounds.streams)  # those that ended here, not there
-        self._unfinished: set[int] = set()  # those of them whose clients still send, and have not been told to stop
-        self._unread = 0  # bytes of bodies for which the client has not been given room again
+        # streams that the server has ended and the client has not
+        self._dropped: deque[int] = deque(maxlen=2 * context.bounds.streams)
+        # the streams of these on which the client still sends and that have not been reset
+        self._unfinished: set[int] = set()
+        self._unread = 0  # received bytes of bodies for which no WINDOW_UPDATE has been sent
         self._outbox = Outbox(context.loop, self._write)
         self.send = self._outbox.send
-        """Send pieces of frames soon, with what else is sent by then."""
-        self._has_failed = False  # whether nothing that comes is looked at
+        """Send parts of frames at the end of this turn, together with other output."""
+        self._has_failed = False  # whether all further input is ignored
         self._said_goodbye = False
         bounds, loop = context.bounds, context.loop
         self._noise = Flood(loop, bounds.noise, bounds.head_timeout, "too much that asks for nothing")
         self._resets = Flood(loop, bounds.resets, bounds.head_timeout, "too many requests that are given up")
 
-    # What the transport calls.
+    # Methods that the transport calls.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # streams only
-        """Say what is spoken here."""
+        """Send the server's settings."""
         self._made(transport, _UNREAD)
         bounds = self.bounds
         told = {
@@ -124,7 +125,7 @@ class Http2Connection(Transported):
         self._idleness.start()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell those who answer that the client has gone."""
+        """Mark all requests as lost."""
         self._has_failed = True
         self._inbox.clear()
         for channel in list(self._channels.values()):
@@ -134,16 +135,16 @@ class Http2Connection(Transported):
         self._outbox.close()
 
     def _reads_again(self) -> None:
-        """Go on with what comes, and with all that waits to be sent."""
+        """Continue with waiting input and output."""
         self._read_on()
         for channel in list(self._channels.values()):
             if channel.exchange.stream is not None and not channel.is_paused:
                 channel.exchange.stream.wake()
 
-    # What comes in.
+    # Input.
 
     def receive(self, data: bytes) -> None:
-        """Take what has come, and begin to answer what has been asked."""
+        """Process received bytes, and start new requests."""
         if self._has_failed or self._transport.is_closing():
             return
         self._inbox.put(data)
@@ -151,7 +152,7 @@ class Http2Connection(Transported):
             self._read_on()
 
     def _read_on(self) -> None:
-        """Take as much of what has come as one turn may cost, and have the rest taken soon."""
+        """Process a bounded part of the waiting input, and schedule the rest."""
         self._is_due = False
         if self._has_failed or self._transport.is_closing():
             return
@@ -186,7 +187,7 @@ class Http2Connection(Transported):
             self._take(frame)
 
     def _begin(self) -> None:
-        """Begin to answer some of what has been asked; others have the loop before there are more."""
+        """Start some new requests, and schedule the rest."""
         self._is_beginning = False
         for _ in range(min(len(self._new), _TOGETHER)):
             channel = self._new.popleft()
@@ -232,7 +233,7 @@ class Http2Connection(Transported):
         if self._blocks.work - before > _USUAL_HEAD:
             self._noise.hear(self._blocks.work - before - _USUAL_HEAD)
         if self._is_leaving:
-            return  # it has been told that this is not answered
+            return  # the client has been told that this request is not answered
         if len(self._channels) >= self.bounds.streams:
             raise StreamFault(Code.REFUSED_STREAM, "too many requests at a time")
         if frame.flags & frames.ON_ITSELF:
@@ -247,7 +248,7 @@ class Http2Connection(Transported):
         self._new.append(channel)
 
     def _end_with_trailers(self, number: int, block: bytes, *, ends: bool) -> None:
-        has_pseudo = self._blocks.skip(block)  # though nobody looks at them: what comes later refers to them
+        has_pseudo = self._blocks.skip(block)  # decoded although unused, to keep the table in step
         channel = self._channels.get(number)
         if channel is not None:
             channel.must_go_on()
@@ -278,7 +279,7 @@ class Http2Connection(Transported):
             raise StreamFault(Code.STREAM_CLOSED, "a body on a stream that is over")
 
     def _make_room(self, size: int) -> None:
-        """Give the client back the room on the connection: that on each stream is what bounds it."""
+        """Open the connection's window again; the windows of the streams limit the bodies."""
         self._unread += size
         if self._unread >= self.bounds.unread_bytes:
             self.send(frames.window_update(0, self._unread))
@@ -299,7 +300,7 @@ class Http2Connection(Transported):
         if frame.flags & frames.ACK:
             self._blocks.limit_table()
             return
-        self.send(frames.head(0, frames.SETTINGS, frames.ACK, 0))  # before anything goes by them
+        self.send(frames.head(0, frames.SETTINGS, frames.ACK, 0))  # acknowledged before any frame uses them
         window = values.get(Setting.INITIAL_WINDOW_SIZE, self._stream_window)
         change, self._stream_window = window - self._stream_window, window
         for channel in list(self._channels.values()) if change else ():
@@ -317,7 +318,7 @@ class Http2Connection(Transported):
             self.send(frames.head(8, frames.PING, frames.ACK, 0), frame.payload)
 
     def _take_goaway(self, frame: Frame) -> None:
-        """Answer what is under way, and close: the client asks for nothing more."""
+        """Answer running requests, then close; the client sends no more requests."""
         self.shutdown()
 
     def _take_window_update(self, frame: Frame) -> None:
@@ -342,7 +343,7 @@ class Http2Connection(Transported):
             self._roomless.popitem(last=False)[0].go_on()
 
     def _take_priority(self, frame: Frame) -> None:
-        """Refuse a stream that depends on itself (RFC 7540, 5.3.1), and use no priority (RFC 9113, section 5.3)."""
+        """Refuse a stream that depends on itself (RFC 7540, 5.3.1); ignore priorities (RFC 9113, section 5.3)."""
         self._noise.hear()
         if frames.depends_on_itself(frame):
             raise StreamFault(Code.PROTOCOL_ERROR, "a stream that depends on itself")
@@ -354,24 +355,24 @@ class Http2Connection(Transported):
         if frame.stream > self._last:
             raise ConnectionFault(Code.PROTOCOL_ERROR, "a frame of no stream that has been opened")
 
-    # Bounds.
+    # Limits.
 
     def _bound(self) -> None:
-        """See that what has begun does not go on for too long."""
+        """Start or cancel the timeout of an incomplete frame or header block."""
         if not self._inbox.is_amid:
             self._forget_head_timer()
         elif self._head_timer is None:
             self._time_head()
 
-    # What channels ask of it.
+    # Methods that channels call.
 
     def reset(self, number: int, code: Code) -> None:
-        """End a stream here, on which the client may still send for a moment."""
+        """Reset a stream; the client may still send on it for a moment."""
         self._dropped.append(number)
         self.send(frames.reset(number, code))
 
     def drop(self, number: int) -> None:
-        """Be done with a stream on which the client still sends, once it has had a moment to read its answer."""
+        """End a stream on which the client still sends, after it had time to read its answer."""
         self._dropped.append(number)
         self._unfinished.add(number)
         self.loop.call_later(self.bounds.linger, self._drop_unfinished, number)
@@ -382,7 +383,7 @@ class Http2Connection(Transported):
             self.send(frames.reset(number, Code.NO_ERROR))
 
     def forget(self, channel: Channel) -> None:
-        """Note that a channel is over; the last one is what a connection that is left waits for."""
+        """Remove an ended channel. After the last one, a leaving connection closes."""
         if self._channels.pop(channel.number, None) is None:
             return
         self._roomless.pop(channel, None)
@@ -393,27 +394,27 @@ class Http2Connection(Transported):
                 self._idleness.start()
 
     def complete(self, channel: Channel) -> None:
-        """Note that the whole answer of a channel has been sent."""
+        """Note that a channel's whole answer has been sent."""
         self._resets.make_up()
 
     def await_room(self, channel: Channel) -> None:
-        """Have a channel go on when the client has room again on the connection."""
+        """Resume a channel when the client opens the connection's window again."""
         self._roomless[channel] = None
 
     def _write(self, data: bytes) -> None:
         if not self._transport.is_closing():
             self._transport.write(data)
 
-    # How it ends.
+    # The end of the connection.
 
     def leave(self) -> None:
-        """Tell the client that it should ask elsewhere; what it asks until it hears that is answered."""
+        """Send GOAWAY. Requests that the client sends before it reads it are answered."""
         if not (self._said_goodbye or self._has_failed):
             self._said_goodbye = True
             self.send(frames.goaway(frames.WIDEST, Code.NO_ERROR))
 
     def shutdown(self) -> None:
-        """Close once what is under way has been answered."""
+        """Close the connection after the running requests."""
         if self._is_leaving or self._has_failed:
             return
         self._is_leaving = self._said_goodbye = True
@@ -422,19 +423,19 @@ class Http2Connection(Transported):
             self._part()
 
     def _part(self) -> None:
-        """Close, after all that has been said."""
+        """Close after all pending output."""
         self._outbox.flush()
         self._close()
 
     def _fail(self, code: Code, why: str) -> None:
-        """Say what the client must not have done, and look at nothing more that comes."""
+        """Send GOAWAY with the client's fault, and ignore further input."""
         self._has_failed = True
         self._inbox.clear()
         self.send(frames.goaway(self._last, code, why))
         self._part()
 
     def _cut_off(self) -> None:
-        """End streams, and let anything else be answered."""
+        """Abort streams, and close after the other requests."""
         for channel in list(self._channels.values()):
             if channel.exchange.stream is not None:
                 channel.abort()

@@ -1,7 +1,7 @@
-"""How often a client may do what costs the server more than the client: counts that start again after a while.
+"""Counts frames that cost the server more than the client, per period.
 
-Guarantees: a client passes at most twice the count before its connection ends. Counting reads the clock only once the
-count is exceeded.
+Guarantees: a client passes at most twice the limit before its connection ends. Counting reads the clock only when the
+limit is exceeded.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from ctrlmgr.server.http.http2.frames import Code, ConnectionFault
 
 
 class Flood:
-    """One count of a connection; used on the event loop only."""
+    """One counter of a connection. Used on the event loop only."""
 
     __slots__ = ("_count", "_ends", "_loop", "_most", "_seconds", "_what")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int, seconds: float, what: str) -> None:
-        """Allow `most` within `seconds`; `what` tells the client what it did too often."""
+        """Allow `most` within `seconds`; `what` is the error text for the client."""
         self._loop = loop
         self._most = most
         self._seconds = seconds
@@ -26,7 +26,7 @@ class Flood:
         self._ends = loop.time() + seconds
 
     def hear(self, count: int = 1) -> None:
-        """Count `count` more; raises `ConnectionFault`."""
+        """Add `count`; raises `ConnectionFault` if the limit is exceeded."""
         self._count += count
         if self._count <= self._most:
             return
@@ -36,5 +36,5 @@ class Flood:
         self._count, self._ends = count, now + self._seconds
 
     def make_up(self) -> None:
-        """Count one less, for something useful that the client did; at most `most` of these are kept for later."""
+        """Subtract one for a useful request; at most `most` of these are saved."""
         self._count = max(self._count - 1, -self._most)

@@ -1,8 +1,8 @@
-"""Frames of HTTP/2 (RFC 9113, sections 4, 6 and 7): cut from what comes, and put together for what goes.
+"""Parses and encodes frames of HTTP/2 (RFC 9113, sections 4, 6 and 7).
 
-Guarantees: a frame is handed on once it is whole, and never one that is larger than was allowed. A header block is one
-frame, however many it comes in, and bounded in bytes and in frames. The work is linear in the bytes received, however
-small the pieces are in which they come.
+Guarantees: a frame is yielded when it is complete, and never if it exceeds the maximum size. A header block is yielded
+as one frame, even if it came in several, and is limited in bytes and frames. The work is linear in the bytes received,
+even in small pieces.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.server.http.bounds import Bounds
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-"""What a client says first."""
+"""The first bytes of a client."""
 
 LARGEST: Final = 16 * 1024
-"""Bytes of a frame's payload, as long as its reader has not allowed more (SETTINGS_MAX_FRAME_SIZE)."""
+"""Maximum payload of a frame in bytes, the default of SETTINGS_MAX_FRAME_SIZE."""
 
 WIDEST: Final = (1 << 31) - 1
-"""The largest window, and the largest number of a stream."""
+"""The maximum of a window and of a stream's number."""
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
 
@@ -31,9 +31,9 @@ END_HEADERS = 0x4
 PADDED = 0x8
 WITH_PRIORITY = 0x20
 ON_ITSELF = 0x100
-"""The mark of a HEADERS frame whose stream depends on itself: no flag that is sent has so many bits."""
+"""Marks a HEADERS frame whose stream depends on itself. Flags on the wire have 8 bits, so none has this value."""
 _BESIDES = PADDED | WITH_PRIORITY
-"""Flags of what else is in a payload."""
+"""Flags of additional fields in a payload."""
 
 _OF_STREAMS = frozenset({DATA, HEADERS, PRIORITY, RST_STREAM, CONTINUATION})
 _OF_CONNECTIONS = frozenset({SETTINGS, PING, GOAWAY})
@@ -45,11 +45,11 @@ _HEAD_SIZE = _HEAD.size
 _SETTING = Struct(">HI")
 _NUMBER = Struct(">I")
 _MOST_SETTINGS = 100
-"""Settings in one frame; Go refuses more (`processSettings`)."""
+"""Maximum number of settings in one frame; Go refuses more (`processSettings`)."""
 
 
 class Setting(IntEnum):
-    """What an end of a connection says of itself."""
+    """The identifiers of settings."""
 
     HEADER_TABLE_SIZE = 1
     ENABLE_PUSH = 2
@@ -60,7 +60,7 @@ class Setting(IntEnum):
 
 
 class Code(IntEnum):
-    """Why a stream or a connection ends."""
+    """Error codes of streams and connections."""
 
     NO_ERROR = 0
     PROTOCOL_ERROR = 1
@@ -74,24 +74,24 @@ class Code(IntEnum):
 
 
 class Fault(CtrlmgrError):
-    """What a client must not do."""
+    """A violation of the protocol by the client."""
 
     def __init__(self, code: Code, message: str) -> None:
-        """End what it concerns with `code`."""
+        """End the stream or connection with `code`."""
         super().__init__(message)
         self.code = code
 
 
 class ConnectionFault(Fault):
-    """What ends the connection on which it is done."""
+    """A violation that ends the connection."""
 
 
 class StreamFault(Fault):
-    """What ends the stream on which it is done."""
+    """A violation that ends the stream."""
 
 
 class Frame(NamedTuple):
-    """A frame, as it came."""
+    """A received frame."""
 
     kind: int
     flags: int
@@ -100,26 +100,26 @@ class Frame(NamedTuple):
 
 
 class FrameReader:
-    """Cuts frames from what comes; one instance a connection."""
+    """Parses the frames of one connection."""
 
     __slots__ = ("_block", "_bounds", "_count", "_greeting", "_held", "_opening")
 
     def __init__(self, bounds: Bounds) -> None:
         """Start with nothing received."""
         self._bounds = bounds
-        self._greeting = PREFACE  # what is awaited of it
+        self._greeting = PREFACE  # the rest of the preface that is expected
         self._held = bytearray()
-        self._opening: Frame | None = None  # the HEADERS frame whose block is not finished
+        self._opening: Frame | None = None  # the HEADERS frame whose block is incomplete
         self._block = bytearray()
         self._count = 0
 
     @property
     def is_amid(self) -> bool:
-        """Whether the greeting, a frame or a header block is awaited to its end."""
+        """Whether the preface, a frame or a header block is incomplete."""
         return bool(self._greeting or self._held) or self._opening is not None
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Yield the frames that are whole with `data`; raises `ConnectionFault`."""
+        """Yield the frames that `data` completes; raises `ConnectionFault`."""
         if self._greeting:
             data = self._greeted(data)
         if self._held:
@@ -148,7 +148,7 @@ class FrameReader:
         self._held += data[at:]
 
     def _greeted(self, data: bytes) -> bytes:
-        """Return what follows the greeting; raises `ConnectionFault`."""
+        """Return the bytes after the preface; raises `ConnectionFault`."""
         awaited = self._greeting
         if data[: len(awaited)] != awaited[: len(data)]:
             raise ConnectionFault(Code.PROTOCOL_ERROR, "another protocol than HTTP/2")
@@ -156,12 +156,12 @@ class FrameReader:
         return data[len(awaited) :]
 
     def _is_whole(self) -> bool:
-        """Whether the first of what is held is a whole frame, or may be none."""
+        """Return whether the held bytes contain a complete or an invalid frame."""
         held = self._held
         return len(held) >= _HEAD_SIZE and len(held) - _HEAD_SIZE >= min(int.from_bytes(held[:3], "big"), LARGEST)
 
     def _with_block(self, frame: Frame) -> Frame | None:
-        """Return a HEADERS frame with its whole block, None if more of that is to come; raises `ConnectionFault`."""
+        """Return a HEADERS frame with its whole block, None if it is incomplete; raises `ConnectionFault`."""
         opening = self._opening
         if opening is None:
             if frame.kind == CONTINUATION:
@@ -186,7 +186,7 @@ class FrameReader:
 
 
 def head(size: int, kind: int, flags: int, stream: int) -> bytes:
-    """Return what goes before a payload of `size` bytes."""
+    """Return the frame header for a payload of `size` bytes."""
     return _HEAD.pack(size >> 8, size & 0xFF, kind, flags, stream)
 
 
@@ -197,7 +197,7 @@ def settings(values: Mapping[Setting, int]) -> bytes:
 
 
 def _checked(frame: Frame) -> Frame:
-    """Return a frame that is where frames of its kind may be, and as long; raises `ConnectionFault`."""
+    """Return the frame if its stream and size are valid; raises `ConnectionFault`."""
     kind, _, stream, payload = frame
     if stream and kind in _OF_REQUESTS:
         return frame
@@ -209,7 +209,7 @@ def _checked(frame: Frame) -> Frame:
 
 
 def read_settings(frame: Frame) -> dict[int, int]:
-    """Return what a SETTINGS frame says, nothing if it acknowledges ours; raises `ConnectionFault`."""
+    """Return the values of a SETTINGS frame, empty for an acknowledgement; raises `ConnectionFault`."""
     if len(frame.payload) % _SETTING.size or (frame.flags & ACK and frame.payload):
         raise ConnectionFault(Code.FRAME_SIZE_ERROR, "settings that are cut short, or acknowledge and set")
     if len(frame.payload) > _MOST_SETTINGS * _SETTING.size:
@@ -230,28 +230,28 @@ def _check_setting(setting: int, value: int) -> None:
 
 
 def read_increment(frame: Frame) -> int:
-    """Return how many bytes a WINDOW_UPDATE frame allows."""
+    """Return the increment of a WINDOW_UPDATE frame, in bytes."""
     return int(_NUMBER.unpack(frame.payload)[0]) & WIDEST
 
 
 def window_update(stream: int, count: int) -> bytes:
-    """Return the frame that allows so many bytes more; stream 0 is the connection."""
+    """Return a WINDOW_UPDATE frame; stream 0 is the connection."""
     return head(_NUMBER.size, WINDOW_UPDATE, 0, stream) + _NUMBER.pack(count)
 
 
 def reset(stream: int, code: Code) -> bytes:
-    """Return the frame that ends a stream."""
+    """Return an RST_STREAM frame."""
     return head(_NUMBER.size, RST_STREAM, 0, stream) + _NUMBER.pack(code)
 
 
 def goaway(last: int, code: Code, why: str = "") -> bytes:
-    """Return the frame that says which stream was the last that is answered."""
+    """Return a GOAWAY frame; `last` is the last stream that is answered."""
     payload = _NUMBER.pack(last) + _NUMBER.pack(code) + why.encode()
     return head(len(payload), GOAWAY, 0, 0) + payload
 
 
 def headers(stream: int, block: bytes, flags: int) -> bytes:
-    """Return the frames of a header block: one, unless it is too long for that."""
+    """Return the frames of a header block, with CONTINUATION frames if it is long."""
     size = len(block)
     if size <= LARGEST:
         return head(size, HEADERS, flags | END_HEADERS, stream) + block
@@ -263,7 +263,7 @@ def headers(stream: int, block: bytes, flags: int) -> bytes:
 
 
 def _block_alone(frame: Frame) -> Frame:
-    """Return a HEADERS frame with nothing but its block; raises `ConnectionFault`."""
+    """Return a HEADERS frame without padding and priority; raises `ConnectionFault`."""
     block = unpadded(frame)
     at = 1 if frame.flags & PADDED else 0
     mark = ON_ITSELF if frame.flags & WITH_PRIORITY and depends_on_itself(frame, at) else 0
@@ -271,12 +271,12 @@ def _block_alone(frame: Frame) -> Frame:
 
 
 def depends_on_itself(frame: Frame, at: int = 0) -> bool:
-    """Return whether the dependency at a place of a payload names the frame's own stream."""
+    """Return whether the dependency at offset `at` of the payload is the frame's own stream."""
     return int(_NUMBER.unpack_from(frame.payload, at)[0]) & WIDEST == frame.stream
 
 
 def unpadded(frame: Frame) -> bytes:
-    """Return the content of a DATA or HEADERS frame; raises `ConnectionFault`."""
+    """Return the content of a DATA or HEADERS frame without padding; raises `ConnectionFault`."""
     payload, begins = frame.payload, 0
     if not frame.flags & _BESIDES:
         return payload

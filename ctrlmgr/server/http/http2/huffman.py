@@ -1,7 +1,7 @@
-"""Huffman's code of header fields (RFC 7541, section 5.2 and appendix B), two bytes at a time.
+"""Decodes Huffman-coded header fields (RFC 7541, section 5.2 and appendix B), two bytes at a time.
 
-Guarantees: what is decoded, and what is refused, is what hpack's table says, whose steps of four bits these are put
-together from. A step is computed when it is first met, and cached: paths of an API are of few letters.
+Guarantees: results and errors are those of hpack's table, whose 4-bit steps are combined here. A combined step is
+computed at its first use and cached; the paths of an API use few letters.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from hpack import HPACKDecodingError
 from hpack.huffman_table import HUFFMAN_COMPLETE, HUFFMAN_EMIT_SYMBOL, HUFFMAN_FAIL, HUFFMAN_TABLE
 
 _ENTRIES: Final = 1 << 14
-"""Steps that are cached, of some 300 bytes each."""
+"""Maximum number of cached steps, about 300 bytes each."""
 
 
 class _Step(NamedTuple):
-    """What two bytes, or the last one, come to in a state of the decoder."""
+    """The result of decoding two bytes, or the last one, in a state."""
 
     letters: bytes
     state: int
-    """The state after it."""
+    """The decoder's next state."""
     may_end: bool
-    """Whether a text may end there."""
+    """Whether a text may end in this state."""
 
 
 def decoded(text: bytes) -> bytes:
-    """Return what `text` is the code of; raises `HPACKDecodingError`."""
+    """Return the decoded text; raises `HPACKDecodingError`."""
     state, may_end, letters = 0, True, []
     even = len(text) & ~1
     for pair in memoryview(text)[:even].cast("H"):
@@ -44,12 +44,12 @@ def decoded(text: bytes) -> bytes:
 
 @lru_cache(_ENTRIES)
 def _step(key: int) -> _Step:
-    """Return what two bytes come to; `key` has the state before them, then the two as they lie in memory."""
+    """Return the step for two bytes; `key` combines the state and the bytes in native order."""
     return _taken(key >> 16, (key & 0xFFFF).to_bytes(2, sys.byteorder))
 
 
 def _taken(state: int, text: bytes) -> _Step:
-    """Return what comes of bytes, four bits at a time."""
+    """Decode bytes four bits at a time."""
     letters, flags = bytearray(), HUFFMAN_COMPLETE
     for byte in text:
         for bits in (byte >> 4, byte & 0x0F):

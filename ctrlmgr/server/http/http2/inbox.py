@@ -1,7 +1,7 @@
-"""Frames of an HTTP/2 connection that the server has received and not handled yet, in order.
+"""The received and unprocessed frames of an HTTP/2 connection, in order.
 
-Guarantees: frames come out in the order in which their bytes came in, however the reading is interrupted. The first
-frame is SETTINGS (RFC 9113, section 3.4).
+Guarantees: frames are returned in the order of their bytes, even if processing pauses between them. The first frame
+must be SETTINGS (RFC 9113, section 3.4).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ctrlmgr.server.http.http2.frames import ACK, SETTINGS, Code, ConnectionFaul
 
 
 class Inbox:
-    """See the module's docstring; one instance a connection."""
+    """The received frames of one connection."""
 
     __slots__ = ("_frames", "_is_greeted", "_pieces", "_reader")
 
@@ -22,17 +22,17 @@ class Inbox:
         """Start with nothing received."""
         self._reader = FrameReader(bounds)
         self._pieces: deque[bytes] = deque()
-        self._frames: Iterator[Frame] | None = None  # what is left of the piece that is being cut
+        self._frames: Iterator[Frame] | None = None  # the iterator over the current piece
         self._is_greeted = False
 
     @property
     def is_amid(self) -> bool:
-        """Whether the greeting, a frame or a header block is awaited to its end."""
+        """Whether the preface, a frame or a header block is incomplete."""
         return self._reader.is_amid
 
     @property
     def may_have_more(self) -> bool:
-        """Whether `take` may return a frame before anything else is received."""
+        """Whether `take` may return a frame without further input."""
         return self._frames is not None or bool(self._pieces)
 
     def put(self, data: bytes) -> None:
@@ -40,7 +40,7 @@ class Inbox:
         self._pieces.append(data)
 
     def take(self) -> Frame | None:
-        """Return the next frame that is whole, None if there is none; raises `ConnectionFault`."""
+        """Return the next complete frame, None if there is none; raises `ConnectionFault`."""
         while self.may_have_more:
             if self._frames is None:
                 self._frames = self._reader.feed(self._pieces.popleft())
@@ -50,7 +50,7 @@ class Inbox:
         return None
 
     def clear(self) -> None:
-        """Drop everything that is left."""
+        """Drop all input."""
         self._pieces.clear()
         self._frames = None
 

@@ -1,9 +1,9 @@
-"""What goes out on a connection: pieces of frames, in as few writes as can be.
+"""Collects the output of an HTTP/2 connection, to send it in few writes.
 
 Guarantees:
-- What is sent in one turn of the event loop goes out in one write at the end of it, or in several where it is long: a
-  write is a system call, and TLS makes at least one record of each.
-- In order, and at once when it is asked to (`flush`).
+- All output of one turn of the event loop is sent in one write at its end, or in several if it is long. Each write
+  costs a system call and at least one TLS record.
+- Output is sent in order, and at once by `flush`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from ctrlmgr.server.http.stream import ONE_WRITE
 
 
 class Outbox:
-    """See the module's docstring; used on the event loop only."""
+    """Collects the output of a connection. Used on the event loop only."""
 
     __slots__ = ("_is_held", "_loop", "_pieces", "_size", "_write")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, write: Callable[[bytes], None]) -> None:
-        """Have `write` send what has come together."""
+        """Send collected output with `write`."""
         self._loop = loop
         self._write = write
         self._pieces: list[bytes | memoryview] = []
         self._size = 0
-        self._is_held = False  # whether `flush` will be called without being asked for
+        self._is_held = False  # whether a `flush` is scheduled or promised
 
     def send(self, *pieces: bytes | memoryview) -> None:
-        """Send pieces of frames soon, with what else is sent by then."""
+        """Queue parts of frames; they are sent at the end of this turn."""
         self._pieces += pieces
         self._size += sum(map(len, pieces))
         if self._size >= ONE_WRITE:
@@ -38,17 +38,17 @@ class Outbox:
             self._loop.call_soon(self.flush)
 
     def hold(self) -> None:
-        """Leave it to the caller to flush."""
+        """Disable the automatic flush; the caller must call `flush`."""
         self._is_held = True
 
     def flush(self) -> None:
-        """Send what has come together."""
+        """Send the collected output."""
         self._is_held = False
         if self._pieces:
             self._send()
 
     def close(self) -> None:
-        """Send nothing any more, and keep nothing alive."""
+        """Drop all output, and the reference to the connection."""
         self._pieces.clear()
         self._write = _nothing
 
@@ -58,4 +58,4 @@ class Outbox:
 
 
 def _nothing(data: bytes) -> None:
-    """Stand for a connection that is gone."""
+    """Do nothing, in place of `write` on a closed connection."""
