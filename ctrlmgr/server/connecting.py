@@ -54,7 +54,7 @@ class Runtime(Protocol):
 
     @property
     def index(self) -> Index:
-        """What has to be told of changes, for it to know what pods see."""
+        """The index that the runtime reads. The caller has to pass changes of objects to it."""
 
     def logs(self, pod: Object, node: Object | None, options: LogOptions) -> Reading | None:
         """Return a reader for a container's log, None if the pod's node is unknown; raises `BadRequest`."""
