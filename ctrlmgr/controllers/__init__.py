@@ -1,1 +1,4 @@
-"""Controllers: a pure `desired_*` each, and a thin Reconciler that writes the difference."""
+"""The controllers.
+
+Each has a pure function that decides the desired objects, and a reconciler that writes the difference.
+"""

@@ -1,4 +1,4 @@
-"""Puts a controller together: what its package has made, in the process that it is to run in."""
+"""Assembles a controller from its reconciler, its watches and the process's context."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ def assemble(
     canonical: bool = False,
     kind: str = "",
 ) -> Controller:
-    """Return the controller that `descriptor` declares, which writes as itself; before the informers sync.
+    """Return the controller that `descriptor` declares; call it before the informers sync.
 
-    With `reads_own_writes` a key waits until the caches show what its last reconcile wrote. `canonical` is that of
-    `ControllerContext.client`, the others are those of `Controller`.
+    It writes as the descriptor's user. With `reads_own_writes` the reconcile of a key waits until the caches contain
+    the writes of its last reconcile. For `canonical` see `ControllerContext.client`, for the other arguments
+    `Controller`.
     """
     informers = context.informers
     return Controller(

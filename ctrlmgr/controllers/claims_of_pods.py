@@ -1,4 +1,4 @@
-"""The claims of each pod's volumes, and the pods of each claim by an index: shared by the controllers of volumes.
+"""Indexes pods by the claims of their volumes; shared by the controllers of volumes.
 
 Source: Kubernetes' `pkg/controller/volume/common/common.go`.
 """
@@ -36,18 +36,18 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
 
 
 _SOURCES = (b'"persistentVolumeClaim"', b'"ephemeral"')
-"""What the body of a pod with claims has in it."""
+"""The body of every pod with claims contains one of these."""
 
 
 class ClaimName(msgspec.Struct, frozen=True):
-    """A claim that a pod names, or has for one of its ephemeral volumes."""
+    """A claim that a pod names, or the claim of one of its ephemeral volumes."""
 
     name: str
     is_ephemeral: bool = False
 
 
 def claims_of(pod: Object) -> Iterator[ClaimName]:
-    """Yield the claims of a pod's volumes; most pods have none, and are not decoded for that."""
+    """Yield the claims of a pod's volumes; a pod without claims is not decoded."""
     if not any(map(pod.mentions, _SOURCES)):
         return
     for volume in pod.view(_Pod).spec.volumes or ():
@@ -58,7 +58,7 @@ def claims_of(pod: Object) -> Iterator[ClaimName]:
 
 
 def index_by_claim(pods: Informer) -> None:
-    """Let `pods_of_claim` find pods; asked for before the informer syncs, by any who need it."""
+    """Add the index that `pods_of_claim` reads; call it before the informer syncs, repeatedly if needed."""
     pods.add_index(_INDEX, _keys)
 
 
@@ -67,5 +67,5 @@ def _keys(pod: Object) -> list[str]:
 
 
 def pods_of_claim(pods: Lister, claim: Key) -> list[Object]:
-    """Return the pods that have a claim among their volumes, by key."""
+    """Return the pods whose volumes use the claim, by key."""
     return pods.by_index(_INDEX, str(claim))

@@ -1,8 +1,8 @@
-"""Follows the kinds that come and go with their definitions, for controllers that deal with every kind.
+"""Notifies controllers that handle every kind of custom kinds as their definitions are established and deleted.
 
-Guarantees: a controller that follows is told of a definition on the informers' thread, as soon as it is established and
-before its instances are in their cache: handlers that it adds then hear of every one of them. The cache is complete at
-the revision at which the definition was established, and follows the log with all others from there on.
+Guarantees: a controller is notified of a definition on the informers' thread, when the definition is established and
+before its instances are in their cache. Handlers that it adds then see every instance. The cache is complete at the
+revision at which the definition was established, and follows the log with all others from there.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from ctrlmgr.informer import Change, Informer, Informers
 
 
 class Follower(Protocol):
-    """What deals with every kind."""
+    """A controller that handles every kind."""
 
     def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
-        """Deal with the instances of a definition, which are a `resource`; called again when the definition changes."""
+        """Start handling a definition's instances, which are a `resource`; called again if the definition changes."""
 
     def end(self, definition: Definition, resource: Resource) -> None:
-        """Take note that a definition is gone; so are its instances."""
+        """Stop handling the instances of a deleted definition."""
 
 
 def follow_definitions(informers: Informers, follower: Follower) -> None:
-    """Tell `follower` of definitions from the first sync on; called before it."""
+    """Notify `follower` of definitions from the first sync on; call it before that sync."""
 
     def on_change(change: Change) -> None:
         if change.new is not None:

@@ -1,11 +1,11 @@
-"""What the rest of ctrlmgr knows of a controller: one declaration, in the controller's own package.
+"""Controller descriptors: each controller's package declares its name, options, kinds and builder.
 
-`serve` builds controllers from their descriptors, the command line and the settings take their options from there, a
-replay learns which recorded writes were theirs, and the pages of `docs/` list them. Adding a controller touches its
-package and one line of `registry`.
+`serve` builds controllers from their descriptors. The command line and the settings take the options from them, a
+replay learns which recorded writes are the controllers', and `docs/` lists them. To add a controller, add its package
+and one line in `registry`.
 
-A descriptor is read by every command, so the package that holds it imports nothing heavy: `builder` names the function
-that puts the controller together, as entry points do, and only `build` imports it.
+Every command imports all descriptors, so their packages import nothing heavy. `builder` names the function that builds
+the controller, like an entry point, and only `build` imports it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ctrlmgr.authentication.names import ServiceAccountName
 from ctrlmgr.authentication.user import AUTHENTICATED, User
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
 
-if TYPE_CHECKING:  # only the names: who reads descriptors must not load engine and log
+if TYPE_CHECKING:  # for type checkers only: importing a descriptor must not load engine and log
     from random import Random
 
     from ctrlmgr.client import EngineClient
@@ -32,34 +32,34 @@ if TYPE_CHECKING:  # only the names: who reads descriptors must not load engine 
     from ctrlmgr.manager import Controller
 
 NAMESPACE: Final = "kube-system"
-"""Where the controllers' ServiceAccounts are."""
+"""The namespace of the controllers' ServiceAccounts."""
 
 MANAGER: Final = "system:kube-controller-manager"
-"""The user that kube-controller-manager is."""
+"""The user of kube-controller-manager."""
 
 SECTION = "controllers"
-"""The section of the settings file that holds every controller's options."""
+"""The section of the settings file with the options of all controllers."""
 
 
 @dataclass(frozen=True)
 class NoOptions:
-    """The options of a controller that has none."""
+    """The options of a controller without options."""
 
 
 class ControllerContext(Protocol):
-    """What a controller is built from."""
+    """The dependencies that a controller is built from."""
 
     @property
     def informers(self) -> Informers:
-        """The caches; ask for informers while building, they sync afterwards."""
+        """The caches. Request informers while building; they sync afterwards."""
 
     @property
     def event_log(self) -> EventLog:
-        """The log, for the outcomes of reconciles."""
+        """The event log, for the outcomes of reconciles."""
 
     @property
     def clock(self) -> Clock:
-        """The time."""
+        """The source of time."""
 
     @property
     def random(self) -> Random:
@@ -67,44 +67,45 @@ class ControllerContext(Protocol):
 
     @property
     def engine(self) -> WriteEngine:
-        """The engine, for the kinds that there are."""
+        """The engine, for the existing kinds."""
 
     @property
     def root_ca(self) -> str:
-        """The certificate of the authority that signs for this server, as PEM."""
+        """The certificate of this server's certificate authority, as PEM."""
 
     @property
     def at_once(self) -> int:
-        """How many objects a reconcile may write at the same time, on threads of their own; 1 where there is one."""
+        """How many objects a reconcile may write concurrently, in threads; 1 for none."""
 
     @property
     def recalls(self) -> bool:
-        """Whether controllers take the objects that exist at the start as their own work, and read state from them.
+        """Whether controllers restore their state from the objects that exist at the start.
 
-        Kubernetes' controllers remember nothing when they start. Those of a recording went on without a break.
+        Kubernetes' controllers start without state. A replay continues a recording, whose controllers did not restart.
         """
 
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
-        """Return what the controller writes through, as itself.
+        """Return a client that writes as the controller.
 
-        `canonical` promises that what it creates and updates is in its final form: see `engine.verbs.canonical`.
+        With `canonical` the caller promises that the objects it writes are in their final form: see
+        `engine.verbs.canonical`.
         """
 
     def apiserver_client(self) -> EngineClient:
-        """Return a client for what the API server itself writes, whichever process leads."""
+        """Return a client for writes of the API server itself, which do not depend on the leader."""
 
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
-        """Return what the controller records Events through."""
+        """Return the recorder for the controller's Events."""
 
 
 O = TypeVar("O")  # noqa: E741  # the options of a controller
 
 
 class OwnedKind(NamedTuple):
-    """A kind of which a replay expects the controller to write what the recorded one wrote.
+    """A kind for which a replay expects the controller to write the same objects as the recorded one.
 
-    `manager` is the field manager under which the recorded one writes, `parent` the kind whose object of the same name
-    an object stands for and goes with, `causes` what makes the controller act.
+    `manager` is the field manager of the recorded writes. `parent` is the kind of the owning object, which has the same
+    name and lifetime. Changes of the kinds in `causes` trigger the controller.
     """
 
     resource: Resource
@@ -115,52 +116,52 @@ class OwnedKind(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerDescriptor(Generic[O]):
-    """One controller, declared.
+    """The declaration of one controller.
 
-    `name` and `aliases` are kube-controller-manager's; each alias, and each former name of ours, is understood in
-    `--controllers`. `component` is the source of its Events, and `account` the ServiceAccount in kube-system that it
-    acts as; both are the name where Kubernetes has no other.
+    `name` and `aliases` are kube-controller-manager's. `--controllers` accepts each alias, and each of our former
+    names. `component` is the source of its Events, and `account` the ServiceAccount in kube-system that it acts as;
+    both default to the name.
     """
 
     name: str
     does: str
-    """What it sees to, as one phrase for tables."""
+    """A phrase for tables that says what the controller does."""
     builder: str
     """`package.module:function`, called with a `ControllerContext` and the options before the informers sync."""
     options: type[O]
-    """A frozen dataclass whose fields are settings of `[controllers]`, or `NoOptions`."""
+    """A frozen dataclass whose fields are settings in `[controllers]`, or `NoOptions`."""
     aliases: tuple[str, ...] = ()
     former_names: tuple[str, ...] = ()
     component: str = ""
     account: str = ""
     acts_as: str = ""
-    """The user that it is where it is no ServiceAccount: kube-controller-manager itself, or another component."""
+    """The user that it acts as if not a ServiceAccount: kube-controller-manager itself, or another component."""
     rules: tuple[PolicyRule, ...] = ()
-    """What a controller that Kubernetes does not have may do; for the others there are Kubernetes' roles."""
+    """The permissions of a controller that Kubernetes does not have; the others have Kubernetes' roles."""
     tells_in_series: bool = False
-    """Whether its Events are of the newer form, that of `events.k8s.io`; see `controllers.events.recorder`."""
+    """Whether it writes Events of the newer API, `events.k8s.io`; see `controllers.events.recorder`."""
     watches: tuple[Resource, ...] = ()
     owns: tuple[Resource, ...] = ()
-    """What it creates and deletes."""
+    """The kinds that it creates and deletes."""
     enabled_by_default: bool = True
     starts_first: bool = False
-    """Whether it is built and started before all others, which need what it makes."""
+    """Whether it is built and started before the other controllers, which need its objects."""
     replays: bool = False
     """Whether a replay runs it."""
     replayed_kinds: tuple[OwnedKind, ...] = ()
     """The kinds that a replay compares object by object."""
     shared_kinds: tuple[Resource, ...] = ()
-    """The kinds that it writes beside clients and other controllers: a replay asks of each change who made it."""
+    """The kinds that other clients write too; a replay determines the author of each change."""
 
     def build(self, context: ControllerContext, options: O) -> Controller:
-        """Put the controller together, before the informers sync."""
+        """Build the controller; call it before the informers sync."""
         module, _, function = self.builder.partition(":")
         builder: Callable[[ControllerContext, O], Controller] = getattr(importlib.import_module(module), function)
         return builder(context, options)
 
     @property
     def event_source(self) -> str:
-        """The component that its Events name."""
+        """The component in its Events."""
         return self.component or self.name
 
     @property
@@ -175,7 +176,7 @@ class ControllerDescriptor(Generic[O]):
 
     @property
     def as_user(self) -> User:
-        """The user that it is: its ServiceAccount, or a component of its own."""
+        """The user that it acts as: its ServiceAccount, or its own component."""
         if self.acts_as:
             return User(self.acts_as, "", (AUTHENTICATED,))
         return ServiceAccountName(NAMESPACE, self.service_account).user

@@ -1,16 +1,16 @@
-"""The order that Kubernetes gives to ports and subsets: by a hash of how Go prints them.
+"""Kubernetes' order of ports and subsets: by a hash of their Go representation.
 
 `pkg/api/v1/endpoints/util.go` sorts by a hash of `dump.ForHash`, which in 1.36 is the 128-bit FNV-1a (it was MD5, until
 FIPS forbade that: kubernetes/kubernetes#129652). The text is go-spew's `%#v`, with sorted keys, and without methods and
-pointer addresses. As far as these types need it:
+pointer addresses. For these types it is:
 
     a struct                  (v1.EndpointPort){Name:(string)http Port:(int32)80 …}
-    an element of a slice     {Name:(string)http …}             its type stands before the slice
+    an element of a slice     {Name:(string)http …}             its type is written before the slice
     a slice                   ([]v1.EndpointPort)[{…} {…}]       nil: ([]v1.EndpointPort)<nil>
     a pointer                 (*string)text                      nil: (*string)<nil>
 
-Guarantee: `port_order` and `subset_order` sort as kube-controller-manager 1.36 does, byte for byte; the orders
-in the recordings are the test. The hash runs at some 10 MB/s, so ask only when there is something to order.
+Guarantee: `port_order` and `subset_order` sort exactly as kube-controller-manager 1.36 does; recordings test it. The
+hash is slow, so compute it only for two or more elements.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MASK = (1 << 128) - 1
 
 
 def fnv1a_128(data: bytes) -> int:
-    """Return the 128-bit FNV-1a hash; as a number it orders as Go's big-endian bytes do."""
+    """Return the 128-bit FNV-1a hash as a number, which sorts like Go's big-endian bytes."""
     value = _OFFSET
     for byte in data:
         value = ((value ^ byte) * _PRIME) & _MASK
@@ -43,7 +43,7 @@ def port_order(port: EndpointPort) -> int:
 
 
 def subset_order(subset: EndpointSubset) -> int:
-    """Return the sort key of a subset whose addresses and ports are sorted already."""
+    """Return the sort key of a subset whose addresses and ports are sorted."""
     addresses = _slice("v1.EndpointAddress", subset.addresses, _address)
     not_ready = _slice("v1.EndpointAddress", subset.not_ready_addresses, _address)
     ports = _slice("v1.EndpointPort", subset.ports, _port)

@@ -1,4 +1,4 @@
-"""What the identity controllers are built from besides what every controller is."""
+"""The additional dependencies of controllers that issue tokens and certificates."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from ctrlmgr.controllers.descriptor import ControllerContext
 
 
 class MayAsk(Protocol):
-    """Says who may ask for what, as a SubjectAccessReview does."""
+    """Answers an authorization question, like a SubjectAccessReview."""
 
     def __call__(self, user: User, subresource: str) -> bool:
-        """Whether `user` may create a subresource of `certificatesigningrequests`; called on any thread."""
+        """Return whether `user` may create a subresource of `certificatesigningrequests`; called on any thread."""
 
 
 class Identity(NamedTuple):
-    """What signs in the name of this process, and who may ask for it."""
+    """The keys that sign for this process, and the authorizer for signing requests."""
 
     token_key: PrivateKey
-    """Signs tokens that are kept in Secrets."""
+    """Signs tokens that are stored in Secrets."""
     authority: Path
-    """The certificate of our own authority."""
+    """The certificate file of this server's certificate authority."""
     authority_key: Path
     may_ask: MayAsk
 
 
 class IdentityContext(ControllerContext, Protocol):
-    """What an identity controller is built from."""
+    """The dependencies of a controller that issues tokens or certificates."""
 
     @property
     def identity(self) -> Identity:
-        """What signs, and who may ask for it."""
+        """The keys and the authorizer."""

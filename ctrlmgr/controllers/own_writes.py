@@ -1,15 +1,15 @@
-"""What a controller wrote itself and its cache does not show yet, laid over what the cache shows.
+"""Overlays a controller's own recent writes on its cache, which may not contain them yet.
 
-A cache is a moment behind the log. Who decides by it right after a write of its own would create what it has just
-created, or overlook what it has to delete. Kubernetes' trackers (`EndpointSliceTracker`, `staleEndpointsTracker`) let
-no worker decide until the cache has caught up; here what the cache lacks is laid over it, so that none waits.
+A cache is slightly behind the log. A controller that reads it right after its own write would create an object twice,
+or miss one that it has to delete. Kubernetes' trackers (`EndpointSliceTracker`, `staleEndpointsTracker`) block workers
+until the cache has caught up. Here the missing writes are overlaid instead, so workers do not wait.
 
 Guarantees:
-- `lay_over` shows every write made here in place of what the cache has from before it. Who else has written since is
-  not known; but then the next write is refused (a lost race), and by the time it is tried again the cache shows it.
-- A write is remembered until the cache has come up to it, which `lay_over` and `is_own` notice.
-- One's own writes are no reason to look again, nor is what came before them: they were made knowing it. Of such
-  changes `is_own` says so.
+- `lay_over` replaces each cached object with the controller's newer write. Writes of other clients since are not known;
+  the controller's next write then conflicts, and at its retry the cache contains them.
+- A write is kept until the cache has caught up, which `lay_over` and `is_own` detect.
+- A controller need not reconcile for its own writes, nor for older changes: it knew them when it wrote. `is_own`
+  returns True for such changes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ctrlmgr.informer import Change
 
 @dataclass(slots=True)
 class _Writes:
-    """What the cache may lack, by the objects' keys; `deleted` holds what was deleted as it was then."""
+    """The writes that the cache may lack, by key; `deleted` holds the deleted objects' last state."""
 
     written: dict[Key, Object] = field(default_factory=dict)
     deleted: dict[Key, Object] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class _Writes:
         return bool(self.written or self.deleted)
 
     def lay_over(self, cached: dict[Key, Object], seen: Revision) -> None:
-        """Change what was read of the cache, at `seen` or later, into what is there; forget what that shows."""
+        """Update `cached`, read at revision `seen` or later, with these writes; drop writes that the cache contains."""
         for key, obj in [*self.written.items()]:
             there = cached.get(key)
             if obj.revision <= seen or (there is not None and there.revision >= obj.revision):
@@ -44,14 +44,14 @@ class _Writes:
                 cached[key] = obj
         for key, obj in [*self.deleted.items()]:
             there = cached.get(key)
-            # Of the same uid but newer, it is what finalizers hold: it was only marked.
+            # Same uid but newer: finalizers keep the object, which was only marked for deletion.
             if there is not None and there.uid == obj.uid and there.revision <= obj.revision:
                 del cached[key]
             elif obj.revision <= seen:
                 del self.deleted[key]
 
     def take(self, change: Change) -> bool:
-        """Whether a change is of this process, or of before a write of this process, which knew of it then."""
+        """Return whether a change is this process's own write, or older than one."""
         obj = change.object
         written, deleted = self.written.get(obj.key), self.deleted.get(obj.key)
         was_deleted = deleted is not None and deleted.uid == obj.uid
@@ -66,24 +66,24 @@ class _Writes:
 
 
 class OwnWrites:
-    """The writes of one controller, by owner: what it reconciles when it makes them, such as a service.
+    """The recent writes of one controller, by owner: the object that it reconciles, such as a Service.
 
-    Threads may share it; two must not write for the same owner at once, as a controller's workers do not.
+    Thread-safe, but two threads must not write for the same owner at once. A controller's workers never do.
     """
 
     def __init__(self) -> None:
-        """Start having written nothing."""
+        """Start without writes."""
         self._lock = threading.Lock()
         self._writes: dict[Key, _Writes] = {}
 
     def __len__(self) -> int:
-        """Return for how many owners something is remembered."""
+        """Return the number of owners with writes."""
         return len(self._writes)
 
     def lay_over(self, owner: Key, cached: dict[Key, Object], seen: Revision) -> None:
-        """Change `cached`, the objects kept for `owner` as read from the cache, into what is there, as far as is known.
+        """Update `cached`, the owner's objects as read from the cache, with this process's newer writes.
 
-        The cache showed everything up to `seen` before it was read.
+        `seen` is the cache's revision before it was read.
         """
         if owner not in self._writes:
             return
@@ -93,7 +93,7 @@ class OwnWrites:
                 self._drop_if_empty(owner, writes)
 
     def is_own(self, owner: Key, change: Change) -> bool:
-        """Whether a change is one that is remembered, which it need no longer be, or older than one."""
+        """Return whether a change is one of the kept writes, which is then dropped, or older than one."""
         if owner not in self._writes:
             return False
         with self._lock:
@@ -104,15 +104,15 @@ class OwnWrites:
         return is_own
 
     def create(self, owner: Key, obj: Object, client: Client) -> None:
-        """Create an object for `owner`; raises what `client` raises."""
+        """Create an object for `owner`; raises the errors of `client`."""
         self._remember(owner, client.create(obj))
 
     def update(self, owner: Key, obj: Object, client: Client) -> None:
-        """Write over the object read at `obj.revision`; raises what `client` raises."""
+        """Update the object read at `obj.revision`; raises the errors of `client`."""
         self._remember(owner, client.update(obj))
 
     def delete(self, owner: Key, obj: Object, client: Client) -> None:
-        """Delete an object, which may be gone already; raises what else `client` raises."""
+        """Delete an object, which may already be deleted; raises other errors of `client`."""
         try:
             client.delete(obj)
         except NotFound:

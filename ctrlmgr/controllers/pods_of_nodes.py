@@ -1,4 +1,4 @@
-"""The pods of each node, found by an index: shared by the controllers that care for nodes."""
+"""Indexes pods by node; shared by the controllers of nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INDEX: Final = "node"
 
 
 def index_by_node(pods: Informer) -> None:
-    """Let `pods_of_node` find pods; asked for before the informer syncs, by any who need it."""
+    """Add the index that `pods_of_node` reads; call it before the informer syncs, repeatedly if needed."""
     pods.add_index(_INDEX, _node_of)
 
 
@@ -24,5 +24,5 @@ def _node_of(pod: Object) -> Iterator[str]:
 
 
 def pods_of_node(pods: Lister, name: str) -> list[Object]:
-    """Return the pods that have been given a node, by key."""
+    """Return the pods that are bound to a node, by key."""
     return pods.by_index(_INDEX, name)

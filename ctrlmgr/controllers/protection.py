@@ -1,7 +1,7 @@
-"""What claims and volumes are protected with: a finalizer that each has until it may go.
+"""Protects claims and volumes from deletion while they are in use, with a finalizer.
 
-Guarantees, Kubernetes' (`pkg/util/slice`, `pkg/controller/volume/protectionutil`): what is not being deleted is given
-the finalizer where it lacks it; what is being deleted loses it when nothing uses it any more.
+Guarantees, Kubernetes' (`pkg/util/slice`, `pkg/controller/volume/protectionutil`): an object that is not being deleted
+gets the finalizer if it lacks it. An object that is being deleted loses the finalizer when it is no longer used.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from ctrlmgr.informer import Change, Lister
 
 
 def is_concerned(obj: Object, finalizer: str) -> bool:
-    """Say whether the finalizer may have to come or go."""
+    """Return whether the finalizer may have to be added or removed."""
     return obj.is_terminating == (finalizer in (obj.metadata.finalizers or ()))
 
 
 class Protector:
-    """A reconciler of one kind."""
+    """Reconciles the finalizer of objects of one kind."""
 
     def __init__(self, objects: Lister, finalizer: str, is_used: Callable[[Object], bool]) -> None:
-        """`is_used` says whether an object that is being deleted has to stay for now."""
+        """Call `is_used` to check whether an object that is being deleted is still in use."""
         self._objects = objects
         self._finalizer = finalizer
         self._is_used = is_used
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Add the finalizer or take it away; raises what the API refuses."""
+        """Add or remove the finalizer; raises the errors of the API."""
         obj = self._objects.get(key)
         if obj is None or not is_concerned(obj, self._finalizer) or (obj.is_terminating and self._is_used(obj)):
             return
@@ -40,10 +40,10 @@ class Protector:
         body = obj.to_dict()
         try:
             client.update(Object.from_dict({**body, "metadata": {**body["metadata"], "finalizers": finalizers}}))
-        except NotFound:  # with its last finalizer it goes
+        except NotFound:  # removing the last finalizer deletes it
             return
 
     def concerned(self, change: Change) -> Iterable[Key]:
-        """Return the key of an object that has to be looked at."""
+        """Return the key of an object whose finalizer may have to change."""
         obj = change.new
         return (obj.key,) if obj is not None and is_concerned(obj, self._finalizer) else ()

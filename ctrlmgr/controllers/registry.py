@@ -1,4 +1,4 @@
-"""Every controller there is: one line each.
+"""The registry of all controllers, with one line for each.
 
 Importing this module declares the controllers' options as settings; it loads no controller.
 """
@@ -101,14 +101,14 @@ ALL: list[ControllerDescriptor[Any]] = [
     persistentvolume_protection.DESCRIPTOR,
     volumeattributesclass_protection.DESCRIPTOR,
 ]
-"""In the order in which they are started, but for those that start first."""
+"""In start order, after those with `starts_first`."""
 
 ELSEWHERE: Mapping[str, str] = {
     "service-lb-controller": "service",
     "node-route-controller": "route",
     "cloud-node-lifecycle-controller": "cloud-node-lifecycle",
 }
-"""Names and aliases of controllers that need a cloud: known, and skipped, as in kube-controller-manager."""
+"""Names and aliases of controllers that need a cloud; known but skipped, as in kube-controller-manager."""
 
 ABSENT: Mapping[str, str] = {
     "device-taint-eviction-controller": "",
@@ -122,9 +122,10 @@ ABSENT: Mapping[str, str] = {
     "storage-version-migrator-controller": "svm",
     "storageversion-garbage-collector-controller": "storage-version-gc",
 }
-"""Names and aliases of kube-controller-manager's controllers that nothing here does the work of.
+"""Names and aliases of kube-controller-manager's controllers that ctrlmgr does not have.
 
-A command line made for it starts, and who gave it is told."""
+A command line that enables one works, with a warning.
+"""
 
 
 _ABSENT = {
@@ -133,21 +134,21 @@ _ABSENT = {
 
 
 class Enabled(NamedTuple):
-    """Which controllers run, and what the caller is to be told of how that was said."""
+    """The controllers that run, and warnings about the setting."""
 
     descriptors: tuple[ControllerDescriptor[Any], ...]
     warnings: tuple[str, ...] = ()
 
 
 def add(descriptor: ControllerDescriptor[Any]) -> None:
-    """Add a controller that is not among ours, before settings are loaded; raises ValueError for a name used twice."""
+    """Add a user's controller, before settings are loaded; raises ValueError for a duplicate name."""
     by_name([*ALL, descriptor])
     declare(descriptor.options, SECTION)
     ALL.append(descriptor)
 
 
 def by_name(descriptors: Iterable[ControllerDescriptor[Any]] = ALL) -> dict[str, ControllerDescriptor[Any]]:
-    """Return controllers by name, in the order in which they are started; raises ValueError for a name used twice."""
+    """Return controllers by name, in start order; raises ValueError for a duplicate name."""
     found: dict[str, ControllerDescriptor[Any]] = {}
     for each in sorted(descriptors, key=lambda each: not each.starts_first):
         if each.name in found:
@@ -157,12 +158,11 @@ def by_name(descriptors: Iterable[ControllerDescriptor[Any]] = ALL) -> dict[str,
 
 
 def enabled(wanted: Iterable[str], descriptors: Iterable[ControllerDescriptor[Any]] = ALL) -> Enabled:
-    """Return which controllers run; raises `SettingsError` for a name that no controller has.
+    """Return the controllers that run; raises `SettingsError` for an unknown name.
 
-    Each entry is `name`, `-name` or `*`, by any name that the controller goes by, with or without the `-controller` at
-    its end; a name given outright beats the star,
-    the first entry about a controller counts, and the star leaves out those that are off by default
-    (kube-controller-manager's `IsControllerEnabled`).
+    Each entry is `name`, `-name` or `*`. A name may be an alias or a former name, and may omit `-controller`. An
+    explicit name overrides the star, and the first entry for a controller counts. The star excludes controllers that
+    are off by default (kube-controller-manager's `IsControllerEnabled`).
     """
     known = by_name(descriptors)
     aliases = {alias: name for name, each in known.items() for alias in (*each.aliases, *each.former_names)}

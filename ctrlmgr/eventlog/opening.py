@@ -34,7 +34,7 @@ def open_log(
     sealing: Sealing | None = None,
     pool_size: int = 8,
 ) -> SQLLog | MemoryEventLog:
-    """Open the log at `url`: `sqlite:///PATH`, `postgresql://USER@HOST/DATABASE` (see `postgres_url`) or `memory:`.
+    """Open the log at `url`: `sqlite:///PATH`, `postgresql://USER@HOST/DATABASE` (see `postgres.url`) or `memory:`.
 
     `migrate` upgrades the schema first. `patience` is how many seconds a failing database is retried. `pool_size` is
     the maximum of concurrent reading connections to PostgreSQL. `anchor` is the anchor's path; for SQLite the default

@@ -1,4 +1,4 @@
-"""The controller of APIServices: each version of a group that is served here has one, as in kube-apiserver.
+"""The APIService registration controller: keeps an APIService for each served version of a group, as in kube-apiserver.
 
-`wanted` says which there should be, `decide` what is to be done about one; `controller` acts.
+`wanted` lists the desired APIServices, `decide` returns the next step for one, and `controller` takes it.
 """

@@ -1,7 +1,8 @@
-"""Keeps an APIService for each version of a group that is served here: built in, or of a CustomResourceDefinition.
+"""Keeps an APIService for each served version of a group: built in, or of a CustomResourceDefinition.
 
-It runs in every process that serves the API, leader or not: each write is conditional on what was read, so that several
-of them do no harm. Those of built-in groups are put right once after a process has begun, those of custom kinds always.
+It runs in every process that serves the API, leader or not. Several can run at once, because each write is conditional
+on what was read. APIServices of built-in groups are corrected once after a process starts, those of custom kinds
+always.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class _Spec(msgspec.Struct):
 
 
 class _Definition(msgspec.Struct):
-    """What of a definition says what its APIServices are."""
+    """The fields of a definition that determine its APIServices."""
 
     spec: _Spec
 
@@ -51,10 +52,10 @@ _decode = msgspec.json.Decoder(_Definition).decode
 
 
 class APIServiceReconciler:
-    """A reconciler whose key is an APIService's."""
+    """Reconciles APIServices."""
 
     def __init__(self, services: Lister, definitions: Lister, wanted: Mapping[str, Wanted]) -> None:
-        """Keep `wanted`, which are those of built-in groups, and those of `definitions`."""
+        """Keep the APIServices in `wanted`, those of built-in groups, and those of `definitions`."""
         self._services = services
         self._definitions = definitions
         self._builtin = wanted
@@ -62,13 +63,13 @@ class APIServiceReconciler:
         self._done: set[str] = set()
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Put one right."""
+        """Create, update or delete one APIService as needed."""
         if self._at_start is None:
             self._at_start = frozenset(each.name for each in self._services.list())
         wanted, current = self._wanted(key.name), self._services.get(key)
         fields = None if current is None else current.to_dict()
         step = next_step(fields, wanted, done=key.name in self._done, at_start=key.name in self._at_start)
-        with suppress(AlreadyExists, Conflict, NotFound):  # it has changed, or is gone: the informer brings the news
+        with suppress(AlreadyExists, Conflict, NotFound):  # it has changed or was deleted; the informer reports it
             self._do(step, key.name, current, wanted, client)
         self._done.add(key.name)
         return None
@@ -90,13 +91,13 @@ class APIServiceReconciler:
 
 
 def _served(definition: Object) -> Iterable[str]:
-    """Return the names of the APIServices of a definition."""
+    """Return the names of a definition's APIServices."""
     spec = _decode(definition.body).spec
     return [name_of(spec.group, version.name) for version in spec.versions if version.served]
 
 
 def _concerned(change: Change) -> Iterable[Key]:
-    """Return the APIServices that a change of a definition concerns: those of all its versions, before and after."""
+    """Return the keys of the APIServices of all versions of a definition, before and after a change."""
     names: dict[str, None] = {}
     for definition in (change.old, change.new):
         if definition is not None:
@@ -108,7 +109,7 @@ def _concerned(change: Change) -> Iterable[Key]:
 def new_api_service_controller(
     informers: Informers, groups: Iterable[Group], client: EngineClient, log: EventLog, *, clock: Clock, random: Random
 ) -> Controller:
-    """Put the controller together, before the informers sync; `groups` are those that are built in."""
+    """Build the controller; call it before the informers sync. `groups` are the built-in groups."""
     definitions, services = informers.informer(DEFINITIONS), informers.informer(API_SERVICES)
     definitions.add_index(_SERVED, _served)
     wanted = builtin(groups)

@@ -1,4 +1,4 @@
-"""What is to be done about one APIService, given what there should be.
+"""Decides the next step for one APIService.
 
 Source: kube-aggregator `pkg/controllers/autoregister/autoregister_controller.go` (`checkAPIService`).
 """
@@ -16,7 +16,7 @@ _MANAGED = frozenset(mode.value for mode in Mode)
 
 
 class Step(Enum):
-    """What is to be done."""
+    """The next step for an APIService."""
 
     NOTHING = auto()
     CREATE = auto()
@@ -25,9 +25,9 @@ class Step(Enum):
 
 
 def next_step(current: Mapping[str, Any] | None, wanted: Wanted | None, *, done: bool, at_start: bool) -> Step:
-    """Decide on it.
+    """Return the next step for an APIService.
 
-    `done` says whether this process has put it right before, `at_start` whether it was there when the process began.
+    `done` says whether this process has corrected it before, `at_start` whether it existed when the process started.
     """
     if wanted is not None and wanted.mode is Mode.ON_START and done:
         return Step.NOTHING

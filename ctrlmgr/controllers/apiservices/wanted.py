@@ -1,7 +1,7 @@
-"""Which APIServices there should be: one for each version of a built-in group, and of every custom kind's.
+"""The desired APIServices: one for each version of each built-in group and custom kind.
 
-Priorities say in which order clients are told of groups and versions. Source: `DefaultGenericAPIServicePriorities` in
-kubernetes `pkg/controlplane/apiserver/aggregator.go`, what `cmd/kube-apiserver/app/aggregator.go` adds to them, and
+Priorities define the order of groups and versions in discovery. Source: `DefaultGenericAPIServicePriorities` in
+kubernetes `pkg/controlplane/apiserver/aggregator.go`, the additions in `cmd/kube-apiserver/app/aggregator.go`, and
 `pkg/controlplane/controller/crdregistration` for custom kinds.
 """
 
@@ -18,7 +18,7 @@ from ctrlmgr.engine.kinds import Group
 API_VERSION: Final = "apiregistration.k8s.io/v1"
 
 _OWN_GROUP: Final = "apiregistration.k8s.io"
-"""That of APIServices, which has none: the aggregator serves it itself."""
+"""The group of APIServices itself, which has no APIService: the aggregator serves it."""
 
 _GROUP_PRIORITIES: Final[Mapping[str, int]] = {
     "": 18_000,
@@ -49,31 +49,31 @@ _VERSION_PRIORITIES: Final[Mapping[tuple[str, str], int]] = {
     ("resource.k8s.io", "v1"): 20,
 }
 _VERSION_PRIORITY: Final = 15
-"""That of most."""
+"""The default priority of a version."""
 
 
 class Mode(Enum):
-    """When an APIService is put right; the value is that of the label."""
+    """When an APIService is corrected; the value is that of its label."""
 
     ON_START = "onstart"
-    """Once, after a process has begun to serve: what its owner makes of it meanwhile stays."""
+    """Once after a process starts; later changes by users are kept."""
     ALWAYS = "true"
 
 
 class Wanted(NamedTuple):
-    """An APIService that there should be."""
+    """A desired APIService."""
 
     spec: Mapping[str, Any]
     mode: Mode
 
     def new(self, name: str) -> Unstructured:
-        """Return it as it is created."""
+        """Return the APIService as it is created."""
         metadata = {"name": name, "labels": {AUTOMANAGED: self.mode.value}}
         return {"apiVersion": API_VERSION, "kind": "APIService", "metadata": metadata, "spec": dict(self.spec)}
 
 
 def builtin(groups: Iterable[Group]) -> Mapping[str, Wanted]:
-    """Return those of the built-in groups, by name; of a group that has no priority there is none."""
+    """Return the APIServices of the built-in groups that have a priority, by name."""
     return {
         name_of(group.name, version): Wanted(
             _spec(group.name, version, *_priorities(group.name, version)), Mode.ON_START
@@ -85,13 +85,13 @@ def builtin(groups: Iterable[Group]) -> Mapping[str, Wanted]:
 
 
 def custom(name: str) -> Wanted:
-    """Return that of a version of custom kinds, by its name."""
+    """Return the APIService of a version of custom kinds, by its name."""
     version, _, group = name.partition(".")
     return Wanted(_spec(group, version, *CUSTOM_PRIORITIES), Mode.ALWAYS)
 
 
 def name_of(group: str, version: str) -> str:
-    """Return what an APIService is called: `v1.apps`, and `v1.` for the core group."""
+    """Return the name of an APIService: `v1.apps`, and `v1.` for the core group."""
     return f"{version}.{group}"
 
 

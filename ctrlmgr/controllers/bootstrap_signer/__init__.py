@@ -1,4 +1,4 @@
-"""Signs `kube-public/cluster-info` with bootstrap tokens, so that nodes which have one can trust it."""
+"""The bootstrap signer: signs `kube-public/cluster-info` with bootstrap tokens, for nodes that have a token."""
 
 from __future__ import annotations
 

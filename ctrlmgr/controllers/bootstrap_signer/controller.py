@@ -1,9 +1,9 @@
 """The bootstrap signer: keeps the signatures of `kube-public/cluster-info`.
 
-Guarantees: as soon as the information or a token changes, the signatures are those that `decide` says; one of a token
-that expires goes when its time is over.
+Guarantees: when the ConfigMap or a token changes, the signatures become those of `decide`. The signature of a token is
+removed when the token expires.
 
-Rules: `pkg/controller/bootstrap/bootstrapsigner.go`.
+Source: `pkg/controller/bootstrap/bootstrapsigner.go`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _INFO: Final = Key(NAMESPACE, NAME)
 
 
 class BootstrapSigner:
-    """Sees to the one ConfigMap."""
+    """Reconciles the ConfigMap `cluster-info`."""
 
     def __init__(self, config_maps: Lister, secrets: Lister, *, clock: Clock) -> None:
         """Read from these caches."""
@@ -40,7 +40,7 @@ class BootstrapSigner:
         self._clock = clock
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Sign it anew if need be; raises what `client` raises."""
+        """Update the signatures if needed; raises the errors of `client`."""
         info = self._config_maps.get(key)
         if info is None:
             return None
@@ -51,7 +51,7 @@ class BootstrapSigner:
             try:
                 client.update(wanted)
             except NotFound:
-                return None  # it went meanwhile
+                return None  # it was deleted meanwhile
         return _until_next_expiry(secrets, now)
 
 
@@ -70,7 +70,7 @@ def _token_key(change: Change) -> Iterable[Key]:
 
 
 def build(context: ControllerContext, options: NoOptions) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     config_maps, secrets = context.informers.informer(_CONFIG_MAPS), context.informers.informer(SECRETS)
     signer = BootstrapSigner(config_maps.lister, secrets.lister, clock=context.clock)
     watches = [Watch(config_maps, _info_key, after_sync=True), Watch(secrets, _token_key)]

@@ -1,9 +1,9 @@
-"""Which signatures `cluster-info` is to have.
+"""Decides the signatures of `cluster-info`.
 
-Guarantees: it has one by each token that may sign and has not expired, and no other. A signature is a JWS without its
-content (HS256, RFC 7515 appendix F), keyed by the token's secret and named by its id.
+Guarantees: it has one signature for each valid token that may sign, and no other. A signature is a JWS without its
+content (HS256, RFC 7515 appendix F); its key is the token's secret and its name contains the token's id.
 
-Rules: `pkg/controller/bootstrap/bootstrapsigner.go`, cluster-bootstrap `token/jws/jws.go`.
+Source: `pkg/controller/bootstrap/bootstrapsigner.go`, cluster-bootstrap `token/jws/jws.go`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def detached_signature(content: str, token_id: str, token_secret: str) -> str:
 
 
 def signing_tokens(secrets: Iterable[Object], now: int) -> dict[str, str]:
-    """Return the tokens that sign at `now` (microseconds since 1970): secrets by id."""
+    """Return the secrets of the tokens that may sign at `now` (microseconds since 1970), by token id."""
     found: dict[str, str] = {}
     for secret in secrets:
         token_id = token_id_of(secret.name)
@@ -49,7 +49,7 @@ def signing_tokens(secrets: Iterable[Object], now: int) -> dict[str, str]:
 
 
 def desired_cluster_info(info: Object, tokens: Mapping[str, str]) -> Object | None:
-    """Return `info` with the signatures that it is to have, None if it has them, or nothing to sign."""
+    """Return `info` with the desired signatures, None if it has them or has no content to sign."""
     data = info.view(_ConfigMap).data or {}
     content = data.get(CONTENT)
     if content is None:

@@ -1,1 +1,1 @@
-"""Forgets old events of the log, as the retention settings say."""
+"""Compacts the log, as the retention settings say."""

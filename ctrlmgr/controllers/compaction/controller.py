@@ -1,11 +1,11 @@
-"""Compaction: forgets old events of the resources that have a retention rule, and of no others.
+"""The compaction controller: compacts the history of resources that have a retention rule.
 
 Guarantees:
-- An event goes only when all three agree: its rule (`keep`, `keep_for`), the minimum age and the minimum number of
-  revisions that every log keeps. The current state of an object never goes.
-- What a Secret was goes by time alone, unless it has a rule, however short the log is.
-- It is level-based like every reconciler: the key is a resource, the rule and the clock say the rest, so a missed
-  or doubled run changes nothing.
+- An event is removed only if all three allow it: its rule (`keep`, `keep_for`), the minimum age and the minimum number
+  of revisions that every log keeps. The current state of an object is never removed.
+- Old states of Secrets without a rule are removed by age alone, even if the log is short.
+- It is level-based like every reconciler. The key is a resource, and only the rule and the clock decide, so a missed or
+  repeated run changes nothing.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _SECRETS = Key("", str(SECRETS))
 
 
 class Compacted(NamedTuple):
-    """What a compaction did: `removed` events, all superseded at or before revision `before`."""
+    """The result of a compaction: `removed` events, all superseded at or before revision `before`."""
 
     before: Revision
     removed: int
 
 
 def newest_to_compact(event_log: EventLog, rule: Retention, settings: CompactionSettings, *, now: int) -> Revision:
-    """Return the revision up to which superseded events may go, 0 or less when none may; `now` in microseconds."""
+    """Return the revision up to which superseded events may be removed, 0 or less if none; `now` in microseconds."""
     age = max(settings.min_age, rule.keep_for)
     old_enough = event_log.revision_at(now - int(age * 1_000_000))
     return min(event_log.head().revision - settings.min_revisions, old_enough)
@@ -42,7 +42,7 @@ def newest_to_compact(event_log: EventLog, rule: Retention, settings: Compaction
 def compact_by_rule(
     event_log: EventLog, resource: Resource, rule: Retention, settings: CompactionSettings, *, now: int
 ) -> Compacted:
-    """Forget what one resource's rule allows; raises what `EventLog.compact` raises."""
+    """Compact one resource by its rule; raises the errors of `EventLog.compact`."""
     before = newest_to_compact(event_log, rule, settings, now=now)
     if before <= 0:
         return Compacted(0, 0)
@@ -50,9 +50,9 @@ def compact_by_rule(
 
 
 def forget_secrets(event_log: EventLog, settings: CompactionSettings, *, now: int) -> Compacted:
-    """Forget what Secrets were; raises what `EventLog.compact` raises.
+    """Remove old states of Secrets; raises the errors of `EventLog.compact`.
 
-    Nothing is compacted, and no floor raised, before there is something to forget: readers of the past would lose it.
+    Without anything to remove the floor is not raised either, because readers of the past would get `Expired`.
     """
     before = newest_secret_to_forget(event_log, settings, now=now)
     if not before:
@@ -61,13 +61,13 @@ def forget_secrets(event_log: EventLog, settings: CompactionSettings, *, now: in
 
 
 def newest_secret_to_forget(event_log: EventLog, settings: CompactionSettings, *, now: int) -> Revision:
-    """Return the revision up to which what Secrets were may go, 0 when there is nothing to forget."""
+    """Return the revision up to which old states of Secrets may be removed, 0 if there are none."""
     age = max(settings.min_age, settings.secrets_for)
     return _newest_change(event_log, event_log.revision_at(now - int(age * 1_000_000)))
 
 
 def _newest_change(event_log: EventLog, until: Revision) -> Revision:
-    """Return the newest revision up to `until` that took the place of another of a Secret; 0 if there is none."""
+    """Return the newest revision up to `until` that replaced an older state of a Secret; 0 if there is none."""
     newest, after = 0, event_log.floor(SECRETS)
     while after < until and (events := event_log.events_after(after, resource=SECRETS)):
         newest = max((each.revision for each in events if each.previous and each.revision <= until), default=newest)
@@ -76,10 +76,10 @@ def _newest_change(event_log: EventLog, until: Revision) -> Revision:
 
 
 class CompactionReconciler:
-    """Compacts the resource that its key names; periodic work enqueues the keys."""
+    """Compacts the resource that its key names; a timer enqueues the keys."""
 
     def __init__(self, event_log: EventLog, settings: CompactionSettings, *, clock: Clock) -> None:
-        """Take the rules from `settings.resources`."""
+        """Use the rules in `settings.resources`."""
         self._log = event_log
         self._settings = settings
         self._clock = clock
@@ -87,11 +87,11 @@ class CompactionReconciler:
         self._forgets_secrets = settings.secrets_for > 0 and _SECRETS not in self._rules
 
     def due(self) -> list[Key]:
-        """Return the keys to enqueue every now and then: the resources with a rule."""
+        """Return the keys to enqueue periodically: the resources with a rule, and Secrets."""
         return [*self._rules, _SECRETS] if self._forgets_secrets else list(self._rules)
 
     def reconcile(self, key: Key, client: Client) -> None:
-        """Compact one resource, if it (still) has a rule."""
+        """Compact one resource, if it still has a rule."""
         rule, now = self._rules.get(key), self._clock.now()
         if rule is not None:
             done = compact_by_rule(self._log, Resource.parse(key.name), rule, self._settings, now=now)

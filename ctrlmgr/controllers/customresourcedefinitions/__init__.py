@@ -1,5 +1,5 @@
-"""The controllers of CustomResourceDefinitions, which run beside the API that they serve, as kube-apiserver's do.
+"""The controllers of CustomResourceDefinitions, which run in each process that serves the API, as in kube-apiserver.
 
-`status` says what a definition's status is to be, with the names that `names` gives it;
-`cleanup` how its instances go before it does. Both decide purely; `controller` acts.
+`status` decides a definition's status, with the names that `names` grants. `cleanup` decides the deletion of its
+instances. Both are pure; `controller` writes.
 """

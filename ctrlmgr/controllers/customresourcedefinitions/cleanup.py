@@ -1,8 +1,8 @@
-"""How a definition goes: its instances first.
+"""Decides the steps of a definition's deletion, which deletes its instances first.
 
 Guarantees (apiextensions-apiserver `pkg/controller/finalizer/crd_finalizer.go`): the finalizer of a definition that is
-being deleted is removed only after it was seen that none of its instances is left, at a time when none can be created
-any more: the condition that says so was in the log before they were listed.
+being deleted is removed only after a list without instances, at a time when none can be created: the condition that
+prevents creation is in the log before the list.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ _UNCONFIRMED = Condition(
 )
 
 PATIENCE = 60.0
-"""Seconds after which a definition says that instances stay."""
+"""Seconds after which the status reports that instances remain."""
 
 
 class Step(NamedTuple):
-    """What to do next about a definition that is going."""
+    """The next step in a definition's deletion."""
 
     definition: Unstructured | None = None
-    """What to write of it, without its finalizer at the end; None: nothing."""
+    """The definition to write, in the last step without its finalizer; None: no write."""
     deletes: bool = False
-    """Whether to delete the instances that there are."""
+    """Whether to delete the existing instances."""
 
 
 def is_going(definition: Mapping[str, Any]) -> bool:
-    """Whether a definition is being deleted and its instances are not known to be gone."""
+    """Return whether a definition is being deleted and its instances may still exist."""
     metadata = definition["metadata"]
     return bool(metadata.get("deletionTimestamp")) and CLEANUP in (metadata.get("finalizers") or ())
 
 
 def next_step(definition: Unstructured, instances: int | None, waited: float, now: str) -> Step:
-    """Decide what comes next, where `is_going`.
+    """Return the next step, for a definition for which `is_going` is True.
 
-    `instances` are there (None: that was not looked at), `waited` is how long (seconds) they have been asked to go;
+    `instances` is the number that exist (None: not listed). `waited` is how long (seconds) they have been deleting;
     `now` is RFC 3339.
     """
     condition = find(definition, TERMINATING)

@@ -13,7 +13,7 @@ TERMINATING: Final = "Terminating"
 
 
 class Condition(NamedTuple):
-    """What one condition says, without its time."""
+    """A condition without its time."""
 
     type: str
     status: str
@@ -23,7 +23,7 @@ class Condition(NamedTuple):
 
 
 def conditions_of(definition: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return the conditions of a definition as they are written in it."""
+    """Return the raw conditions of a definition."""
     return (definition.get("status") or {}).get("conditions") or ()
 
 
@@ -36,12 +36,12 @@ def find(definition: Mapping[str, Any], type: str) -> Condition | None:
 
 
 def is_true(definition: Mapping[str, Any], type: str) -> bool:
-    """Whether a definition has a condition of a type, and it is true."""
+    """Return whether a definition has a condition of a type with the status True."""
     return (found := find(definition, type)) is not None and found.status == "True"
 
 
 def with_condition(conditions: Sequence[Mapping[str, Any]], wanted: Condition, now: str) -> list[dict[str, Any]]:
-    """Return the conditions with one set; its time changes when its status does. `now` is RFC 3339."""
+    """Return the conditions with one set; its time changes only with its status. `now` is RFC 3339."""
     result = [dict(each) for each in conditions]
     for each in result:
         if each.get("type") == wanted.type:
@@ -53,5 +53,5 @@ def with_condition(conditions: Sequence[Mapping[str, Any]], wanted: Condition, n
 
 
 def without_condition(conditions: Sequence[Mapping[str, Any]], type: str) -> list[dict[str, Any]]:
-    """Return the conditions but that of a type."""
+    """Return the conditions without the one of a type."""
     return [dict(each) for each in conditions if each.get("type") != type]

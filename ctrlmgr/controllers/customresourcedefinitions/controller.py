@@ -1,7 +1,7 @@
-"""Keeps the status of every CustomResourceDefinition, and sees those off that are being deleted.
+"""Keeps the status of every CustomResourceDefinition, and deletes the instances of those that are being deleted.
 
-It runs in every process that serves the API, leader or not: each write is conditional on what was read, so that
-several of them do no harm, and what one has done another finds done.
+It runs in every process that serves the API, leader or not. Several can run at once, because each write is conditional
+on what was read, and each finds the others' work done.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 CONTROLLER_NAME = "customresourcedefinition-controller"
 
 _AGAIN = 0.25
-"""Seconds after which instances that stay are looked at again at first; the wait grows while they do."""
+"""Initial seconds until remaining instances are checked again; the wait grows."""
 _LONGEST = 5.0
 
 
@@ -42,7 +42,7 @@ class _Status(msgspec.Struct, rename="camel"):
 
 
 class _Outline(msgspec.Struct):
-    """What of a definition concerns the names of others."""
+    """The fields of a definition that affect the names of others."""
 
     metadata: dict[str, Any]
     spec: _Spec
@@ -50,7 +50,7 @@ class _Outline(msgspec.Struct):
 
 
 def _names_of(definition: Object) -> dict[str, Any]:
-    """Return what a definition says of its names: its schemas are most of it, and are not read."""
+    """Return the names and group of a definition, without decoding its schemas."""
     outline = definition.view(_Outline)
     accepted = outline.status.accepted_names if outline.status is not None else None
     return {
@@ -61,24 +61,24 @@ def _names_of(definition: Object) -> dict[str, Any]:
 
 
 class DefinitionReconciler:
-    """A reconciler whose key is a definition's."""
+    """Reconciles CustomResourceDefinitions."""
 
     def __init__(self, definitions: Lister, client: EngineClient, *, clock: Clock) -> None:
-        """Decide on what `definitions` lists; `client` lists instances."""
+        """Read `definitions`; list instances with `client`."""
         self._definitions = definitions
         self._instances = client.list_all
         self._clock = clock
-        # When the instances of a definition that is going were first asked to go (monotonic seconds), by its uid.
+        # When the deletion of a definition's instances began (monotonic seconds), by its uid.
         self._asked: dict[str, float] = {}
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Take a definition one step further."""
+        """Take the next step for a definition."""
         definition = self._definitions.get(key)
         if definition is None:
             return None
         try:
             return self._step(definition, client)
-        except (Conflict, NotFound):  # it has changed, or is gone: the informer brings the news
+        except (Conflict, NotFound):  # it has changed or was deleted; the informer reports it
             return None
 
     def _step(self, definition: Object, client: Client) -> Result | None:
@@ -123,12 +123,15 @@ def _delete_all(instances: Iterable[Object], client: Client) -> None:
             client.delete(instance)
         except (NotFound, Conflict):
             continue
-        except ApiError as error:  # one that cannot be deleted now keeps no other
+        except ApiError as error:  # an instance that cannot be deleted now does not block others
             log.warning("an instance could not be deleted", instance=str(instance), error=str(error))
 
 
 def _affected(definitions: Lister) -> Callable[[Change], Iterable[Key]]:
-    """Return what enqueues a definition that has changed, and others of its group, if they may get its names."""
+    """Return a function from a change to the definitions to enqueue.
+
+    These are the changed definition, and those of its group if it has given up a name.
+    """
 
     def keys(change: Change) -> Iterable[Key]:
         if change.new is not None:
@@ -143,7 +146,7 @@ def _affected(definitions: Lister) -> Callable[[Change], Iterable[Key]]:
 
 
 def _names(definition: Object) -> set[str]:
-    """Return the names that a definition holds."""
+    """Return the names that a definition holds, each with its kind of name."""
     accepted = _names_of(definition)["status"]["acceptedNames"]
     single = {
         f"{field} {accepted[field]}" for field in ("plural", "singular", "kind", "listKind") if accepted.get(field)
@@ -154,7 +157,7 @@ def _names(definition: Object) -> set[str]:
 def new_definition_controller(
     informers: Informers, client: EngineClient, log: EventLog, *, clock: Clock, random: Random
 ) -> Controller:
-    """Put the controller together, before the informers sync."""
+    """Build the controller; call it before the informers sync."""
     definitions = informers.informer(DEFINITIONS)
     return Controller(
         CONTROLLER_NAME,

@@ -1,10 +1,10 @@
-"""Which of the names that a definition asks for it gets, and whether it is established.
+"""Decides which of its names a definition gets, and whether it is established.
 
 Guarantees (apiextensions-apiserver `pkg/controller/status/naming_controller.go` and `pkg/controller/establish`):
-- No two definitions of a group hold the same resource name (plural, singular, short) or the same kind (kind, list
-  kind) at a time; a name that is taken is not given, all others are.
-- A definition that is established stays so, whatever becomes of its names.
-- A definition whose conversion webhook has an invalid CA bundle is not established until the bundle is right.
+- No two definitions of a group hold the same resource name (plural, singular, short) or the same kind (kind, list kind)
+  at a time. A name that another holds is refused; all others are accepted.
+- An established definition stays established, even if its names conflict later.
+- A definition whose conversion webhook has an invalid CA bundle is not established until the bundle is valid.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Taken(NamedTuple):
 
 
 class Naming(NamedTuple):
-    """What a definition's status is to say of its names."""
+    """The names for a definition's status, and their conditions."""
 
     names: Names
     conditions: Sequence[Condition]
@@ -52,7 +52,7 @@ def accepted_names(definition: Mapping[str, Any]) -> Names:
 
 
 def desired_naming(definition: Mapping[str, Any], taken: Taken) -> Naming | None:
-    """Return what the status of a definition is to say of its names; None if that is what it says."""
+    """Return the names and conditions for a definition's status; None if it has them already."""
     wanted, held = definition["spec"]["names"], accepted_names(definition)
     if same_names(wanted, held):
         return None
@@ -63,7 +63,7 @@ def desired_naming(definition: Mapping[str, Any], taken: Taken) -> Naming | None
 
 
 def desired_establishing(definition: Mapping[str, Any]) -> Condition | None:
-    """Return the condition of a definition that is to be established, None for what is, or may not be."""
+    """Return the Established condition to set; None if it is set already or the names are not accepted."""
     established, accepted = find(definition, ESTABLISHED), find(definition, NAMES_ACCEPTED)
     if accepted is None or accepted.status != "True" or (established is not None and established.status == "True"):
         return None
@@ -73,12 +73,12 @@ def desired_establishing(definition: Mapping[str, Any]) -> Condition | None:
 
 
 def same_names(one: Names, other: Names) -> bool:
-    """Whether two sets of names are equal; an empty list is none."""
+    """Return whether two sets of names are equal; an empty value equals a missing one."""
     return {key: each for key, each in one.items() if each} == {key: each for key, each in other.items() if each}
 
 
 def _given(wanted: Names, held: Names, taken: Taken) -> tuple[Names, Condition]:
-    """Return the names that are given, and what the condition says: the last conflict, in Kubernetes' order."""
+    """Return the accepted names, and the condition for the last conflict, in Kubernetes' order."""
     names = dict(held)
     condition = Condition(NAMES_ACCEPTED, "True", "NoConflicts", "no conflicts found")
     for field, reason, used in (
@@ -111,13 +111,13 @@ def _conflicts(wanted: Any, held: Any, used: Collection[str]) -> list[str]:
 
 
 def _joined(errors: Sequence[str]) -> str:
-    """Write several errors as apimachinery's aggregate does: each once."""
+    """Join distinct errors as apimachinery's aggregate does."""
     distinct = list(dict.fromkeys(errors))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
 def _installing(definition: Mapping[str, Any], naming: Condition) -> Condition:
-    """Return what the condition Established says as long as nothing has established the definition."""
+    """Return the Established condition of a definition that is not established yet."""
     old = find(definition, ESTABLISHED)
     condition = old or Condition(ESTABLISHED, "False", "NotAccepted", "not all names are accepted")
     if condition.status != "True" and naming.status == "True":

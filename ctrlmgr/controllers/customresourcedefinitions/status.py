@@ -1,10 +1,10 @@
-"""What the status of a CustomResourceDefinition is to be.
+"""Decides the status of a CustomResourceDefinition.
 
-Guarantees: it depends on the definition and on the names that others of its group hold, and on nothing else; deciding
-again on what was decided changes nothing.
+Guarantees: it depends only on the definition and on the names that others of its group hold. Applying it again changes
+nothing.
 
-Kubernetes has a controller each for names, establishing, structural schemas and approval; here each is a step, and one
-write says what they all come to (apiextensions-apiserver `pkg/controller/{status,establish,nonstructuralschema,
+Kubernetes has separate controllers for names, establishing, structural schemas and approval. Here each is a step, and
+one write sets their results (apiextensions-apiserver `pkg/controller/{status,establish,nonstructuralschema,
 apiapproval}`).
 """
 
@@ -27,7 +27,7 @@ from ctrlmgr.extensions.validation import structure
 
 
 def desired_status(definition: Unstructured, definitions: Iterable[Unstructured], now: str) -> Unstructured:
-    """Return the status that a definition is to have; `definitions` are all there are, `now` is RFC 3339."""
+    """Return the desired status of a definition; `definitions` are all that exist, `now` is RFC 3339."""
     status: Unstructured = definition.get("status") or {}
     naming = desired_naming(definition, Taken.by(definitions, definition["spec"]["group"]))
     if naming is not None:

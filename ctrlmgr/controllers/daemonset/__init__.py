@@ -1,4 +1,4 @@
-"""Keeps one pod of each DaemonSet on every node that its template fits."""
+"""The DaemonSet controller: keeps one pod of each DaemonSet on every node that its template fits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the DaemonSet controller can be told."""
+    """The options of the DaemonSet controller."""
 
     concurrent_daemonset_syncs: Annotated[
         int,

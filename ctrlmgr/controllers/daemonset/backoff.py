@@ -1,8 +1,8 @@
-"""How long a failed pod of a DaemonSet stays on its node, lest controller and kubelet fight over it.
+"""Backoff before a DaemonSet's failed pod on a node is replaced, so that controller and kubelet do not loop.
 
-Guarantees, Kubernetes' (`failedPodsBackoff`): one that failed goes at once and the next one on the same node after a
-second, then after 2, 4 … up to 15 minutes; after twice that without a failure it begins anew. A new generation of the
-DaemonSet has a count of its own. Nothing of this outlives the process.
+Guarantees, Kubernetes' (`failedPodsBackoff`): the first failed pod is deleted at once, the next one on the same node
+after 1 s, then after 2, 4 … up to 15 minutes. After twice that time without a failure the backoff starts again. Each
+generation of the DaemonSet has its own backoff. The backoff is lost when the process ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LONGEST: Final = 15 * 60.0
 
 
 class Series(NamedTuple):
-    """Whose failures are counted together: a DaemonSet's uid, the generation it last observed, and a node."""
+    """The key of a backoff: a DaemonSet's uid, its observed generation, and a node."""
 
     uid: str
     generation: int
@@ -30,17 +30,17 @@ class _Entry(NamedTuple):
 
 
 class FailedPodsBackoff:
-    """Counts failures; threads may share it. Times are seconds."""
+    """Counts failures; thread-safe. Times are in seconds."""
 
     def __init__(self, clock: Clock) -> None:
-        """Go by the monotonic time of `clock`."""
+        """Use the monotonic time of `clock`."""
         self._clock = clock
         self._lock = threading.Lock()
-        # Series that failed within the last half hour.
+        # The series that failed within the last half hour, oldest first.
         self._entries: dict[Series, _Entry] = {}
 
     def before_replacing(self, series: Series) -> float:
-        """Return how long a failed pod is to stay; 0 if it may go now, which counts as one more failure."""
+        """Return the seconds that a failed pod must stay; 0 if it may be deleted now, which counts as a failure."""
         now = self._clock.monotonic()
         with self._lock:
             self._forget_old(now)
@@ -52,7 +52,7 @@ class FailedPodsBackoff:
             return 0.0
 
     def _forget_old(self, now: float) -> None:
-        """Forget what failed long ago; what failed first stands first."""
+        """Remove series without a recent failure."""
         for series, entry in list(self._entries.items()):
             if now - entry.since > 2 * LONGEST:
                 del self._entries[series]

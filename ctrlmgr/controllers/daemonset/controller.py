@@ -1,7 +1,7 @@
-"""The DaemonSet controller; what it promises is said in `daemonset.decide`.
+"""The DaemonSet controller; `daemonset.decide` states its guarantees.
 
-An update goes on only in a reconcile in which all pods are where they should be, so that its room is counted from what
-is there. A DaemonSet that is being deleted is left alone: its revisions may be gone before it is.
+A reconcile continues a rolling update only if all pods are where they should be, so that it counts existing pods only.
+A DaemonSet that is being deleted is not reconciled, because its revisions may be deleted before it.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from ctrlmgr.manager import Controller, Result, Watch, own_key
 log = structlog.get_logger(__name__)
 
 BURST: Final = 250
-"""How many pods one reconcile makes, and how many it deletes, at most (`BurstReplicas`)."""
+"""The maximum number of pods that one reconcile creates, and of those that it deletes (`BurstReplicas`)."""
 
 
 class DaemonSetReconciler:
-    """Brings one DaemonSet on by what can be done now."""
+    """Reconciles a DaemonSet."""
 
     def __init__(
         self,
@@ -56,7 +56,10 @@ class DaemonSetReconciler:
         clock: Clock,
         at_once: int = 1,
     ) -> None:
-        """Read from these caches; pods need `index_by_controller`. So many pods are made `at_once`."""
+        """Read from these caches; `pods` needs `index_by_controller`.
+
+        A reconcile creates `at_once` pods concurrently.
+        """
         self._at_once = at_once
         self._sets = daemon_sets
         self._pods = pods
@@ -69,7 +72,7 @@ class DaemonSetReconciler:
         self._backoff = FailedPodsBackoff(clock)
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Do what can be done now, and write the status; raises what the API refuses."""
+        """Create and delete pods as needed now, and write the status; raises the errors of the API."""
         obj = self._sets.get(key)
         if obj is None or obj.is_terminating:
             return None
@@ -113,7 +116,7 @@ class DaemonSetReconciler:
         return self._backoff.before_replacing(series)
 
     def _carry_out(self, owner: Owner, step: Step, hash_: str, client: EngineClient) -> CtrlmgrError | None:
-        """Make pods in a slow start and delete the others; return the first error."""
+        """Create pods with slow start and delete the others; return the first error."""
         control = PodControl(owner, client, self._recorder)
         nodes = step.create[:BURST]
         pods = [pod_for(owner, node, hash_) for node in nodes]
@@ -123,14 +126,14 @@ class DaemonSetReconciler:
 
 
 class NodeChanges:
-    """Names the DaemonSets that have something to do on a node: it shall have a pod and has none, or the reverse.
+    """Maps a changed node to the DaemonSets that must create or delete a pod on it.
 
-    As in Kubernetes, a change that leaves the pods where they are concerns none of them, nor does a node that goes:
-    its pods going do.
+    As in Kubernetes, a change that does not move pods maps to none. Neither does the deletion of a node: the deletion
+    of its pods triggers the reconciles.
     """
 
     def __init__(self, daemon_sets: Lister, pods: Lister) -> None:
-        """Ask `daemon_sets`, and whether `pods`, which need `index_by_controller`, are on a node."""
+        """Read `daemon_sets`, and `pods`, which needs `index_by_controller`."""
         self._sets = daemon_sets
         self._pods = pods
 
@@ -149,7 +152,7 @@ class NodeChanges:
 
 
 def _same(old: Object, new: Object) -> bool:
-    """Say whether two versions of a node are one to every DaemonSet: kubelets report all the time."""
+    """Say whether two versions of a node are equal to every DaemonSet; most updates are kubelet reports."""
     if old.labels != new.labels:
         return False
     taints = ((each.to_dict().get("spec") or {}).get("taints") for each in (old, new))
@@ -157,7 +160,7 @@ def _same(old: Object, new: Object) -> bool:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     resources = (DAEMON_SETS, PODS, NODES, CONTROLLER_REVISIONS)
     sets, pods, nodes, revisions = (context.informers.informer(each) for each in resources)
     index_by_controller(pods)

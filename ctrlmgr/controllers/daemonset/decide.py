@@ -1,12 +1,12 @@
-"""What is to be done about a DaemonSet's pods, and what its status says; decided without writing anything.
+"""Decides a DaemonSet's next writes and its status, without writing.
 
 Guarantees, Kubernetes' (`pkg/controller/daemon/daemon_controller.go` and `update.go`):
-- Every node that the template fits has one pod; on a node that it no longer fits one stays only while it may go on
-  there (`scheduling.fit`). A pod that has ended goes and comes again, a failed one not faster than its backoff says.
-- Of several pods on a node the oldest stays. With a surge an old and a new one stay while the old one is ready and the
-  new one is not available yet.
-- An update without surge never makes more pods unavailable than may be; old ones that are unavailable anyway go first.
-  With a surge no more new pods than that come for old ones that are available.
+- Every node that the template fits has one pod. If the node no longer fits, the pod stays only while it may continue
+  there (`scheduling.fit`). A pod that has ended is deleted and replaced; a failed one only after its backoff.
+- Of several pods on a node the oldest stays. With a surge both an old and a new pod stay while the old one is ready and
+  the new one is not available yet.
+- An update without surge never exceeds the maximum of unavailable pods; unavailable old pods are deleted first. With a
+  surge, available old pods get at most that many new pods beside them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ctrlmgr.controllers.workloads.pods import is_available, is_ready
 from ctrlmgr.scheduling.fit import Fit, FitNode, fit
 
 Backoff = Callable[[str], float]
-"""Returns the seconds for which a failed pod on a node is to stay; asked once for each that is about to go."""
+"""Returns the seconds that the failed pod on a node must stay; called once for each failed pod."""
 
 
 class Tale(NamedTuple):
@@ -36,7 +36,7 @@ class Tale(NamedTuple):
 
 @dataclass
 class Step:
-    """What is to be done now: pods to make on nodes, pods to delete, Events to tell; seconds until the next look."""
+    """The next writes: pods to create (by node), pods to delete, Events; and seconds until the next reconcile."""
 
     create: list[str] = field(default_factory=list)
     delete: list[Object] = field(default_factory=list)
@@ -44,24 +44,24 @@ class Step:
     again: float | None = None
 
     def __bool__(self) -> bool:
-        """Whether anything is to be written."""
+        """Return whether pods are to be created or deleted."""
         return bool(self.create or self.delete)
 
     def wait(self, seconds: float) -> None:
-        """Have a look in so many seconds, or earlier."""
+        """Reconcile again in this many seconds at the latest."""
         self.again = seconds if self.again is None else min(self.again, seconds)
 
 
 def fits(daemon_set: Object, node: Object) -> Fit:
-    """Say what a DaemonSet wants on a node."""
+    """Return whether a DaemonSet's pod should run, and may continue, on a node."""
     return fit(daemon_set.view(DaemonSet).fit_spec, node.view(FitNode))
 
 
 class Planner:
-    """Plans for one DaemonSet as it is at one moment."""
+    """Plans the writes for one DaemonSet at one moment."""
 
     def __init__(self, daemon_set: Object, nodes: Sequence[Object], pods: Pods, hash_: str, now: int) -> None:
-        """`hash_` is that of the current template's revision, `now` in microseconds since 1970."""
+        """Plan at `now`, microseconds since 1970; `hash_` is the hash of the current template's revision."""
         self._set = daemon_set
         self._view = daemon_set.view(DaemonSet)
         self._fits = {node.name: fits(daemon_set, node) for node in sorted(nodes, key=lambda node: node.name)}
@@ -69,10 +69,10 @@ class Planner:
         self._hash = hash_
         self._now = now
 
-    # Pods where they should be, and nowhere else.
+    # Pods on the right nodes.
 
     def manage(self, backoff: Backoff) -> Step:
-        """Return what makes pods be where they should be, whatever template they have."""
+        """Return the step that moves pods to the right nodes, whatever their template."""
         step = Step()
         for node, wanted in self._fits.items():
             pods = self._pods.get(node)
@@ -82,7 +82,7 @@ class Planner:
                 self._tidy(node, pods or (), wanted, step, backoff)
             elif pods:
                 step.delete += [pod for pod in pods if not pod.is_terminating]
-        # A node that is gone will never take a pod that waits for it.
+        # A pod that is not bound to its node yet can never be bound to a deleted one.
         for node, pods in self._pods.items():
             if node not in self._fits:
                 step.delete += [pod for pod in pods if not pod.view(Pod).spec.node_name]
@@ -128,22 +128,22 @@ class Planner:
         if new is not None and old is not None and (not is_ready(old) or self._is_available(new)):
             step.delete.append(old)
 
-    # From the old template to the new one.
+    # Rolling update.
 
     def roll(self) -> Step:
-        """Return the next step of a rolling update, when `manage` has nothing to do."""
+        """Return the next step of a rolling update, for when `manage` returns no writes."""
         desired = sum(wanted.should_run for wanted in self._fits.values())
         pods = {**dict.fromkeys((node for node, wanted in self._fits.items() if wanted.should_run), ()), **self._pods}
         surge = self._view.max_surge(desired)
         return self._surge(pods, desired, surge) if surge else self._swap(pods, self._view.max_unavailable(desired))
 
     def _swap(self, pods: Pods, room: int) -> Step:
-        """Delete old pods: those that are unavailable, and of the others as many as may be."""
+        """Return the deletion of old pods: all unavailable ones, and as many others as `room` allows."""
         broken, candidates, unavailable = [], [], 0
         for on_node in pods.values():
             found = self._new_and_old(on_node)
             if found is None or (found.new is None) == (found.old is None):
-                unavailable += 1  # for `manage` to see to
+                unavailable += 1  # `manage` handles it
             elif found.old is None:
                 unavailable += not self._is_available(found.new)
             elif not self._is_available(found.old):
@@ -154,7 +154,7 @@ class Planner:
         return Step(delete=[*broken, *candidates[: max(room - unavailable, 0)]])
 
     def _surge(self, pods: Pods, desired: int, room: int) -> Step:
-        """Make new pods beside old ones, and delete old ones whose place is taken."""
+        """Create new pods beside old ones, and delete old pods that are replaced."""
         step, surged, available = Step(), 0, 0
         candidates: list[str] = []
         sunset: list[Object] = []
@@ -177,7 +177,7 @@ class Planner:
             else:
                 (sunset if self._is_available(old) else step.delete).append(old)
         step.create += candidates[: max(room - surged, 0)]
-        # Where pods move to other nodes, one goes only when another is there.
+        # If pods move to other nodes, an old one is deleted only after its replacement is available.
         step.delete += sunset[: max(available - desired, 0)]
         return step
 
@@ -185,7 +185,7 @@ class Planner:
         return node in self._fits and self._fits[node].should_run
 
     def _new_and_old(self, pods: Iterable[Object]) -> _NewAndOld | None:
-        """Return the pods on a node that stay; None if there are several of either."""
+        """Return the new and the old pod on a node that remain; None if there are several of either."""
         staying = [pod for pod in pods if not pod.is_terminating]
         new = [pod for pod in staying if is_updated(self._set, pod, self._hash)]
         old = [pod for pod in staying if pod not in new]
@@ -196,10 +196,10 @@ class Planner:
     def _is_available(self, pod: Object | None) -> bool:
         return pod is not None and is_available(pod, self._view.spec.min_ready_seconds, self._now)
 
-    # What came of it.
+    # Status.
 
     def status(self) -> dict[str, Any]:
-        """Return the counts that the status has."""
+        """Return the counts for the status."""
         desired = current = misplaced = ready = updated = available = 0
         for node, wanted in self._fits.items():
             pods = self._pods.get(node)
@@ -226,14 +226,14 @@ class Planner:
 
 
 class _NewAndOld(NamedTuple):
-    """The pod on a node of the current template, and that of an earlier one."""
+    """The pod on a node with the current template, and the one with an earlier template."""
 
     new: Object | None
     old: Object | None
 
 
 def with_status(daemon_set: Object, counts: dict[str, Any]) -> Object | None:
-    """Return the DaemonSet with these counts and its generation observed; None if it says all that already."""
+    """Return the DaemonSet with these counts and its generation observed; None if its status is already so."""
     was = daemon_set.view(DaemonSet).status
     before = (
         was.current_number_scheduled,

@@ -1,7 +1,7 @@
-"""Pods that are for one node each: how they are made, which node one is for, and which template it was made of.
+"""A DaemonSet's pods and their nodes: creates the pod of a node, and finds a pod's node and template.
 
-Guarantees, Kubernetes' (`pkg/controller/daemon/util/daemonset_util.go`): a new pod asks for its node by name in its
-node affinity, in place of any terms of its template; the scheduler binds it.
+Guarantees, Kubernetes' (`pkg/controller/daemon/util/daemonset_util.go`): a new pod requires its node by name in its
+node affinity, which replaces the template's terms; the scheduler binds it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def pod_for(owner: Owner, node: str, hash_: str) -> dict[str, Any]:
-    """Return a new pod for a node, of the template whose revision has this hash."""
+    """Return a new pod for a node, from the template whose revision has this hash."""
     view, template = owner.object.view(DaemonSet), owner.object.view(DaemonSet).template
     metadata = dict(template.get("metadata") or {})
     labels = dict(metadata.get("labels") or {})
@@ -43,7 +43,7 @@ def _affinity(affinity: Mapping[str, Any], node: str) -> dict[str, Any]:
 
 
 def target_node(pod: Object) -> str | None:
-    """Return the node that a pod is on, or is for; None if it asks for none by name."""
+    """Return the node that a pod is bound to or requires by name; None if there is none."""
     node = pod.view(Pod).spec.node_name
     if node:
         return node
@@ -58,7 +58,7 @@ def target_node(pod: Object) -> str | None:
 
 
 def by_node(pods: Iterable[Object], *, ended_too: bool = False) -> Pods:
-    """Sort pods by the nodes they are for; what is going and has ended counts only where it is asked for."""
+    """Return pods by node; terminating pods that have ended are included only with `ended_too`."""
     found = defaultdict(list)
     for pod in pods:
         if not ended_too and pod.is_terminating and pod.view(Pod).is_terminal:
@@ -70,12 +70,12 @@ def by_node(pods: Iterable[Object], *, ended_too: bool = False) -> Pods:
 
 
 def is_updated(daemon_set: Object, pod: Object, hash_: str) -> bool:
-    """Say whether a pod was made of the template that has this hash."""
+    """Say whether a pod was created from the template that has this hash."""
     generation = template_generation(daemon_set)
     same = generation is not None and pod.labels.get(GENERATION_LABEL) == str(generation)
     return same or (bool(hash_) and pod.labels.get(HASH_LABEL) == hash_)
 
 
 def oldest_first(pods: Iterable[Object]) -> list[Object]:
-    """Return pods in the order in which they may stay: bound before unbound, the oldest first, then by name."""
+    """Return pods in the order of preference: bound before unbound, oldest first, then by name."""
     return sorted(pods, key=lambda pod: (not pod.view(Pod).spec.node_name, created_at(pod), pod.name))

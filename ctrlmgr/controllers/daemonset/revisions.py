@@ -1,10 +1,10 @@
-"""The revisions of DaemonSets: the current one is found, made, renumbered and told apart from copies of itself.
+"""The revisions of DaemonSets: finds, creates and renumbers the current one, and deletes duplicates and old ones.
 
 Guarantees, Kubernetes' (`constructHistory`, `snapshot` and `cleanupHistory` in `pkg/controller/daemon/update.go`):
-- The current revision is the one that holds the template, numbered above all others. Of several the newest stays;
-  pods are labelled as its own before the others go.
-- A name that another revision has is a collision: the status counts it, and the hash is taken anew.
-- Beyond the limit the oldest go, but none that a pod still has.
+- The current revision is the one with the template, and has the highest number. Of several the newest is kept; pods are
+  labelled as its own before the others are deleted.
+- If another revision has the wanted name, the status counts a collision, which changes the hash.
+- Beyond the limit the oldest revisions are deleted, except those of existing pods.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ from ctrlmgr.eventlog import EventLog
 
 
 class Revisions(NamedTuple):
-    """The revision of the current template, and those of others, the oldest first."""
+    """The revision of the current template, and those of others, oldest first."""
 
     current: Object
     old: Sequence[Object]
 
     @property
     def hash(self) -> str:
-        """What pods of the current template are labelled with."""
+        """The label value of the current template's pods."""
         return self.current.labels.get(HASH_LABEL, "")
 
 
 class RevisionKeeper:
-    """Keeps the revisions of one DaemonSet during one reconcile."""
+    """Manages the revisions of one DaemonSet during one reconcile."""
 
     def __init__(self, owner: Owner, event_log: EventLog, client: EngineClient) -> None:
-        """Write through `client`; `event_log` says who has a name that is wanted."""
+        """Write through `client`; `event_log` is read for the revision that already has a name."""
         self._owner = owner
         self._log = event_log
         self._client = client
 
     def sort(self, revisions: Sequence[Object], pods: Sequence[Object]) -> Revisions:
-        """Return the revisions, given in order, with the current one made or put right; raises what is refused."""
+        """Return the sorted revisions, after creating or updating the current one; raises the errors of the API."""
         labelled = [self._labelled(each) for each in revisions]
         wanted = template_patch(self._owner.object.view(DaemonSet).template)
         same = [each for each in labelled if data_of(each) == wanted]
@@ -64,7 +64,7 @@ class RevisionKeeper:
         return Revisions(set_number(current, max(number, number_of(current)), self._client), old)
 
     def _labelled(self, revision: Object) -> Object:
-        """Return a revision with a hash, for which its name does where it has none."""
+        """Return a revision with a hash label, which is its name if it had none."""
         if HASH_LABEL in revision.labels:
             return revision
         return self._client.patch(revision, {"metadata": {"labels": {HASH_LABEL: revision.name}}})
@@ -101,7 +101,7 @@ class RevisionKeeper:
         self._client.update(Object.from_dict({**body, "status": status}), "status")
 
     def clean_up(self, old: Sequence[Object], pods: Iterable[Object]) -> None:
-        """Delete the oldest of the old revisions that are too many; raises what is refused."""
+        """Delete the oldest revisions beyond the limit; raises the errors of the API."""
         live = {pod.labels.get(HASH_LABEL) for pod in pods}
         surplus = len(old) - revision_limit(self._owner.object)
         for revision in [each for each in old if each.labels.get(HASH_LABEL) not in live][: max(surplus, 0)]:

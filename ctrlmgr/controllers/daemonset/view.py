@@ -1,10 +1,9 @@
-"""What the DaemonSet controller reads of a DaemonSet, and what follows from it.
+"""The fields of a DaemonSet that its controller reads, and values derived from them.
 
 Guarantees, Kubernetes' (`pkg/controller/daemon/util/daemonset_util.go`):
-- A pod of a DaemonSet tolerates what is wrong with its node: it is not ready or reachable, short of disk, memory or
-  process ids, unschedulable, and, on the host's network, without a network.
-- How many pods may be unavailable, or come in addition, during an update are numbers, or shares of the nodes rounded
-  up.
+- A DaemonSet's pod tolerates these states of its node: not ready, unreachable, short of disk, memory or process ids,
+  unschedulable; and without network, if the pod uses the host's network.
+- The maximum of unavailable or additional pods during an update is a number, or a percentage of the nodes, rounded up.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ DAEMON_SETS: Final = Resource("apps", "daemonsets")
 API_VERSION: Final = "apps/v1"
 KIND: Final = "DaemonSet"
 GENERATION: Final = "deprecated.daemonset.template.generation"
-"""The annotation that counts how often the template has changed."""
+"""The annotation with the generation of the template."""
 
 _ROLLING: Final = "RollingUpdate"
 _ENDURED: Final = (
@@ -41,14 +40,14 @@ _WITHOUT_NETWORK: Final = ("network-unavailable", "NoSchedule")
 
 
 class UpdateStrategy(msgspec.Struct, frozen=True, rename="camel"):
-    """How pods come to a new template."""
+    """The strategy for replacing pods after a template change."""
 
     type: str = _ROLLING
     rolling_update: RollingUpdate | None = None
 
 
 class DaemonSetSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """The spec."""
+    """The spec of a DaemonSet."""
 
     selector: dict[str, Any] = msgspec.field(default_factory=dict)
     template: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -58,7 +57,7 @@ class DaemonSetSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DaemonSetStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """The status."""
+    """The status of a DaemonSet."""
 
     current_number_scheduled: int = 0
     number_misscheduled: int = 0
@@ -72,44 +71,44 @@ class DaemonSetStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DaemonSet(msgspec.Struct, frozen=True, dict=True):
-    """A DaemonSet; `dict` is where what is derived is kept."""
+    """A DaemonSet; `dict` allows cached properties."""
 
     spec: DaemonSetSpec = msgspec.field(default_factory=DaemonSetSpec)
     status: DaemonSetStatus = DaemonSetStatus()
 
     @property
     def template(self) -> Mapping[str, Any]:
-        """What pods are made of."""
+        """The pod template."""
         return self.spec.template
 
     @cached_property
     def selector(self) -> LabelSelector | None:
-        """Which pods are its own; None if that is not valid."""
+        """The pod selector; None if it is not valid."""
         return selector_of(self.spec.selector)
 
     @cached_property
     def pod_spec(self) -> dict[str, Any]:
-        """The spec of its pods, with all that they tolerate."""
+        """The spec of its pods, with all default tolerations."""
         spec = dict(self.template.get("spec") or {})
         return {**spec, "tolerations": enduring(spec)}
 
     @cached_property
     def fit_spec(self) -> FitSpec:
-        """What of that decides about nodes."""
+        """The fields of the pod spec that decide whether a node fits."""
         return msgspec.convert(self.pod_spec, FitSpec)
 
     @property
     def is_rolling(self) -> bool:
-        """Whether pods are brought to a new template, rather than left to those that delete them."""
+        """Whether the controller replaces pods after a template change; else it waits for their deletion."""
         return self.spec.update_strategy.type == _ROLLING
 
     def max_surge(self, nodes: int) -> int:
-        """Return how many nodes of so many may have a new pod besides the old one."""
+        """Return how many of `nodes` nodes may have a new pod beside the old one."""
         rolling = self.spec.update_strategy.rolling_update
         return scaled(rolling.max_surge, nodes, round_up=True) if self.is_rolling and rolling is not None else 0
 
     def max_unavailable(self, nodes: int) -> int:
-        """Return how many nodes of so many may be without a pod; 1 where an update could not go on otherwise."""
+        """Return how many of `nodes` nodes may be without a pod; without surge at least 1, or updates would stop."""
         rolling = self.spec.update_strategy.rolling_update
         if not self.is_rolling or rolling is None:
             return 0
@@ -118,12 +117,12 @@ class DaemonSet(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def surges(self) -> bool:
-        """Whether a node may have two pods for a while."""
+        """Whether a node may temporarily have two pods."""
         return self.max_surge(1) > 0
 
 
 def enduring(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the tolerations of a pod's spec and those that every pod of a DaemonSet has."""
+    """Return the tolerations of a pod's spec and those that every DaemonSet pod has."""
     found = [dict(each) for each in spec.get("tolerations") or ()]
     for name, effect in (*_ENDURED, *((_WITHOUT_NETWORK,) if spec.get("hostNetwork") else ())):
         wanted = {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect}
@@ -136,7 +135,7 @@ def enduring(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _says_the_same(toleration: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Compare but for the time for which it is tolerated (`Toleration.MatchToleration`)."""
+    """Compare tolerations except for their seconds (`Toleration.MatchToleration`)."""
     return all((toleration.get(key) or "") == wanted.get(key, "") for key in ("key", "operator", "effect", "value"))
 
 
@@ -147,16 +146,16 @@ def selects(daemon_set: Object, obj: Object) -> bool:
 
 
 def template_generation(daemon_set: Object) -> int | None:
-    """Return how often the template has changed, None where the annotation is not a number."""
+    """Return the generation of the template, None if the annotation is not a number."""
     text = daemon_set.annotations.get(GENERATION, "")
     return int(text) if text.isascii() and text.removeprefix("-").isdecimal() else None
 
 
 def revision_limit(daemon_set: Object) -> int:
-    """Return how many old revisions are kept."""
+    """Return the number of old revisions to keep."""
     limit = daemon_set.view(DaemonSet).spec.revision_history_limit
     return 10 if limit is None else limit
 
 
 Pods = Mapping[str, Sequence[Object]]
-"""The pods of a DaemonSet by the node that each is for."""
+"""The pods of a DaemonSet, by node."""

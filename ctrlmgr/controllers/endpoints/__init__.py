@@ -1,4 +1,4 @@
-"""The endpoints controller: the Endpoints of each Service that has a selector."""
+"""The endpoints controller: keeps the Endpoints of each Service that has a selector."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import DURATION, whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the endpoints controller can be told; `endpoint_updates_batch_period` is in seconds."""
+    """The options of the endpoints controller; `endpoint_updates_batch_period` is in seconds."""
 
     concurrent_endpoint_syncs: Annotated[
         int,

@@ -1,20 +1,21 @@
-"""The endpoints controller: keeps the Endpoints object of every service that has a selector.
+"""The endpoints controller: keeps the Endpoints object of every Service that has a selector.
 
 Guarantees, all of them Kubernetes 1.36's (`pkg/controller/endpoint/endpoints_controller.go`):
-- The subsets are those of `desired_subsets`, within the capacity (`truncate`). The labels are the service's plus
-  `endpoints.kubernetes.io/managed-by` and, without a cluster IP, `service.kubernetes.io/headless`. Annotations stay,
-  but for the last change's trigger time and a mark on an object from which addresses were left out.
-- Nothing is written when subsets, labels and that mark are right already. So the trigger time changes only together
-  with something else, and what a client adds to the annotations stands.
-- A service without a selector, or an ExternalName, is left alone: its Endpoints are another's, or were left
-  behind when it became so. The annotation `service.alpha.kubernetes.io/tolerate-unready-endpoints` means nothing any
-  more; `spec.publishNotReadyAddresses` does. A pod's restart policy plays no part, only its phase.
-- The Endpoints of a service that is gone go too. One that is deleted comes back at once. One that a client edits
-  stands as edited until its service or one of its pods changes: Endpoints are watched for deletions only.
 
-What the cache does not show yet of the controller's own writes is laid over it (`OwnWrites`), where Kubernetes has its
-`staleEndpointsTracker` wait. What it does not show of others' writes comes out when the write is refused, because it is
-conditional on the revision that was read: a lost race (`Conflict`, `AlreadyExists`, `NotFound`), tried again.
+- The subsets are those of `desired_subsets`, within the capacity (`truncate`). The labels are the Service's plus
+  `endpoints.kubernetes.io/managed-by` and, without a cluster IP, `service.kubernetes.io/headless`. Annotations are
+  kept, except the last trigger time and the over-capacity mark.
+- If subsets, labels and that mark are correct, nothing is written. So the trigger time only changes together with
+  another field, and annotations that a client adds are kept.
+- A Service without a selector, or an ExternalName, is ignored, and so are its Endpoints. The annotation
+  `service.alpha.kubernetes.io/tolerate-unready-endpoints` has no effect; `spec.publishNotReadyAddresses` does. Only a
+  pod's phase matters, not its restart policy.
+- The Endpoints of a deleted Service are deleted. Deleted Endpoints of an existing Service are created again at once.
+  Edits by a client stay until the Service or one of its pods changes: only deletions of Endpoints are watched.
+
+The controller's own writes that the cache does not contain yet are overlaid (`OwnWrites`), where Kubernetes'
+`staleEndpointsTracker` waits. If another client has written meanwhile, the conditional write fails (`Conflict`,
+`AlreadyExists`, `NotFound`) and is retried.
 """
 
 from __future__ import annotations
@@ -46,23 +47,23 @@ log = structlog.get_logger(__name__)
 
 CONTROLLER_NAME = DESCRIPTOR.name
 MANAGER = "endpoint-controller"
-"""What Kubernetes' controller says of itself in the label `endpoints.kubernetes.io/managed-by`."""
+"""The value of Kubernetes' controller in the label `endpoints.kubernetes.io/managed-by`."""
 MAX_RETRIES = 15
-"""How often a service that fails is tried again before it is dropped: 5 ms, doubling, up to 82 s (`maxRetries`)."""
+"""Retries of a failing Service before it is dropped, after 5 ms, doubling, up to 82 s (`maxRetries`)."""
 
 MANAGED_BY = "endpoints.kubernetes.io/managed-by"
 HEADLESS = "service.kubernetes.io/headless"
 TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
 OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
 LEADER = "control-plane.alpha.kubernetes.io/leader"
-"""Marks an Endpoints object that is a leader election lock."""
+"""The annotation of an Endpoints object that is a leader election lock."""
 
 _OURS = frozenset((MANAGED_BY, HEADLESS))
-"""The labels that Endpoints have beyond their service's."""
+"""The labels of Endpoints that are not their Service's."""
 
 
 class _Parts(msgspec.Struct):
-    """An Endpoints body, taken apart but not decoded."""
+    """The parts of an Endpoints body, not decoded."""
 
     metadata: msgspec.Raw
     subsets: msgspec.Raw = msgspec.Raw(b"[]")
@@ -77,11 +78,11 @@ _encode = msgspec.json.Encoder().encode
 def desired_endpoints(
     service: Object, pods: Iterable[Pod], current: Object | None, trigger_time: int | None = None
 ) -> Object | None:
-    """Return the Endpoints object to write for `service`, or None when there is nothing to write.
+    """Return the Endpoints object to write for `service`, or None if no write is needed.
 
-    `pods` are all the pods that the service selects, in any order; `current` is its Endpoints object as it stands,
-    whose revision the result has (0 if there is none: it is to be created). `trigger_time` is what `TriggerTimes`
-    said, in microseconds since 1970.
+    `pods` are all pods that the Service selects, in any order. `current` is its existing Endpoints object, whose
+    revision the result has (0 without one: it is to be created). `trigger_time` is from `TriggerTimes`, in microseconds
+    since 1970.
     """
     view = service.view(Service)
     if not view.selects_endpoints:
@@ -96,7 +97,7 @@ def desired_endpoints(
         metadata = ObjectMeta(name=service.name, namespace=service.namespace, labels=labels, annotations=annotations)
         return Object(ENDPOINTS, _body(_encode(metadata), encoded))
     parts = _take_apart(current.body)
-    # Over the capacity, Kubernetes compares with what it was before truncation, and so writes every time.
+    # Over the capacity, Kubernetes compares with the subsets before truncation, and so writes every time.
     if (
         not is_over
         and OVER_CAPACITY not in current.annotations
@@ -109,7 +110,7 @@ def desired_endpoints(
 
 
 def desired_labels(service: Mapping[str, str], *, is_headless: bool) -> dict[str, str]:
-    """Return the labels of the Endpoints of a service with the labels `service`, in the order of their keys."""
+    """Return the labels of the Endpoints of a Service with the labels `service`, sorted by key."""
     labels = {**service, MANAGED_BY: MANAGER, HEADLESS: ""}
     if not is_headless:
         del labels[HEADLESS]
@@ -117,9 +118,9 @@ def desired_labels(service: Mapping[str, str], *, is_headless: bool) -> dict[str
 
 
 def labels_are_right(endpoints: Mapping[str, str], service: Mapping[str, str]) -> bool:
-    """Say whether `endpoints` has the label of its manager and, beyond that and `HEADLESS`, just those of `service`.
+    """Return whether `endpoints` has the manager's label and otherwise, except `HEADLESS`, the labels of `service`.
 
-    Whether it should have `HEADLESS` is not looked at: a service's cluster IP does not come or go while it has one.
+    `HEADLESS` is not compared, because a Service does not change between having a cluster IP and having none.
     """
     if endpoints.get(MANAGED_BY) != MANAGER:
         return False
@@ -129,7 +130,7 @@ def labels_are_right(endpoints: Mapping[str, str], service: Mapping[str, str]) -
 def desired_annotations(
     current: Mapping[str, str], trigger_time: int | None, *, is_over: bool
 ) -> dict[str, str] | None:
-    """Return `current` with the trigger time (None: without) and, when `is_over`, the mark of the capacity."""
+    """Return `current` with the trigger time (None: without) and, if `is_over`, the over-capacity mark."""
     annotations = {key: value for key, value in current.items() if key not in (TRIGGER_TIME, OVER_CAPACITY)}
     if trigger_time is not None:
         annotations[TRIGGER_TIME] = format_trigger_time(trigger_time)
@@ -139,7 +140,7 @@ def desired_annotations(
 
 
 def _same_subsets(current: msgspec.Raw, subsets: list[EndpointSubset], encoded: bytes) -> bool:
-    """Compare subsets of any origin: not by their bytes alone, and not by the versions of the pods they name."""
+    """Compare subsets in any encoding, without the resource versions of the pods."""
     if encoded == bytes(current):
         return True
     return [_canonical(subset) for subset in _decode_subsets(current) or ()] == subsets
@@ -163,7 +164,7 @@ def _without_pod_version(address: EndpointAddress) -> EndpointAddress:
 def _changed(
     current: Object, parts: _Parts, labels: dict[str, str], annotations: dict[str, str] | None, subsets: bytes
 ) -> Object | None:
-    """Return `current` with these labels, annotations and subsets; None if it has them, byte for byte."""
+    """Return `current` with these labels, annotations and subsets; None if it is equal, byte for byte."""
     metadata = current.metadata
     if metadata.labels != labels or metadata.annotations != annotations:
         metadata = replace(metadata, labels=labels, annotations=annotations)
@@ -178,7 +179,7 @@ def _body(metadata: bytes | msgspec.Raw, subsets: bytes) -> bytes:
 
 
 class EndpointsReconciler:
-    """Makes the Endpoints of one service what `desired_endpoints` says."""
+    """Reconciles the Endpoints of one Service with `desired_endpoints`."""
 
     def __init__(
         self,
@@ -188,7 +189,7 @@ class EndpointsReconciler:
         seen: Callable[[], Revision],
         recorder: Recorder = SILENT,
     ) -> None:
-        """Read from these caches, which show everything up to what `seen` returns; `recorder` is told of failures."""
+        """Read from these caches, which are at least at revision `seen()`; `recorder` records failures as Events."""
         self._recorder = recorder
         self._services = services
         self._pods = pods
@@ -198,13 +199,13 @@ class EndpointsReconciler:
         self._writes = OwnWrites()
 
     def on_start(self) -> Iterator[Key]:
-        """Yield what may have been left over while no controller ran: every Endpoints object but election locks."""
+        """Yield every Endpoints object except election locks, because its Service may have been deleted meanwhile."""
         for endpoints in self._endpoints.list():
             if LEADER not in endpoints.annotations:
                 yield endpoints.key
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Create, update or delete the Endpoints of the service `key`, or leave them; raises what `client` raises."""
+        """Create, update or delete the Endpoints of the Service `key` as needed; raises the errors of `client`."""
         current = self._current(key)
         service = self._services.get(key)
         if service is None:
@@ -216,12 +217,12 @@ class EndpointsReconciler:
         return None
 
     def keys(self, change: Change) -> Iterable[Key]:
-        """Return whose Endpoints to look at after some have changed: those that another client has deleted."""
+        """Return the keys of Endpoints that another client has deleted."""
         is_own = self._writes.is_own(change.object.key, change)
         return own_key(change) if change.type is EventType.DELETED and not is_own else ()
 
     def _current(self, key: Key) -> Object | None:
-        seen = self._seen()  # before the cache is read, which can only be newer then
+        seen = self._seen()  # before the cache is read, which can only be newer
         cached = self._endpoints.get(key)
         found = {} if cached is None else {key: cached}
         self._writes.lay_over(key, found, seen)
@@ -230,7 +231,7 @@ class EndpointsReconciler:
     def _write(self, service: Object, current: Object | None, client: Client) -> None:
         view = service.view(Service)
         pods = [pod.view(Pod) for pod in self._pods.list(service.namespace, view.spec.selector)]
-        # Asked even if nothing is written after all, so that the next call tells from now on, as in Kubernetes.
+        # Called even if nothing is written, so that the next call compares with this one, as in Kubernetes.
         trigger_time = self._trigger_times.observe(service.key, view.created_at, pods)
         wanted = desired_endpoints(service, pods, current, trigger_time)
         if wanted is None:
@@ -249,7 +250,7 @@ class EndpointsReconciler:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     informers = context.informers
     services, pods, endpoints = (informers.informer(resource) for resource in (SERVICES, PODS, ENDPOINTS))
     pods.add_label_index()

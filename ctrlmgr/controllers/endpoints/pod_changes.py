@@ -1,17 +1,16 @@
-"""Which services have to be looked at when a pod changes.
+"""Maps a pod's change to the Services to reconcile.
 
 Guarantees, after `GetServicesToUpdateOnPodChange` (`k8s.io/endpointslice/util`):
-- A pod that comes or goes concerns every service whose selector matches its labels.
-- A pod whose readiness or addresses changed, or that is being deleted, concerns those matching its old or new labels.
-- So does one that came to its end, got its node, or is another pod of the same name. Kubernetes overlooks these where
-  nothing else changed with them, and its endpoints are out of date until something does.
-- A pod of which only the labels changed concerns the services that it joins or leaves, not those it stays in.
-- Any other change concerns none, nor does one that cannot be told from no change: what endpoints tell of a pod follows
-  from what is compared here. So it does not matter how many changes are seen as one.
+- The creation or deletion of a pod affects every Service whose selector matches its labels.
+- A change of a pod's readiness or addresses, and every change while it is being deleted, affect the Services that match
+  its old or new labels.
+- So does the end of a pod, its binding to a node, and its replacement by another pod of the same name. Kubernetes
+  misses these if nothing else changes, and its endpoints stay outdated until something does.
+- A change of only the labels affects the Services that the pod joins or leaves.
+- Other changes affect no Service. Endpoints depend only on the compared fields, so several changes may be coalesced.
 
-Found through an index of services by one pair of their selectors, so the cost is that of the services which match,
-not of those in the namespace; and remembered for pods with the same labels, which most pods of a service have, until
-some service selects others.
+An index of Services by one pair of their selectors finds the candidates, so the cost depends on matching Services and
+not on all in the namespace. Results are cached by the pods' labels until a selector changes.
 """
 
 from __future__ import annotations
@@ -31,26 +30,29 @@ _BY_SELECTOR = "selector"
 
 _ENTRIES: Final = 10_000
 _SIZE: Final = 8 * 1024 * 1024
-"""Bytes of the sets of labels whose services are cached."""
+"""Maximum size in bytes of the cached label sets."""
 
 
 class PodChanges:
-    """Names the services that a change of a pod concerns, by their keys, in order."""
+    """Maps a pod's change to the sorted keys of the affected Services."""
 
     def __init__(self, services: Informer) -> None:
-        """Index `services` by selector and follow its changes; ask before it syncs. Prefer `pod_changes`."""
+        """Index `services` by selector and follow its changes; call it before it syncs. Prefer `pod_changes`."""
         services.add_index(_BY_SELECTOR, _selector_values)
         services.add_handler(self._on_service, vital=True)
         self._services: Lister = services.lister
         self._last: tuple[Change | None, list[Key]] = (None, [])
-        # What `_select` says of a namespace and labels while the services are as they are. Handlers of services and
-        # pods run on one thread, in the order of the log, so neither is ever half changed here.
+        # Cached results of `_select` by namespace and labels, until a Service's selector changes. Handlers of Services
+        # and pods run on one thread, in log order, so both are consistent here.
         self._known: BoundedCache[tuple[str, tuple[tuple[str, str], ...]], frozenset[Key]] = BoundedCache(
             "services-by-labels", entries=_ENTRIES, size=_SIZE
         )
 
     def __call__(self, change: Change) -> list[Key]:
-        """Return the keys of the services to reconcile after `change`; controllers ask of the same one in turn."""
+        """Return the keys of the Services to reconcile after `change`.
+
+        The last result is cached, because several controllers call it with the same change.
+        """
         last, keys = self._last
         if last is not change:
             keys = self._concerned(change)
@@ -81,7 +83,7 @@ class PodChanges:
         self._last = (None, [])
 
     def _selecting(self, pod: Object) -> frozenset[Key]:
-        """Return the keys of the services that select `pod`; one without a selector selects nothing."""
+        """Return the keys of the Services that select `pod`; a Service without a selector selects none."""
         labels = pod.labels
         question = (pod.namespace, tuple(labels.items()))
         found = self._known.get(question)
@@ -103,7 +105,7 @@ _of_informers: WeakKeyDictionary[Informer, PodChanges] = WeakKeyDictionary()
 
 
 def pod_changes(services: Informer) -> PodChanges:
-    """Return the one that follows `services`, made by the first who asks, before it syncs."""
+    """Return the shared `PodChanges` of `services`; the first call, before it syncs, creates it."""
     found = _of_informers.get(services)
     if found is None:
         found = _of_informers[services] = PodChanges(services)
@@ -111,10 +113,10 @@ def pod_changes(services: Informer) -> PodChanges:
 
 
 def endpoints_changed(old: Object, new: Object) -> tuple[bool, bool]:
-    """Say whether what endpoints tell of a pod may have changed, and whether which services it belongs to may have.
+    """Return whether a pod's endpoint fields may have changed, and whether its labels have.
 
-    Go compares the deletion timestamps as pointers, so of a pod that is being deleted every update counts. Of what
-    never changes while a pod lives, such as its hostname and its ports, the uid tells.
+    Go compares the deletion timestamps as pointers, so every update of a terminating pod counts. Fields that never
+    change during a pod's life, such as its hostname and ports, are covered by the uid.
     """
     before, after = old.view(Pod), new.view(Pod)
     pod_changed = (
@@ -130,7 +132,7 @@ def endpoints_changed(old: Object, new: Object) -> tuple[bool, bool]:
 
 
 def stops_being_ready(change: Change) -> bool:
-    """Say whether a pod was ready before `change` and is not any more: clients must not be sent to it for longer."""
+    """Return whether a pod was ready before `change` and no longer is; such a change should not wait for a batch."""
     old, new = change.old, change.new
     return old is not None and new is not None and old.view(Pod).is_ready and not new.view(Pod).is_ready
 

@@ -1,14 +1,14 @@
-"""Which addresses offer which ports: the `subsets` of an Endpoints object, from a service and its pods.
+"""Computes the `subsets` of an Endpoints object: which addresses offer which ports.
 
 Guarantees:
-- The result is what `RepackSubsets` (Kubernetes' `pkg/api/v1/endpoints/util.go`) makes of the same pods, in the same
+- The result equals that of `RepackSubsets` (Kubernetes' `pkg/api/v1/endpoints/util.go`) for the same pods, in the same
   order; it does not depend on the order of the pods.
-- Every address stands in exactly those subsets whose ports its pod offers; no two subsets have the same addresses.
+- Every address is in exactly those subsets whose ports its pod offers; no two subsets have the same addresses.
 
-Kubernetes gets there by expanding everything to (port, address) pairs and packing them again. The same follows from
-grouping the pods first: pods whose ports resolve alike can never end up in different subsets, so only groups, of
-which there is nearly always one, have to be packed. (Its removal of duplicates has nothing to do here: an address
-is told apart by its pod's uid, and a service's ports by their names.)
+Kubernetes expands everything to (port, address) pairs and packs them again. The result is the same if pods are grouped
+first: pods whose ports resolve to the same numbers are always in the same subsets. So only groups are packed, and there
+is usually one. (Duplicates do not occur here: an address's identity includes its pod's uid, and a Service's ports have
+unique names.)
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from ctrlmgr.api.core import (
 from ctrlmgr.controllers.go_hash import port_order, subset_order
 
 CAPACITY = 1000
-"""How many addresses one Endpoints object holds at most (`maxCapacity`)."""
+"""The maximum number of addresses in an Endpoints object (`maxCapacity`)."""
 
 Resolved: TypeAlias = tuple[int | None, ...]
-"""What a pod has for each of the service's ports that is targeted by name: a number, or None. () if none is."""
+"""A pod's number, or None, for each of the Service's ports with a named target; () if no target is named."""
 
 _order = itemgetter(0)
 
 
 class Group(NamedTuple):
-    """The addresses of the pods whose ports resolve alike."""
+    """The addresses of pods whose ports resolve to the same numbers."""
 
     ready: list[PodAddress]
     not_ready: list[PodAddress]
 
 
 def desired_subsets(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
-    """Return the subsets of the Endpoints of `service`, not yet truncated; `pods` are those it selects.
+    """Return the subsets of the Endpoints of `service`, before truncation; `pods` are those it selects.
 
-    A service without ports has endpoints only if its cluster IP is "None".
+    A Service without ports has endpoints only if its cluster IP is "None".
     """
     ports = service.spec.ports or []
     if not ports and service.spec.cluster_ip != CLUSTER_IP_NONE:
@@ -62,11 +62,11 @@ def desired_subsets(service: Service, pods: Iterable[Pod]) -> list[EndpointSubse
 
 
 def _group(service: Service, names: Sequence[tuple[str, str]], pods: Iterable[Pod]) -> dict[Resolved, Group]:
-    """Put the address of each pod that belongs into the endpoints into the group of its ports.
+    """Group the addresses of pods that belong into the endpoints by their resolved ports.
 
-    Left out are pods that have come to their end (phase Failed or Succeeded), have no address of the service's
-    family, or are being deleted, unless the service publishes addresses that are not ready: then they are published
-    like ready ones (`ShouldPodBeInEndpoints`, `addEndpointSubset`).
+    Left out are pods that have ended (phase Failed or Succeeded), have no address of the Service's IP family, or are
+    being deleted. If the Service publishes not-ready addresses, terminating pods are included and all addresses count
+    as ready (`ShouldPodBeInEndpoints`, `addEndpointSubset`).
     """
     publish = service.spec.publish_not_ready_addresses
     family = service.primary_family
@@ -89,9 +89,9 @@ def _group(service: Service, names: Sequence[tuple[str, str]], pods: Iterable[Po
 
 
 def pack(ports: Sequence[ServicePort], groups: Mapping[Resolved, Group]) -> list[EndpointSubset]:
-    """Return a subset for each distinct set of groups that offers some port, in Kubernetes' order.
+    """Return a subset for each distinct set of groups that offers a port, in Kubernetes' order.
 
-    Without ports there is one subset of everything, itself without ports.
+    Without ports there is one subset with all addresses and no ports.
     """
     if not ports:
         return [_subset(list(groups.values()), [])] if groups else []
@@ -109,7 +109,7 @@ def pack(ports: Sequence[ServicePort], groups: Mapping[Resolved, Group]) -> list
 
 
 def _endpoint_ports(ports: Sequence[ServicePort], resolved: Resolved) -> Iterator[EndpointPort]:
-    """Yield what pods offer of `ports`; a target that is a number stands for itself, whatever the pods declare."""
+    """Yield the ports that pods offer; a numeric target port needs no declaration in the pod."""
     numbers = iter(resolved)
     for port in ports:
         number = target if isinstance(target := port.target, int) else next(numbers)
@@ -131,7 +131,7 @@ def _sorted_addresses(lists: Sequence[list[PodAddress]]) -> list[EndpointAddress
 
 
 def count_addresses(subsets: Iterable[EndpointSubset]) -> tuple[int, int]:
-    """Return how many ready and how many other addresses there are; one in two subsets counts twice."""
+    """Return the numbers of ready and not-ready addresses; an address in two subsets counts twice."""
     ready = not_ready = 0
     for subset in subsets:
         ready += len(subset.addresses or ())
@@ -142,9 +142,9 @@ def count_addresses(subsets: Iterable[EndpointSubset]) -> tuple[int, int]:
 def truncate(subsets: list[EndpointSubset]) -> list[EndpointSubset]:
     """Return `subsets` within `CAPACITY`, the same list if they are already.
 
-    Ready addresses come first: only when they alone exceed the capacity are they cut, and then no other address is
-    kept. Each subset keeps its share of the room, rounded up, until the room is gone, and within a subset the
-    first addresses stay (`truncateEndpoints` in `endpoints_controller.go`).
+    Ready addresses have precedence: they are cut only if they alone exceed the capacity, and then no other address is
+    kept. Each subset keeps its proportional share, rounded up, until the capacity is reached. Within a subset the first
+    addresses are kept (`truncateEndpoints` in `endpoints_controller.go`).
     """
     ready, not_ready = count_addresses(subsets)
     if ready + not_ready <= CAPACITY:

@@ -1,8 +1,8 @@
-"""The time that the annotation `endpoints.kubernetes.io/last-change-trigger-time` carries.
+"""Computes the annotation `endpoints.kubernetes.io/last-change-trigger-time`.
 
-Guarantee: `TriggerTimes` answers what `TriggerTimeTracker` of Kubernetes (`k8s.io/endpointslice/util`) answers to the
-same sequence of calls: the creation time of a service on the first call, later the oldest of the trigger times that
-are newer than at the call before. Like there, two changes of one pod between two calls count as one.
+Guarantee: `TriggerTimes` returns the same as Kubernetes' `TriggerTimeTracker` (`k8s.io/endpointslice/util`) for the
+same sequence of calls. The first call returns the creation time of a Service, later calls the oldest trigger time that
+is newer than at the call before. As in Kubernetes, two changes of one pod between two calls count as one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctrlmgr.api.resource import Key
 from ctrlmgr.clock import format_time, format_time_seconds
 
 _NEVER = -(1 << 63)
-"""A time before any other."""
+"""Before any other time."""
 
 
 class _Seen(NamedTuple):
@@ -24,20 +24,20 @@ class _Seen(NamedTuple):
 
 
 class TriggerTimes:
-    """The trigger times last seen of each service; times are microseconds since 1970.
+    """The last seen trigger times of each Service, in microseconds since 1970.
 
-    Threads may call it at once for different services, as a controller's workers do: each call reads and writes one
-    key of the dictionary, which Python does atomically. Calls for one service must not overlap.
+    Threads may call it concurrently for different Services, because each call reads and writes one key of the
+    dictionary, which is atomic in Python. Calls for one Service must not overlap.
     """
 
     def __init__(self) -> None:
-        """Start knowing no service."""
+        """Start without any Service."""
         self._seen: dict[Key, _Seen] = {}
 
     def observe(self, service: Key, created_at: int | None, pods: Iterable[Pod]) -> int | None:
-        """Remember what is there now and return the trigger time of what changed since, None if nothing tells.
+        """Record the current times and return the trigger time of the changes since the last call, None if unknown.
 
-        `created_at` is the service's creation time. A pod's trigger time is when its Ready condition last changed.
+        `created_at` is the Service's creation time. A pod's trigger time is when its Ready condition last changed.
         """
         times = {pod.metadata.name: time for pod in pods if (time := pod.ready_changed_at) is not None}
         before = self._seen.get(service)
@@ -50,12 +50,12 @@ class TriggerTimes:
         return min(changed, default=None)
 
     def forget(self, service: Key) -> None:
-        """Forget a service that is gone."""
+        """Remove a deleted Service."""
         self._seen.pop(service, None)
 
 
 def format_trigger_time(microseconds: int) -> str:
-    """Write a time as Go's RFC3339Nano: UTC, with as many decimals as it has (`2026-11-21T00:12:52Z`)."""
+    """Format a time as Go's RFC3339Nano: UTC, without trailing zeros (`2026-11-21T00:12:52Z`)."""
     if microseconds % 1_000_000 == 0:
         return format_time_seconds(microseconds)
     return format_time(microseconds).rstrip("Z").rstrip("0") + "Z"

@@ -1,4 +1,4 @@
-"""The endpointslice controller: the EndpointSlices of each Service that has a selector."""
+"""The EndpointSlice controller: keeps the EndpointSlices of each Service that has a selector."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import DURATION, whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the endpointslice controller can be told; `endpointslice_updates_batch_period` is in seconds."""
+    """The options of the EndpointSlice controller; `endpointslice_updates_batch_period` is in seconds."""
 
     concurrent_service_endpoint_syncs: Annotated[
         int,

@@ -1,12 +1,11 @@
-"""What becomes of the EndpointSlices of a service: from the service, its pods and its slices to what is to be written.
+"""Decides the writes to a Service's EndpointSlices, from the Service, its pods and its current slices.
 
 Guarantees, those of `reconcileByAddressType` (Kubernetes' `k8s.io/endpointslice/reconciler.go`):
-- For each of the service's families there are slices that hold what `desired_groups` says, spread as `pack` does it,
-  with the hints that the service asks for.
-- A family without endpoints has one slice without endpoints and ports, the placeholder.
-- Slices of another family, of ports that no pod has, and of an earlier service of the same name go.
-- Slices that are right are in none of the lists but `unchanged`: what follows from the result of an earlier call is
-  that nothing is to be written.
+- For each of the Service's IP families the slices contain the endpoints of `desired_groups`, distributed by `pack`,
+  with the hints that the Service requests.
+- A family without endpoints has a placeholder: one slice without endpoints and ports.
+- Slices of another family, of ports that no pod has, and of an earlier Service of the same name are deleted.
+- Correct slices are only in the list `unchanged`. Applying the changes and calling again returns no writes.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ def desired_changes(
     zone_of: ZoneOf,
     shares: Callable[[], Shares | None],
 ) -> Changes:
-    """Return what is to be written for `service`.
+    """Return the writes for `service`.
 
-    `pods` are those that it selects, `existing` the slices that are kept for it so far; `shares` is asked if it wants
-    hints by the CPU of zones.
+    `pods` are the pods that it selects, `existing` its current slices. `shares` is called if the Service requests hints
+    by the CPU of zones.
     """
     drafts: dict[str, list[Draft]] = {}
     for current in existing:
@@ -57,7 +56,7 @@ def _changes_of(
     zone_of: ZoneOf,
     shares: Callable[[], Shares | None],
 ) -> Changes:
-    """Return what becomes of the slices of one family."""
+    """Return the writes to the slices of one IP family."""
     view = service.view(Service)
     labels = desired_labels(service)
     by_ports: dict[PortSet, list[Draft]] = {}
@@ -84,7 +83,7 @@ def _changes_of(
 
 
 def _keep_place(changes: Changes, service: Object, placeholder: Draft, labels: Mapping[str, str]) -> None:
-    """See to it that there is a slice: an empty one of those that would go, or a new one."""
+    """Ensure that there is a slice: keep an empty one from deletion, or create the placeholder."""
     if changes.create or changes.update or changes.unchanged:
         return
     for draft in changes.delete:
@@ -101,7 +100,7 @@ def _new(address_type: str, ports: list[EndpointPort]) -> Draft:
 
 
 def _is_owned(draft: Draft, service: Object) -> bool:
-    """Whether a slice belongs to this very service, not to an earlier one of its name."""
+    """Return whether a slice belongs to this Service, and not to an earlier one of the same name."""
     owners = (draft.current and draft.current.metadata.owner_references) or ()
     return any((owner.uid, owner.kind, owner.api_version) == (service.uid, "Service", "v1") for owner in owners)
 

@@ -1,15 +1,15 @@
-"""The EndpointSlice controller: keeps the slices of every service that has a selector.
+"""The EndpointSlice controller: keeps the slices of every Service that has a selector.
 
 Guarantees, all of them Kubernetes 1.36's (`pkg/controller/endpointslice/endpointslice_controller.go`):
-- The slices that carry the label of this controller and name the service are those of `desired_changes`. Nothing is
-  written when they are right already; so the trigger time changes only together with something else.
-- A service without a selector, or an ExternalName, is left alone: its slices are another's, or were left behind
-  when it became so.
-- Nothing is created for a service that is being deleted, nor in a namespace that is.
-- A slice that a client edits or deletes is put right at once. One whose label was changed to another manager or
-  service is replaced; slices in the course of their deletion do not count.
-- The slices of a service that is gone go too, unless they were orphaned: the client that took their owner reference
-  away wants to keep them. (In Kubernetes the garbage collector deletes them. Whichever comes first does here.)
+
+- The slices with this controller's label and the Service's name are those of `desired_changes`. Correct slices are not
+  written, so the trigger time only changes together with another field.
+- A Service without a selector, or an ExternalName, is ignored, and so are its slices.
+- No slice is created for a Service that is being deleted, nor in a namespace that is.
+- A slice that a client edits or deletes is corrected at once. If a client changes its label to another manager or
+  Service, it is replaced. Slices that are being deleted do not count.
+- The slices of a deleted Service are deleted, unless a client has removed their owner reference (orphaned them). In
+  Kubernetes the garbage collector deletes them; here either controller does.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 CONTROLLER_NAME = DESCRIPTOR.name
 MAX_RETRIES = 15
-"""How often a service that fails is tried again before it is dropped: 5 ms, doubling, up to 82 s (`maxRetries`)."""
+"""Retries of a failing Service before it is dropped, after 5 ms, doubling, up to 82 s (`maxRetries`)."""
 
 
 class EndpointSliceReconciler:
-    """Makes the slices of one service what `desired_changes` says."""
+    """Reconciles the EndpointSlices of one Service with `desired_changes`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class EndpointSliceReconciler:
         random: Random,
         recorder: Recorder = SILENT,
     ) -> None:
-        """Read from these caches; `random` gives slices their names, `recorder` is told of failures."""
+        """Read from these caches; `random` generates names of slices, `recorder` records failures as Events."""
         self._recorder = recorder
         self._services = services
         self._pods = pods
@@ -63,7 +63,7 @@ class EndpointSliceReconciler:
         self._trigger_times = TriggerTimes()
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Write what is not right with the slices of the service `key`; raises what `client` raises."""
+        """Write the changes to the slices of the Service `key`; raises the errors of `client`."""
         service = self._services.get(key)
         if service is None:
             self._trigger_times.forget(key)
@@ -75,7 +75,7 @@ class EndpointSliceReconciler:
     def _write(self, service: Object, client: Client) -> None:
         view = service.view(Service)
         pods = [pod.view(Pod) for pod in self._pods.list(service.namespace, view.spec.selector)]
-        # Asked even if nothing is written after all, so that the next call tells from now on, as in Kubernetes.
+        # Called even if nothing is written, so that the next call compares with this one, as in Kubernetes.
         trigger_time = self._trigger_times.observe(service.key, view.created_at, pods)
         existing = self._slices.list(service.key)
         zone_of = _remembering(self._zones.of)
@@ -88,14 +88,14 @@ class EndpointSliceReconciler:
 
 
 def _is_owned_by(key: Key) -> Callable[[Object], bool]:
-    """Return what says whether a slice belongs to a service of that name; orphaned ones have lost their owner."""
+    """Return a function that says whether a slice's owner is a Service of that name; orphaned slices have none."""
     return lambda obj: any(
         (owner.kind, owner.name) == ("Service", key.name) for owner in obj.metadata.owner_references or ()
     )
 
 
 def _remembering(zone_of: Callable[[str], str | None]) -> Callable[[str], str | None]:
-    """Return the same function for as long as nodes are to look as they do now: many pods share one."""
+    """Return a memoized function for one reconcile: many pods share a node."""
     known: dict[str, str | None] = {}
 
     def zone(node: str) -> str | None:
@@ -107,7 +107,7 @@ def _remembering(zone_of: Callable[[str], str | None]) -> Callable[[str], str | 
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     informers = context.informers
     services, pods, nodes = (informers.informer(resource) for resource in (SERVICES, PODS, NODES))
     slices = informers.informer(ENDPOINT_SLICES)

@@ -1,10 +1,10 @@
-"""Which endpoints a service has, grouped by the ports that they offer: what its EndpointSlices have to hold.
+"""Computes a Service's desired endpoints, grouped by their ports, for its EndpointSlices.
 
 Guarantees, all of them Kubernetes 1.36's (`k8s.io/endpointslice`: `reconciler.go`, `utils.go`, `util/endpointset.go`):
-- Every pod that has an address of the family is one endpoint, unless it has come to its end (phase Failed or
-  Succeeded). One that is being deleted stays, as `terminating`, until it is gone.
-- A pod on a node that does not exist is left out, unless the service publishes addresses that are not ready.
-- Pods are in one group if their ports resolve alike. A port that a pod does not have is left out, not the pod.
+- Every pod with an address of the IP family is one endpoint, unless it has ended (phase Failed or Succeeded). A pod
+  that is being deleted stays, as `terminating`, until it no longer exists.
+- A pod on a node that does not exist is left out, unless the Service publishes not-ready addresses.
+- Pods whose ports resolve to the same numbers are in one group. A port that a pod does not have is left out.
 - A group's ports are sorted as kube-controller-manager sorts them; its endpoints are in the order of the pods.
 """
 
@@ -22,28 +22,27 @@ from ctrlmgr.controllers.go_hash import fnv1a_128
 from ctrlmgr.engine.validation.addresses import parse_ip
 
 Identity: TypeAlias = tuple[str, str, str, str]
-"""What makes an endpoint the same one in spite of other changes: its addresses and hostname, its target's namespace
-and name."""
+"""An endpoint's identity: its addresses and hostname, and its target's namespace and name."""
 
 PortSet: TypeAlias = frozenset[EndpointPort]
 
 ZoneOf: TypeAlias = Callable[[str], str | None]
-"""Returns the zone of the node of a name: "" if it is in none, None if there is no such node."""
+"""Returns the zone of a node by name: "" without a zone, None if the node does not exist."""
 
 _CONDITIONS = {flags: EndpointConditions(*flags) for flags in itertools.product((False, True), repeat=3)}
 
 
 class Group(NamedTuple):
-    """The endpoints that offer the same ports."""
+    """Endpoints with the same ports."""
 
     ports: list[EndpointPort]
     endpoints: dict[Identity, Endpoint]
 
 
 def address_types(service: Service) -> list[str]:
-    """Return the families of which a service has slices, the primary one first; both if nothing tells.
+    """Return the IP families of a Service's slices, the primary one first; both if unknown.
 
-    Only objects from before dual-stack services leave it to their cluster IP, or to none.
+    Only objects from before dual-stack Services have no `ipFamilies`; for them the cluster IP decides.
     """
     families = [family for family in service.spec.ip_families or () if family in (IPV4, IPV6)]
     if families:
@@ -53,9 +52,9 @@ def address_types(service: Service) -> list[str]:
 
 
 def desired_groups(service: Service, pods: Iterable[Pod], address_type: str, zone_of: ZoneOf) -> dict[PortSet, Group]:
-    """Return the endpoints of one family by their ports; `pods` are those that the service selects.
+    """Return the endpoints of one IP family by their ports; `pods` are those that the Service selects.
 
-    A group of which no pod has an address of that family is there, and empty.
+    If no pod has an address of the family, the group is present and empty.
     """
     ports = service.spec.ports or []
     names = [(target, port.protocol) for port in ports if isinstance(target := port.target, str)]
@@ -100,13 +99,13 @@ def _endpoint(service: Service, pod: Pod, address_type: str, zone: str | None) -
 
 @lru_cache(maxsize=16384)
 def canonical_ip(text: str) -> str | None:
-    """Return an address as Go writes it, however it was written; None if it is none."""
+    """Return an address in Go's canonical form; None if it is not an IP address."""
     address = parse_ip(text)
     return None if address is None else str(address)
 
 
 def identity(endpoint: Endpoint) -> Identity:
-    """Return what tells an endpoint apart from others (`hashEndpoint`)."""
+    """Return an endpoint's identity (`hashEndpoint`)."""
     addresses = endpoint.addresses
     key = addresses[0] if len(addresses) == 1 else " ".join(sorted(addresses))
     target = endpoint.target_ref
@@ -116,7 +115,7 @@ def identity(endpoint: Endpoint) -> Identity:
 
 
 def _slice_ports(ports: Sequence[ServicePort], resolved: Resolved) -> Iterator[EndpointPort]:
-    """Yield what pods offer of `ports`; a target that is a number stands for itself, whatever the pods declare."""
+    """Yield the ports that pods offer; a numeric target port needs no declaration in the pod."""
     numbers = iter(resolved)
     for port in ports:
         number = target if isinstance(target := port.target, int) else next(numbers)
@@ -125,7 +124,7 @@ def _slice_ports(ports: Sequence[ServicePort], resolved: Resolved) -> Iterator[E
 
 
 def sorted_ports(ports: Iterable[EndpointPort]) -> list[EndpointPort]:
-    """Return `ports` in the order in which kube-controller-manager leaves them (`NewPortMapKey`)."""
+    """Return `ports` in kube-controller-manager's order (`NewPortMapKey`)."""
     found = list(ports)
     if len(found) > 1:
         found.sort(key=_port_order)

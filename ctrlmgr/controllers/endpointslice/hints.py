@@ -1,15 +1,15 @@
-"""Whose clients should use an endpoint: the hints that kube-proxy keeps traffic close by.
+"""Assigns hints to endpoints: kube-proxy uses them to keep traffic in the same zone or node.
 
 Guarantees (KEP-4444 and KEP-2433; Kubernetes' `k8s.io/endpointslice/{trafficdist,topologycache}`):
-- Only ready endpoints have hints; what is said here is a function of the endpoints, the hints that they have and the
-  nodes' CPU. Saying it again changes nothing, but for one case by CPU: see `balance`.
-- `spec.trafficDistribution`: an endpoint is for its own zone, with `PreferSameNode` for its own node too.
-- The annotation `service.kubernetes.io/topology-mode: Auto`, which comes first: an endpoint is for one zone, mostly its
-  own. A zone gets endpoints in proportion to its CPU, and may have a fifth too few at most; where that cannot be, or
-  one endpoint's zone is unknown, there are no hints.
-- Slices whose hints are good enough stay as they are, so that few have to be written.
+- Only ready endpoints have hints. They are a function of the endpoints, their current hints and the nodes' CPU.
+  Assigning again changes nothing, except in one case by CPU: see `balance`.
+- `spec.trafficDistribution`: the hint is the endpoint's own zone; with `PreferSameNode` also its own node.
+- The annotation `service.kubernetes.io/topology-mode: Auto`, which has precedence: the hint is one zone, mostly the
+  endpoint's own. Zones get endpoints in proportion to their CPU, with at most a fifth too few. If that is impossible,
+  or an endpoint's zone is unknown, there are no hints.
+- Slices with acceptable hints are not changed, so that few slices are written.
 
-Where Go takes any of several zones that are as good, here it is the first by name.
+If several zones are equal candidates, Go takes any of them; here the first by name is taken.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from ctrlmgr.api.discovery import Endpoint, EndpointHints, ForNode, ForZone
 from ctrlmgr.controllers.endpointslice.packing import Changes, Draft
 
 OVERLOAD = 0.2
-"""By how much an endpoint may be loaded more than if all were loaded alike (`overloadThreshold`)."""
+"""The maximum relative overload of an endpoint (`overloadThreshold`)."""
 
 Shares: TypeAlias = Mapping[str, float]
 """The share of each zone in the CPU of all nodes."""
 
-_HINTS = "service.kubernetes.io/topology-aware-hints"  # deprecated, but where it is it counts
+_HINTS = "service.kubernetes.io/topology-aware-hints"  # deprecated, but it still has precedence
 _MODE = "service.kubernetes.io/topology-mode"
 
 
 class Allocation(NamedTuple):
-    """How many endpoints a zone should have."""
+    """The number of endpoints that a zone should have."""
 
     minimum: int
     maximum: int
@@ -44,12 +44,12 @@ class Allocation(NamedTuple):
 
 
 def asks_for_topology(annotations: Mapping[str, str]) -> bool:
-    """Whether a service with these annotations wants hints by zones' CPU."""
+    """Return whether a Service with these annotations requests hints by zones' CPU."""
     return annotations.get(_HINTS, annotations.get(_MODE)) in ("Auto", "auto")
 
 
 def hint(changes: Changes, traffic_distribution: str) -> None:
-    """Give endpoints the hints that a `spec.trafficDistribution` asks for; take them away if it asks for none."""
+    """Assign the hints that `spec.trafficDistribution` requests; remove them if it requests none."""
     match traffic_distribution:
         case "PreferClose" | "PreferSameZone":
             _assign(changes, lambda endpoint: _near(endpoint.zone, None))
@@ -68,7 +68,7 @@ def _near(zone: str | None, node: str | None) -> EndpointHints | None:
 
 
 def _assign(changes: Changes, hints_of: Callable[[Endpoint], EndpointHints | None]) -> None:
-    """Give each ready endpoint its hints and the others none; slices where that changes something are updated."""
+    """Assign hints to ready endpoints and remove all others; a slice that this changes is updated."""
     for draft in changes.create + changes.update:
         draft.endpoints = [_hinted(endpoint, hints_of) for endpoint in draft.endpoints]
     unchanged = []
@@ -88,9 +88,9 @@ def _hinted(endpoint: Endpoint, hints_of: Callable[[Endpoint], EndpointHints | N
 
 
 def hint_by_cpu(changes: Changes, shares: Shares | None) -> bool:
-    """Give endpoints hints such that zones have their `shares` (None: those of some node are not known).
+    """Assign hints in proportion to the zones' `shares` (None: not known for every node).
 
-    Returns whether there are any; if not, hints are taken away.
+    Return whether hints were assigned; if not, existing ones are removed.
     """
     count = sum(endpoint.is_ready for draft in changes for endpoint in draft.endpoints)
     allocations = allocate(shares, count)
@@ -101,7 +101,7 @@ def hint_by_cpu(changes: Changes, shares: Shares | None) -> bool:
 
 
 def allocate(shares: Shares | None, count: int) -> dict[str, Allocation] | None:
-    """Return how many of `count` endpoints each zone should have; None if they are too few for that."""
+    """Return how many of `count` endpoints each zone should have; None if there are too few endpoints."""
     if shares is None or len(shares) < 2 or len(shares) > count:
         return None
     desired = {zone: share * count for zone, share in sorted(shares.items())}
@@ -113,9 +113,9 @@ def allocate(shares: Shares | None, count: int) -> dict[str, Allocation] | None:
 
 
 def _allot(changes: Changes, allocations: Mapping[str, Allocation]) -> bool:
-    """Give the endpoints of slices that change hints for their own zone, then some of them for zones that lack any.
+    """Assign hints in changed slices: first each endpoint's own zone, then move some to zones that lack endpoints.
 
-    Returns False, with the work half done, if the zone of one of them is unknown.
+    Return False, with hints partly assigned, if the zone of an endpoint is unknown.
     """
     allotted = _keep_good(changes, allocations)
     drafts = changes.create + changes.update
@@ -131,7 +131,7 @@ def _allot(changes: Changes, allocations: Mapping[str, Allocation]) -> bool:
 
 
 def _keep_good(changes: Changes, allocations: Mapping[str, Allocation]) -> Counter[str]:
-    """Let unchanged slices be updated whose hints do not fit; return how many hints for each zone the others have."""
+    """Update unchanged slices with unsuitable hints; return the number of hints per zone of the others."""
     allotted: Counter[str] = Counter()
     unchanged = []
     for draft in changes.unchanged:
@@ -146,7 +146,7 @@ def _keep_good(changes: Changes, allocations: Mapping[str, Allocation]) -> Count
 
 
 def _hints_by_zone(draft: Draft, allocations: Mapping[str, Allocation]) -> Counter[str] | None:
-    """Return how many hints for each zone a slice has; None if some are missing, or are for a zone that has no CPU."""
+    """Return a slice's number of hints per zone; None if some are missing, or name a zone without CPU."""
     found: Counter[str] = Counter()
     for endpoint in draft.endpoints:
         if endpoint.is_ready:
@@ -160,9 +160,9 @@ def _hints_by_zone(draft: Draft, allocations: Mapping[str, Allocation]) -> Count
 def balance(allocations: Mapping[str, Allocation], allotted: Mapping[str, int]) -> tuple[Counter[str], Counter[str]]:
     """Return how many endpoints each zone gives to others, and how many each receives (`getGivingAndReceivingZones`).
 
-    One is moved at a time, from where most are to spare to where most are wanting, as long as both are half an endpoint
-    at least and one of them a whole one. So a zone may keep more than its maximum, by less than half an endpoint more
-    than it desires: the next time an unchanged slice with its hints does not fit, is written once more, and then fits.
+    One endpoint is moved at a time, from the zone with the largest surplus to the one with the largest deficit. Both
+    must be at least half an endpoint, and one of them at least a whole one. A zone may so exceed its maximum, by less
+    than half an endpoint more than it desires. Then the next call updates one more unchanged slice.
     """
     distance = {zone: allotted.get(zone, 0) - allocation.desired for zone, allocation in allocations.items()}
     spare = {zone: each for zone, each in distance.items() if each > 0}
@@ -182,7 +182,7 @@ def balance(allocations: Mapping[str, Allocation], allotted: Mapping[str, int]) 
 
 
 def _given_away(endpoint: Endpoint, giving: Counter[str], receiving: Counter[str]) -> Endpoint:
-    """Return an endpoint with a hint for a zone that is to receive one, if its own is to give one."""
+    """Return an endpoint with a hint for a receiving zone, if its own zone gives one away."""
     zone = endpoint.zone or ""
     if not endpoint.is_ready or not giving[zone]:
         return endpoint

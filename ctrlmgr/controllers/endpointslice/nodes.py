@@ -1,14 +1,14 @@
-"""What slices tell of nodes: the zones they are in, and the shares that the zones have in all CPU.
+"""The nodes of endpoints: their zones, and the share of each zone in all CPU.
 
 Guarantees:
-- A change of a node that slices tell of has the services looked at whose slices do: it came or went, or its zone
-  changed, for the services of its pods; also its readiness, CPU or role, for those that want hints by CPU.
-- Shares are there only if every node that counts is in a zone and says how much CPU it has, and if there are two zones
-  at least. A node counts if it is ready and not of the control plane (`SetNodes` in Kubernetes'
-  `k8s.io/endpointslice/topologycache`).
+- A change of a node that slices refer to enqueues the Services of those slices. For the Services of its pods, these are
+  its creation, its deletion and a change of its zone; for Services that request hints by CPU also its readiness, CPU or
+  role.
+- Shares exist only if every counted node has a zone and a CPU capacity, and there are at least two zones. A node counts
+  if it is ready and not of the control plane (`SetNodes` in Kubernetes' `k8s.io/endpointslice/topologycache`).
 
-Kubernetes tries a service with pods on a missing node again and again for a while, and takes no notice of other nodes
-until the service or one of its pods changes. Here slices follow nodes as they follow pods.
+Kubernetes retries a Service with pods on a missing node for a while, and ignores other node changes until the Service
+or one of its pods changes. Here slices follow nodes as they follow pods.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.informer import Change, Informer, Lister
 
 ZONE = "topology.kubernetes.io/zone"
-"""The label of a node that names its zone."""
+"""The label of a node with its zone."""
 
 _CONTROL_PLANE = frozenset(("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"))
 _BY_NODE = "node"
@@ -33,21 +33,21 @@ _BY_TOPOLOGY = "asks for topology"
 
 
 class Zones:
-    """Answers by what the nodes are at the moment; threads may share it."""
+    """Answers from the current nodes; thread-safe."""
 
     def __init__(self, nodes: Informer) -> None:
-        """Follow `nodes`; ask before they sync."""
+        """Follow `nodes`; call it before they sync."""
         self._nodes = nodes.lister
-        self._known: tuple[Shares | None] | None = None  # what `shares` returned, until some node changes
+        self._known: tuple[Shares | None] | None = None  # the result of `shares`, until a node changes
         nodes.add_handler(self._on_node, vital=True)
 
     def of(self, node: str) -> str | None:
-        """Return the zone of a node: "" if it is in none, None if there is no such node."""
+        """Return the zone of a node: "" without a zone, None if the node does not exist."""
         found = self._nodes.get(Key("", node))
         return None if found is None else found.labels.get(ZONE, "")
 
     def shares(self) -> Shares | None:
-        """Return the share of each zone in all CPU, None if that is not known."""
+        """Return the share of each zone in all CPU, None if unknown."""
         known = self._known
         if known is None:
             known = self._known = (cpu_shares(self._nodes.list()),)
@@ -58,14 +58,14 @@ class Zones:
 
 
 class _Capacity(NamedTuple):
-    """What counts of a node where hints go by CPU."""
+    """The fields of a node for hints by CPU."""
 
     zone: str
     cpu: int
 
 
 def cpu_shares(nodes: Iterable[Object]) -> dict[str, float] | None:
-    """Return the share of each zone in the CPU of `nodes`; None if some of them do not say, or all are in one zone."""
+    """Return the share of each zone in the CPU of `nodes`; None if some are unknown, or all are in one zone."""
     cpu: dict[str, int] = {}
     for node in nodes:
         capacity = _capacity(node)
@@ -81,7 +81,7 @@ def cpu_shares(nodes: Iterable[Object]) -> dict[str, float] | None:
 
 
 def _capacity(node: Object) -> _Capacity | None:
-    """Return what a node offers; None if it does not count."""
+    """Return a node's zone and CPU; None if the node does not count."""
     if not _CONTROL_PLANE.isdisjoint(node.labels):
         return None
     view = node.view(Node)
@@ -89,10 +89,13 @@ def _capacity(node: Object) -> _Capacity | None:
 
 
 class NodeChanges:
-    """Names the services that a change of a node concerns, by their keys, in order."""
+    """Maps a change of a node to the sorted keys of the affected Services."""
 
     def __init__(self, nodes: Informer, pods: Informer, services: Informer, pod_changes: PodChanges) -> None:
-        """Index `pods` by their nodes, and `services`; ask before they sync. `pod_changes` knows whose a pod is."""
+        """Index `pods` by their nodes, and `services`; call it before they sync.
+
+        `pod_changes` maps pods to Services.
+        """
         pods.add_index(_BY_NODE, _node_of)
         services.add_index(_BY_TOPOLOGY, _asks_for_topology)
         self._nodes = nodes
@@ -101,7 +104,7 @@ class NodeChanges:
         self._services_of = pod_changes
 
     def __call__(self, change: Change) -> list[Key]:
-        """Return the keys of the services to reconcile after `change`; none at the start, when all are."""
+        """Return the keys of the Services to reconcile after `change`; none before the first sync."""
         if not self._nodes.has_synced:
             return []
         found: set[Key] = set()
@@ -114,7 +117,7 @@ class NodeChanges:
         return sorted(found)
 
     def _services_on(self, change: Change) -> Iterable[Key]:
-        """Return the services with pods on a node, as if each of these had just come."""
+        """Return the Services with pods on a node, as if each pod were new."""
         for pod in self._pods.by_index(_BY_NODE, change.object.name):
             yield from self._services_of(Change(EventType.ADDED, None, pod, change.revision))
 

@@ -1,10 +1,10 @@
-"""How slices are written down: names, labels, owners, and the bytes of the object.
+"""Builds EndpointSlice objects: names, labels, owners, and the encoded body.
 
 Guarantees:
-- A body is what Go would write: fields in its order, labels and annotations sorted, empty lists as `null`.
-- The generation counts every write (`pkg/registry/discovery/endpointslice`); finalizers stay, wherever they come from.
-- A slice has the labels of its service, whatever they are, but for those that say whose it is (`setEndpointSliceLabels`
-  in Kubernetes' `k8s.io/endpointslice/utils.go`).
+- A body has Go's encoding: fields in its order, labels and annotations sorted, empty lists as `null`.
+- The generation counts every write (`pkg/registry/discovery/endpointslice`); all finalizers are kept.
+- A slice has all labels of its Service, except those that say whose slice it is (`setEndpointSliceLabels` in
+  Kubernetes' `k8s.io/endpointslice/utils.go`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ctrlmgr.controllers.endpoints.trigger_time import format_trigger_time
 from ctrlmgr.controllers.endpointslice.packing import Draft
 
 MANAGER = "endpointslice-controller.k8s.io"
-"""What the label `MANAGED_BY` says of a slice that is kept for a service with a selector."""
+"""The value of the label `MANAGED_BY` on slices of Services with a selector."""
 
 _LONGEST_NAME = 253
 _HEAD = b'{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":'
@@ -40,9 +40,9 @@ _take_metadata = msgspec.json.Decoder(_Metadata).decode
 
 
 class Appearance(NamedTuple):
-    """What all slices have in common that are kept for one object.
+    """The metadata that all slices of one Service or Endpoints object share.
 
-    The annotations are those that a new slice has; an older one keeps its others.
+    A new slice has these annotations; an existing one also keeps its others.
     """
 
     namespace: str
@@ -53,7 +53,7 @@ class Appearance(NamedTuple):
 
 
 def appearance_of(service: Object, trigger_time: int | None) -> Appearance:
-    """Return what the slices of `service` look like; `trigger_time` is in microseconds since 1970."""
+    """Return the shared metadata of the slices of `service`; `trigger_time` is in microseconds since 1970."""
     annotations = {} if trigger_time is None else {TRIGGER_TIME: format_trigger_time(trigger_time)}
     return Appearance(
         service.namespace, name_prefix(service.name), desired_labels(service), annotations, owner("Service", service)
@@ -61,17 +61,17 @@ def appearance_of(service: Object, trigger_time: int | None) -> Appearance:
 
 
 def owner(kind: str, obj: Object) -> OwnerReference:
-    """Return the reference to a v1 object by what it controls."""
+    """Return the controller owner reference to a v1 object."""
     return OwnerReference("v1", kind, obj.name, obj.uid, controller=True, block_owner_deletion=True)
 
 
 def name_prefix(name: str) -> str:
-    """Return what the names of the slices of `name` begin with (`getEndpointSlicePrefix`)."""
+    """Return the prefix of the names of an object's slices (`getEndpointSlicePrefix`)."""
     return f"{name}-" if len(name) < _LONGEST_NAME else name
 
 
 def desired_labels(service: Object) -> dict[str, str]:
-    """Return the labels of the slices of `service`, in the order of their keys."""
+    """Return the labels of the slices of `service`, sorted by key."""
     labels = {key: value for key, value in service.labels.items() if key not in _RESERVED}
     labels |= {SERVICE_NAME: service.name, MANAGED_BY: MANAGER}
     if service.view(Service).is_headless:
@@ -94,7 +94,7 @@ def new_slice(draft: Draft, appearance: Appearance, name: str) -> Object:
 
 
 def changed_slice(draft: Draft, appearance: Appearance) -> Object:
-    """Return the object to write over the `current` one of a draft, at its revision."""
+    """Return the update of a draft's `current` object, at its revision."""
     current = draft.current
     assert current is not None
     changes: dict[str, Any] = {
@@ -110,7 +110,7 @@ def changed_slice(draft: Draft, appearance: Appearance) -> Object:
 
 
 def _annotations(current: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str] | None:
-    """Return `current` with the `wanted` ones, and no trigger time but that of this write."""
+    """Return `current` with the `wanted` ones, without an old trigger time."""
     kept = {key: value for key, value in current.items() if key != TRIGGER_TIME}
     return dict(sorted({**kept, **wanted}.items())) or None
 

@@ -1,8 +1,7 @@
-"""The slices that one controller keeps, as they are after its own writes, also while the cache does not show these yet.
+"""The slices that one controller manages, including its own writes that the cache does not contain yet.
 
-Slices have generated names: who decided by a cache without the slice that it has just created would create another.
-Hence what `OwnWrites` guarantees holds of `list`, and changes made here are no reason to look again: for them `keys`
-is empty.
+Slices have generated names: a controller that reads a cache without the slice that it has just created would create
+another. `OwnWrites` states the guarantees of `list`. `keys` is empty for changes that this process wrote.
 """
 
 from __future__ import annotations
@@ -17,13 +16,16 @@ from ctrlmgr.informer import Change, Informer
 
 
 class OwnSlices:
-    """The slices with one `managed-by` label, each kept for the service or Endpoints object named by its label.
+    """The slices with one `managed-by` label, by the Service or Endpoints object that their label names.
 
-    Threads may share it as they may `OwnWrites`.
+    Thread-safe in the same way as `OwnWrites`.
     """
 
     def __init__(self, slices: Informer, manager: str, seen: Callable[[], Revision]) -> None:
-        """Index `slices` by their owners; ask before they sync. They show everything up to what `seen` returns."""
+        """Index `slices` by their owners; call it before they sync.
+
+        They are at least at the revision that `seen` returns.
+        """
         self._index = f"kept by {manager}"
         slices.add_index(self._index, lambda obj: map(str, self._owners(obj)))
         self._slices = slices.lister
@@ -32,24 +34,24 @@ class OwnSlices:
         self.writes = OwnWrites()
 
     def _owners(self, obj: Object | None) -> Iterable[Key]:
-        """Return the key of what a slice is kept for, if it is kept by this manager."""
+        """Return the key of a slice's Service or Endpoints object, if this manager manages the slice."""
         if obj is None or obj.labels.get(MANAGED_BY) != self._manager:
             return ()
         name = obj.labels.get(SERVICE_NAME)
         return (Key(obj.namespace, name),) if name else ()
 
     def list(self, owner: Key) -> list[Object]:
-        """Return the slices kept for `owner` that are not being deleted, sorted by key."""
-        seen = self._seen()  # before the cache is read, which can only be newer then
+        """Return the slices of `owner` that are not being deleted, sorted by key."""
+        seen = self._seen()  # before the cache is read, which can only be newer
         found = {obj.key: obj for obj in self._slices.by_index(self._index, str(owner))}
         self.writes.lay_over(owner, found, seen)
         return [obj for _, obj in sorted(found.items()) if not obj.is_terminating]
 
     def is_free(self, key: Key) -> bool:
-        """Whether the cache has no slice of that name."""
+        """Return whether the cache has no slice of that name."""
         return self._slices.get(key) is None
 
     def keys(self, change: Change) -> Iterable[Key]:
-        """Return which owners to look at after a slice has changed: none if it was changed here."""
+        """Return the owners to reconcile after a slice has changed: none if this process changed it."""
         owners = {*self._owners(change.old), *self._owners(change.new)}
         return () if any(self.writes.is_own(owner, change) for owner in owners) else sorted(owners)

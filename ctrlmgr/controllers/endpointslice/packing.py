@@ -1,13 +1,12 @@
-"""How endpoints are spread over slices so that few slices have to be written.
+"""Distributes endpoints to slices so that few slices are written.
 
 Guarantees, those of `reconcileByPortMapping` and `finalize` (Kubernetes' `k8s.io/endpointslice/reconciler.go`):
-- Afterwards every wanted endpoint is in exactly one slice, and none holds more than `MAX_ENDPOINTS`, unless a client
-  else made it so.
-- An endpoint stays in the slice that it is in. A slice without a change is not written; one that loses everything goes.
-- What is new goes, in this order: into slices that are written anyway, the fullest first; all that is left, if it is
-  less than a slice and fits, into the one slice that comes closest to full by it; into new slices. Slices are never
-  evened out.
-- A slice that would be deleted while another is created is written anew instead (`recycle`).
+- Afterwards every wanted endpoint is in exactly one slice, and no slice exceeds `MAX_ENDPOINTS`, unless another client
+  caused it.
+- An endpoint stays in its slice. An unchanged slice is not written; a slice that loses all endpoints is deleted.
+- New endpoints are added first to slices that are written anyway, the fullest first. The rest, if it fits, is added to
+  the one unchanged slice that is then closest to full; otherwise to new slices. Slices are never rebalanced.
+- If one slice would be deleted and another created, the first is overwritten instead (`recycle`).
 
 Unlike in Go nothing depends on the order of maps: the same input gives the same slices.
 """
@@ -26,15 +25,15 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.controllers.endpointslice.groups import Identity, identity
 
 MAX_ENDPOINTS = 100
-"""How many endpoints a slice holds (`--max-endpoints-per-slice`)."""
+"""The maximum number of endpoints in a slice (`--max-endpoints-per-slice`)."""
 
 
 @dataclass(slots=True, eq=False)
 class Draft:
-    """A slice as it is to be.
+    """A slice in its desired state.
 
-    `current` is what it was read as (None: it is to be created), and its lists may be those of the cache: they are
-    replaced, not changed. `relabel` says that its labels are not right, `renew` that nothing of it stays but its name.
+    `current` is the existing slice (None: it is to be created). The lists may be shared with the cache, so they are
+    replaced and never changed. `relabel` says that its labels need an update, `renew` that only its name is kept.
     """
 
     address_type: str
@@ -46,13 +45,13 @@ class Draft:
 
     @classmethod
     def of(cls, current: Object) -> Draft:
-        """Return the slice as it is."""
+        """Return an existing slice as a draft."""
         view = current.view(EndpointSlice)
         return cls(view.address_type, view.ports or [], view.endpoints or [], current)
 
     @property
     def differs(self) -> bool:
-        """Whether it is not as it was read."""
+        """Whether it differs from the existing slice."""
         if self.current is None or self.renew or self.relabel:
             return True
         return self.endpoints != (self.current.view(EndpointSlice).endpoints or [])
@@ -60,7 +59,7 @@ class Draft:
 
 @dataclass(slots=True)
 class Changes:
-    """What becomes of slices."""
+    """The writes to slices."""
 
     create: list[Draft] = field(default_factory=list)
     update: list[Draft] = field(default_factory=list)
@@ -68,11 +67,11 @@ class Changes:
     unchanged: list[Draft] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Draft]:
-        """Return the slices that there will be."""
+        """Iterate over the slices that exist afterwards."""
         return chain(self.create, self.update, self.unchanged)
 
     def add(self, other: Changes) -> None:
-        """Take over the changes of other slices."""
+        """Add the changes of other slices."""
         self.create += other.create
         self.update += other.update
         self.delete += other.delete
@@ -85,9 +84,9 @@ def pack(
     new: Callable[[], Draft],
     is_labelled: Callable[[Draft], bool],
 ) -> Changes:
-    """Return what becomes of the slices of one set of ports, which are to hold `wanted`; uses `wanted` up.
+    """Return the changes of the slices of one set of ports, which should contain `wanted`; empties `wanted`.
 
-    `new` makes an empty slice with these ports.
+    `new` returns an empty slice with these ports.
     """
     changes = Changes()
     for draft in existing:
@@ -110,7 +109,7 @@ def pack(
 def _sort(
     draft: Draft, wanted: dict[Identity, Endpoint], changes: Changes, is_labelled: Callable[[Draft], bool]
 ) -> None:
-    """Take out of `wanted` what is in a slice already, and say what becomes of the slice by that alone."""
+    """Remove the endpoints that a slice already contains from `wanted`, and decide whether the slice changes."""
     kept = []
     changed = False
     for endpoint in draft.endpoints:
@@ -129,7 +128,7 @@ def _sort(
 
 
 def is_same(desired: Endpoint, existing: Endpoint) -> bool:
-    """Compare endpoints of the same identity (`EndpointsEqualBeyondHash`); hints and targets' versions do not count."""
+    """Compare endpoints of one identity, without hints and targets' versions (`EndpointsEqualBeyondHash`)."""
     return desired == existing or (
         desired.conditions == existing.conditions
         and desired.node_name == existing.node_name
@@ -147,7 +146,7 @@ def _emptiness(draft: Draft) -> int:
 
 
 def _closest(drafts: Iterable[Draft], count: int) -> Draft | None:
-    """Return the one of `drafts` that comes closest to full with `count` endpoints more; None if it fits into none."""
+    """Return the draft that is closest to full after adding `count` endpoints; None if it fits into none."""
     if count >= MAX_ENDPOINTS:
         return None
     fitting = [draft for draft in drafts if len(draft.endpoints) + count <= MAX_ENDPOINTS]
@@ -155,13 +154,13 @@ def _closest(drafts: Iterable[Draft], count: int) -> Draft | None:
 
 
 def _fill(draft: Draft, wanted: dict[Identity, Endpoint]) -> None:
-    """Move as many of `wanted` as there is room for, the first ones, into a slice whose list is its own."""
+    """Move the first endpoints of `wanted` into a slice, as far as it has room; the slice must own its list."""
     room = max(MAX_ENDPOINTS - len(draft.endpoints), 0)
     draft.endpoints += [wanted.pop(key) for key in list(islice(wanted, room))]
 
 
 def recycle(changes: Changes, may_stay: Callable[[Draft], bool]) -> None:
-    """Write what is to be created over what is to be deleted and `may_stay`, as far as there is enough of both."""
+    """Overwrite deleted slices that `may_stay` with created ones, as long as there are both."""
     gone = []
     for draft in changes.delete:
         if changes.create and may_stay(draft):

@@ -1,7 +1,7 @@
-"""Carrying out what becomes of slices: names for the new ones, and one write for each.
+"""Writes changes to slices: generates names, and makes one request for each slice.
 
-Guarantees: creations come first, deletions last, so that no endpoint is missing in between; where nothing may be
-created the rest is done all the same.
+Guarantees: creations are first and deletions last, so that no endpoint is missing in between. If creation is not
+allowed, updates and deletions are still made.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _NAME_ATTEMPTS = 8
 
 
 class SliceWriter:
-    """Writes the slices of one manager; threads may share it as they may `OwnSlices`."""
+    """Writes the slices of one manager; thread-safe in the same way as `OwnSlices`."""
 
     def __init__(self, slices: OwnSlices, random: Random) -> None:
-        """Write `slices`, with names drawn from `random`."""
+        """Write `slices`, and generate names with `random`."""
         self._slices = slices
         self._random = random
 
     def write(self, owner: Key, changes: Changes, appearance: Appearance, client: Client, *, may_create: bool) -> None:
-        """Carry out `changes` to the slices kept for `owner`; raises what `client` raises.
+        """Write `changes` to the slices of `owner`; raises the errors of `client`.
 
-        In a namespace that is terminating nothing is created, which is no error.
+        In a terminating namespace nothing is created, without an error.
         """
         try:
             for draft in changes.create if may_create else ():
@@ -48,12 +48,12 @@ class SliceWriter:
         self.delete(owner, (draft.current for draft in changes.delete if draft.current is not None), client)
 
     def delete(self, owner: Key, slices: Iterable[Object], client: Client) -> None:
-        """Delete slices kept for `owner`; those that are gone already are no error."""
+        """Delete slices of `owner`; already deleted ones are not an error."""
         for obj in slices:
             self._slices.writes.delete(owner, obj, client)
 
     def _free_name(self, appearance: Appearance) -> str:
-        """Return a name that the cache does not have; if the log has it all the same, the creation is tried again."""
+        """Return a name that is free in the cache; if the log has it, the creation fails and is retried."""
         name = generate_name(appearance.prefix, self._random)
         for _ in range(_NAME_ATTEMPTS):
             if self._slices.is_free(Key(appearance.namespace, name)):

@@ -1,4 +1,4 @@
-"""The endpointslice mirroring controller: EndpointSlices for Endpoints that a client keeps by hand."""
+"""The EndpointSlice mirroring controller: keeps EndpointSlices for Endpoints that a client manages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the mirroring controller can be told."""
+    """The options of the EndpointSlice mirroring controller."""
 
     mirroring_concurrent_service_endpoint_syncs: Annotated[
         int,

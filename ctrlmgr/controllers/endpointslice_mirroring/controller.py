@@ -1,17 +1,16 @@
-"""The EndpointSlice mirroring controller: slices for Endpoints that no controller keeps.
+"""The EndpointSlice mirroring controller: keeps slices for Endpoints that no controller manages.
 
 Guarantees, all of them Kubernetes 1.36's (`pkg/controller/endpointslicemirroring`):
-- Endpoints are mirrored if there is a service of their name that has no selector, unless they have the label
-  `endpointslice.kubernetes.io/skip-mirror: "true"` or are a leader election lock. Else the slices that
-  mirrored them go.
-- There is one slice for each family and set of ports that `mirrored_groups` finds, and none for an empty one.
-- A slice has the labels and annotations of its Endpoints, but for the trigger time and what `kubectl apply` keeps.
-- Slices that carry the label of this controller and name the Endpoints are taken over; what is too many goes. One that
-  a client edits or deletes is put right at once.
-- Nothing is written when the slices are right already. Nothing is created for Endpoints that are being deleted, nor in
-  a namespace that is.
 
-Not as in Kubernetes: a slice of earlier Endpoints of the same name gets its new owner even if nothing else changed.
+- Endpoints are mirrored if there is a Service of their name without a selector, unless they have the label
+  `endpointslice.kubernetes.io/skip-mirror: "true"` or are a leader election lock. Otherwise their slices are deleted.
+- There is one slice for each IP family and set of ports that `mirrored_groups` returns, and none for an empty one.
+- A slice has the labels and annotations of its Endpoints, except the trigger time and `kubectl apply`'s annotation.
+- Slices with the label of this controller and the Endpoints' name are adopted; surplus ones are deleted. A slice that a
+  client edits or deletes is corrected at once.
+- Correct slices are not written. No slice is created for Endpoints that are being deleted, nor in a namespace that is.
+
+Unlike in Kubernetes, a slice of earlier Endpoints of the same name gets its new owner even if nothing else changed.
 """
 
 from __future__ import annotations
@@ -40,21 +39,21 @@ from ctrlmgr.manager import Controller, Result, Watch
 
 CONTROLLER_NAME = DESCRIPTOR.name
 MANAGER = "endpointslicemirroring-controller.k8s.io"
-"""What the label `MANAGED_BY` says of a slice that mirrors Endpoints."""
+"""The value of the label `MANAGED_BY` on mirrored slices."""
 
 MAX_RETRIES = 15
-"""How often Endpoints that fail are tried again before they are dropped (`maxRetries`)."""
+"""Retries of failing Endpoints before they are dropped (`maxRetries`)."""
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def is_for_mirroring(endpoints: Object) -> bool:
-    """Whether Endpoints may be mirrored, as far as they themselves tell (`shouldMirror`)."""
+    """Return whether Endpoints may be mirrored, by their own labels and annotations (`shouldMirror`)."""
     return endpoints.labels.get(SKIP_MIRROR) != "true" and LEADER not in endpoints.annotations
 
 
 def desired_mirrors(endpoints: Object, existing: Iterable[Object]) -> Changes:
-    """Return what becomes of the `existing` slices, so that they mirror `endpoints`."""
+    """Return the changes that make the `existing` slices mirror `endpoints`."""
     appearance = appearance_of(endpoints)
     drafts: dict[str, dict[PortSet, list[Draft]]] = {}
     for current in existing:
@@ -76,7 +75,7 @@ def desired_mirrors(endpoints: Object, existing: Iterable[Object]) -> Changes:
 
 
 def appearance_of(endpoints: Object) -> Appearance:
-    """Return what the slices that mirror `endpoints` look like."""
+    """Return the shared metadata of the slices that mirror `endpoints`."""
     labels = {**endpoints.labels, SERVICE_NAME: endpoints.name, MANAGED_BY: MANAGER}
     left_out = (TRIGGER_TIME, _LAST_APPLIED)
     annotations = {key: value for key, value in endpoints.annotations.items() if key not in left_out}
@@ -92,7 +91,7 @@ def appearance_of(endpoints: Object) -> Appearance:
 def _mirror(
     changes: Changes, existing: list[Draft], new: Draft, wanted: dict[Identity, Endpoint], appearance: Appearance
 ) -> None:
-    """Keep the first of the slices of one family and set of ports, and make it what is wanted."""
+    """Update the first slice of one IP family and set of ports to `wanted`, or create it; delete the others."""
     if not existing:
         new.endpoints = [*wanted.values()]
         changes.create.append(new)
@@ -120,7 +119,7 @@ def _is_right(draft: Draft, wanted: dict[Identity, Endpoint], appearance: Appear
 
 
 class MirroringReconciler:
-    """Makes the slices that mirror one Endpoints object what `desired_mirrors` says."""
+    """Reconciles the mirrored slices of one Endpoints object with `desired_mirrors`."""
 
     def __init__(
         self,
@@ -131,7 +130,7 @@ class MirroringReconciler:
         random: Random,
         recorder: Recorder = SILENT,
     ) -> None:
-        """Read from these caches; `random` gives slices their names, `recorder` is told of what is not mirrored."""
+        """Read from these caches; `random` generates names of slices, `recorder` records Events."""
         self._recorder = recorder
         self._endpoints = endpoints
         self._services = services
@@ -139,7 +138,7 @@ class MirroringReconciler:
         self._writer = SliceWriter(slices, random)
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Mirror the Endpoints `key`, or remove what mirrors them; raises what `client` raises."""
+        """Mirror the Endpoints `key`, or delete their slices; raises the errors of `client`."""
         existing = self._slices.list(key)
         endpoints = self._endpoints.get(key)
         if endpoints is None or not is_for_mirroring(endpoints) or not self._has_service_without_selector(key):
@@ -176,14 +175,15 @@ def _has_no_selector(service: Object) -> bool:
 
 
 def _service_keys(change: Change) -> Iterable[Key]:
-    """Return the key of a service that has no selector, or had none."""
+    """Return the key of a Service that has or had no selector."""
     return {service.key for service in (change.old, change.new) if service is not None and _has_no_selector(service)}
 
 
 def _endpoints_keys(services: Lister) -> Callable[[Change], Iterable[Key]]:
-    """Return what enqueues Endpoints that are to be mirrored, or were.
+    """Return a function from a change to the Endpoints to enqueue: those that are or were mirrored.
 
-    Not those of a service that has a selector, which change all the time: when it got the selector it was looked at.
+    Endpoints of a Service with a selector change often and are not enqueued. When the Service gets the selector, it is
+    enqueued itself.
     """
 
     def keys(change: Change) -> Iterable[Key]:
@@ -197,7 +197,7 @@ def _endpoints_keys(services: Lister) -> Callable[[Change], Iterable[Key]]:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     informers = context.informers
     endpoints, services = informers.informer(ENDPOINTS), informers.informer(SERVICES)
     slices = informers.informer(ENDPOINT_SLICES)

@@ -1,10 +1,10 @@
-"""What the subsets of an Endpoints object amount to: the endpoints of each family and set of ports.
+"""Converts the subsets of an Endpoints object to endpoints by IP family and set of ports.
 
 Guarantees, those of `reconcile` (Kubernetes' `pkg/controller/endpointslicemirroring/reconciler.go`), which repacks the
 subsets first (`RepackSubsets` in `pkg/api/v1/endpoints/util.go`):
-- Whatever way the subsets are cut, an address stands where all its ports are: under the set of ports that it offers.
-- An address that is ready in one subset and not in another, at the same port, is not ready.
-- Of each set of ports there are `MAX_ADDRESSES` addresses at most, ready ones first; what is no IP address is left out.
+- The division into subsets does not matter: an address is under the set of all ports that it offers.
+- An address that is ready in one subset and not ready in another, at the same port, is not ready.
+- Each set of ports has at most `MAX_ADDRESSES` addresses, ready ones first; invalid IP addresses are left out.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ctrlmgr.api.discovery import Endpoint, EndpointConditions, EndpointPort
 from ctrlmgr.controllers.endpointslice.groups import Group, PortSet, canonical_ip, identity, sorted_ports
 
 MAX_ADDRESSES = 1000
-"""How many addresses of a set of ports are mirrored (`--mirroring-max-endpoints-per-subset`)."""
+"""The maximum number of mirrored addresses per set of ports (`--mirroring-max-endpoints-per-subset`)."""
 
 Host: TypeAlias = tuple[str, str]
-"""What tells addresses apart: the IP address, and the uid of its target."""
+"""The identity of an address: the IP address, and the uid of its target."""
 
 _READY = EndpointConditions(ready=True)
 _NOT_READY = EndpointConditions(ready=False)
 
 
 class _Offer(NamedTuple):
-    """An address at some port."""
+    """An address at one port."""
 
     port: SubsetPort | None
     host: Host
@@ -38,7 +38,7 @@ class _Offer(NamedTuple):
 
 
 def mirrored_groups(subsets: Iterable[EndpointSubset]) -> dict[str, dict[PortSet, Group]]:
-    """Return the endpoints of each family by the ports that they offer."""
+    """Return the endpoints of each IP family by their ports."""
     found: dict[str, dict[PortSet, Group]] = {IPV4: {}, IPV6: {}}
     for subset in repack(subsets):
         ports = sorted_ports(map(_slice_port, subset.ports or ()))
@@ -51,14 +51,14 @@ def mirrored_groups(subsets: Iterable[EndpointSubset]) -> dict[str, dict[PortSet
 
 
 class Skipped(NamedTuple):
-    """How many addresses are not mirrored: in all, and because they are none."""
+    """The number of addresses that are not mirrored, and how many of those are invalid."""
 
     number: int
     invalid: int
 
 
 def skipped_addresses(subsets: Iterable[EndpointSubset]) -> Skipped:
-    """Count the addresses that `mirrored_groups` leaves out, once for each set of ports they are left out of."""
+    """Count the addresses that `mirrored_groups` leaves out, once for each set of ports."""
     subsets = list(subsets)
     everything = [address for subset in subsets for address in _all(subset)]
     if len(everything) <= MAX_ADDRESSES and all(map(_is_valid, everything)):
@@ -84,7 +84,7 @@ def _is_valid(address: EndpointAddress) -> bool:
 
 
 def repack(subsets: Iterable[EndpointSubset]) -> list[EndpointSubset]:
-    """Return the subsets that say the same, none with the same addresses as another; addresses are sorted."""
+    """Return equivalent subsets, no two of which have the same addresses; addresses are sorted."""
     addresses: dict[Host, EndpointAddress] = {}
     offers: dict[SubsetPort | None, dict[Host, bool]] = {}
     for offer in _offers(subsets):
@@ -107,7 +107,7 @@ def repack(subsets: Iterable[EndpointSubset]) -> list[EndpointSubset]:
 
 
 def _offers(subsets: Iterable[EndpointSubset]) -> Iterator[_Offer]:
-    """Yield every address at every one of its ports; at None if its subset has no ports."""
+    """Yield every address at each of its ports; with port None if its subset has no ports."""
     for subset in subsets:
         ports: list[SubsetPort | None] = [*(subset.ports or (None,))]
         for addresses, ready in ((subset.addresses, True), (subset.not_ready_addresses, False)):

@@ -1,4 +1,4 @@
-"""The garbage collector: deletes objects whose owners are gone; foreground deletion; orphaning."""
+"""The garbage collector: deletes objects whose owners are deleted, and completes foreground and orphaning deletions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctrlmgr.settings.kinds import whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the garbage collector can be told."""
+    """The options of the garbage collector."""
 
     concurrent_gc_syncs: Annotated[
         int,

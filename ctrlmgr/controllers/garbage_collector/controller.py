@@ -1,14 +1,15 @@
-"""The garbage collector: deletes what has no owner any more, and ends foreground and orphaning deletions.
+"""The garbage collector: deletes objects without owners, and completes foreground and orphaning deletions.
 
 Guarantees:
-- An object is deleted only if each of its owners is gone or waits for it, and only if it is, at that moment, what was
-  judged: the deletion names its uid and its version.
-- An owner is the object of that kind and name with that very uid, in the dependent's namespace if it is namespaced.
-- What was judged while a sync replaced the stores is not acted upon, but judged again.
-- Every write is conditional on what was read. Whatever is done twice, too late or not at all for a crash comes to the
-  same, because the next look at the object decides anew.
 
-The rules are in `garbage_collector_decisions`, who owns whom in `garbage_collector_graph`.
+- An object is deleted only if each of its owners does not exist or waits for the object's deletion. The deletion names
+  the uid and resourceVersion for which this was decided.
+- An owner is the object of that kind, name and uid, in the dependent's namespace if it is namespaced.
+- Decisions made while a sync replaces the stores are discarded and made again.
+- Every write is conditional on what was read. A write that is repeated, late or lost in a crash does no harm, because
+  the next reconcile decides again.
+
+`decisions` has the rules, `graph` the owner references.
 """
 
 from __future__ import annotations
@@ -49,22 +50,22 @@ log = structlog.get_logger(__name__)
 
 
 _SYNCING = 0.1
-"""Seconds until an object that was judged during a sync is judged again."""
+"""Seconds until an object that was read during a sync is reconciled again."""
 
 
 class GarbageCollector:
-    """A reconciler whose key is an `Item`'s: any object of any kind."""
+    """Reconciles objects of every kind; the key is an `Item`'s."""
 
     def __init__(self, graph: Graph, informers: Informers, recorder: Recorder) -> None:
-        """Judge by `graph`, which is folded from `informers`; tell `recorder` of references that lead nowhere."""
+        """Decide from `graph`, which follows `informers`; record Events for invalid owner references."""
         self._graph = graph
         self._recorder = recorder
         self._informers = informers
-        self._late: dict[str, set[Item]] = {}  # by the uid of an owner; for the thread that tells of changes
-        """Dependents that came while their owner waited for others, which are looked at when one of those goes."""
+        self._late: dict[str, set[Item]] = {}  # by the uid of an owner; only for the informers' thread
+        """Dependents created while their owner waited for others; they are reconciled when one of those is deleted."""
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Do what is to be done about one object."""
+        """Decide and write for one object."""
         epoch = self._informers.epoch
         obj = self._graph.get(Item.parse(key))
         if obj is None:
@@ -79,7 +80,7 @@ class GarbageCollector:
         return None
 
     def affected(self, change: Change) -> Iterable[Key]:
-        """Return the keys of all about whom a change may have decided something; the graph has folded it."""
+        """Return the keys of all objects that a change may affect; the graph must contain the change."""
         if is_irrelevant(change):
             return ()
         for dependent, owner in self._graph.misplaced(change):
@@ -99,10 +100,10 @@ class GarbageCollector:
                 self._late.pop(old.uid, None)
 
     def _is_late(self, new: Object) -> bool:
-        """Whether an object came while an owner waited for others already: a controller replaces what was deleted.
+        """Return whether an object was created while an owner already waited for others, for example as a replacement.
 
-        Kubernetes looks at it when one of the others has gone (`processDeletingDependentsItem`), and so does this: at
-        once, controller and collector would race each other until the owner is gone.
+        Like Kubernetes (`processDeletingDependentsItem`), the collector deletes it only after one of the others is
+        deleted. Otherwise the collector and the controller that replaces objects would race until the owner is deleted.
         """
         for reference in references(new):
             place = self._graph.place_of(reference, new.namespace)
@@ -118,10 +119,9 @@ class GarbageCollector:
         return (item.key for item in self._graph.dependents(owner.uid))
 
     def _unblocked(self, old: Object, new: Object | None) -> Iterator[Key]:
-        """Yield the owners that may go now that `old` is no longer in their way, and what has come late to them.
+        """Yield the owners that `old` no longer blocks, and their late dependents.
 
-        Not before the last blocking dependent is gone does one have anything to do: with a thousand dependents it
-        is looked at once, not a thousand times.
+        An owner is reconciled only after its last blocking dependent is deleted: once, and not for each dependent.
         """
         still = {owner.uid for owner in references(new) if owner.block_owner_deletion} if new is not None else ()
         for reference in references(old):
@@ -134,7 +134,7 @@ class GarbageCollector:
 
 
 def misplacement(dependent: Object, owner: OwnerReference) -> tuple[ObjectReference, str, str, str]:
-    """Return the Event about a dependent of an owner in another namespace (`reportInvalidNamespaceOwnerRef`)."""
+    """Return the Event for a dependent of an owner in another namespace (`reportInvalidNamespaceOwnerRef`)."""
     namespace = dependent.namespace
     kind = f"{owner.api_version}/{owner.kind}"
     place = f"[{kind}, namespace: {namespace}, name: {owner.name}, uid: {owner.uid}]"
@@ -175,12 +175,12 @@ def _without(obj: Object, finalizer: str) -> Object:
 
 
 def is_collected(kind: Kind) -> bool:
-    """Whether objects of a kind own and are owned; Events are too many and too short-lived, as in Kubernetes."""
+    """Return whether objects of a kind are collected; as in Kubernetes, Events are not: there are too many."""
     return {"delete", "list", "watch"} <= kind.verbs and kind.storage != EVENTS
 
 
 class _CustomOwners:
-    """Has the controller collect the instances of definitions, which own and are owned as all objects do."""
+    """Adds the instances of CustomResourceDefinitions to the garbage collector."""
 
     def __init__(
         self,
@@ -197,27 +197,28 @@ class _CustomOwners:
         self._controller = controller
 
     def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
-        """Watch instances, and look again at what referred to them while nothing was known of their kind."""
+        """Watch instances, and reconcile the objects that refer to a kind that was unknown until now."""
         names = {(f"{definition.group}/{version}", definition.accepted.kind) for version in definition.versions}
         news = names - self._scopes.keys()
         for name in names:
             self._scopes[name] = Scope(resource, definition.namespaced)
         if resource not in self._listers:
             self._listers[resource] = instances.lister
-            # Before the controller's own, which asks the graph: one that has missed something would take too much away.
+            # Before the controller's handler, which reads the graph. A graph that missed a change could delete too
+            # much.
             instances.add_handler(self._graph.fold, vital=True)
             self._controller.watch(Watch(instances, self._collector.affected))
         for item in self._graph.referring(news) if news else ():
             self._controller.queue.add(item.key)
 
     def end(self, definition: Definition, resource: Resource) -> None:
-        """Know nothing of the kind any more: what refers to it is left alone."""
+        """Remove the kind: objects that refer to it are not collected."""
         for version in definition.versions:
             self._scopes.pop((f"{definition.group}/{version}", definition.accepted.kind), None)
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares; it watches all that it collects, in every version served."""
+    """Build the controller from its context; it watches all collected kinds, in every served version."""
     informers = context.informers
     watched: dict[Resource, Informer] = {}
     scopes: dict[tuple[str, str], Scope] = {}
@@ -227,7 +228,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     listers = {resource: informer.lister for resource, informer in watched.items()}
     graph = Graph(listers, scopes)
     for informer in watched.values():
-        informer.add_handler(graph.fold, vital=True)  # before the controller's own, which asks the graph
+        informer.add_handler(graph.fold, vital=True)  # before the controller's handler, which reads the graph
     collector = GarbageCollector(graph, informers, context.recorder(DESCRIPTOR))
     watches = [Watch(informer, collector.affected) for informer in watched.values()]
     controller = assemble(DESCRIPTOR, context, collector, watches, workers=options.concurrent_gc_syncs)

@@ -1,4 +1,4 @@
-"""What the garbage collector does about one object, decided from the object and the graph alone.
+"""Decides what the garbage collector does with one object, from the object and the graph alone.
 
 The rules are those of Kubernetes' `pkg/controller/garbagecollector` (`attemptToDeleteItem`,
 `processDeletingDependentsItem`, `attemptToOrphanWorker`).
@@ -16,37 +16,37 @@ from ctrlmgr.engine.deletion import FOREGROUND, ORPHAN
 
 
 class Delete(NamedTuple):
-    """Delete it: every owner is gone, or waits for it to go."""
+    """Delete the object: every owner is deleted, or waits for its deletion."""
 
     propagation: str
     unblock: bool = False
-    """Whether it must first stop blocking its owners: one of its dependents waits as well, perhaps for it."""
+    """Whether to set `blockOwnerDeletion` to False first, because one of its dependents waits too, perhaps for it."""
 
 
 class Detach(NamedTuple):
-    """Keep it, with no more than these references: the other owners are gone, or wait for it."""
+    """Keep the object, with only these owner references: the other owners are deleted, or wait for its deletion."""
 
     references: Sequence[OwnerReference]
 
 
 class Orphan(NamedTuple):
-    """Take the references to it away from its dependents, then the finalizer that asks for that."""
+    """Remove the references to the object from its dependents, then its orphan finalizer."""
 
     dependents: Sequence[Object]
 
 
 class Release(NamedTuple):
-    """Take away the finalizer that waited for its dependents."""
+    """Remove the finalizer that waited for its dependents."""
 
     finalizer: str
 
 
 Decision: TypeAlias = Delete | Detach | Orphan | Release | None
-"""None: nothing, or nothing yet."""
+"""None: no write, or none yet."""
 
 
 class _OwnerState(Enum):
-    """How an owner is seen from its dependent."""
+    """The state of an owner, as seen from its dependent."""
 
     SOLID = auto()
     WAITING = auto()
@@ -55,7 +55,7 @@ class _OwnerState(Enum):
 
 
 def decide(obj: Object, graph: Graph) -> Decision:
-    """Return what is to be done about `obj` as it is now."""
+    """Return the decision for `obj` in its current state."""
     if obj.is_terminating:
         return _decide_terminating(obj, graph)
     owners = references(obj)
@@ -73,7 +73,7 @@ def decide(obj: Object, graph: Graph) -> Decision:
 
 
 def is_waiting(obj: Object) -> bool:
-    """Whether an object is deleted in the foreground: it goes when its dependents have gone."""
+    """Return whether an object waits in foreground deletion for its dependents' deletion."""
     return obj.is_terminating and FOREGROUND in (obj.metadata.finalizers or ())
 
 
@@ -88,10 +88,10 @@ def _decide_terminating(obj: Object, graph: Graph) -> Decision:
 
 
 def _owner_state(owner: OwnerReference, obj: Object, graph: Graph) -> _OwnerState:
-    """Judge an owner by its place and uid.
+    """Return the state of an owner, by its place and uid.
 
-    A namespaced owner is sought in the dependent's own namespace, so one in another counts as absent. That of a
-    cluster-scoped dependent is UNKNOWN and protects it for ever, as does a kind that is not served.
+    A namespaced owner is looked up in the dependent's namespace, so one in another namespace is absent. A namespaced
+    owner of a cluster-scoped dependent is UNKNOWN and so protects it forever, as does a kind that is not served.
     """
     place = graph.place_of(owner, obj.namespace)
     if place is None:
@@ -108,7 +108,7 @@ def _waits(graph: Graph, item: Item) -> bool:
 
 
 def _propagation(obj: Object) -> str:
-    """Return what its own finalizers ask for, should a client have put them there beforehand."""
+    """Return the propagation that the object's own finalizers request."""
     finalizers = obj.metadata.finalizers or ()
     if ORPHAN in finalizers:
         return "Orphan"

@@ -1,14 +1,14 @@
-"""Who depends on whom: the ownerReferences of every kind, folded from the informers' changes.
+"""The graph of owner references of all kinds, updated from the informers' changes.
 
 Guarantees:
-- Folding an event costs as much as it has references; an object without any leaves no trace.
-- Owners need no nodes. A reference names its owner's place, and the store knows who is there now; so an owner that
-  was never seen and one that is gone are the same, and neither has to be asked for again (Kubernetes' virtual nodes).
-- An owner that is not in its store is gone for good. Its uid was given before any object could refer to it, and the
-  stores follow the log in order, so a reader that sees the reference would see the owner. That does not hold while a
-  sync replaces one store after the other: see `Informers.epoch`.
-- Of an owner that is in another namespace than its dependent it is known that it is there: of every object with a
-  namespace the graph keeps which that is.
+
+- Adding a change costs time proportional to its references; an object without references uses no memory.
+- Owners have no nodes. A reference names its owner's place, and the store has the current object there. An owner that
+  was never seen and a deleted one are the same, so Kubernetes' virtual nodes are not needed.
+- An owner that is not in its store is deleted for good. Its uid was assigned before any object could refer to it, and
+  the stores follow the log in order, so a reader that sees the reference would see the owner. This does not hold while
+  a sync replaces the stores: see `Informers.epoch`.
+- To detect owners in another namespace, the graph keeps the namespace of every namespaced object.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ from ctrlmgr.informer import Change, Lister
 
 
 class Item(NamedTuple):
-    """An object's place: its resource, and its key there."""
+    """The place of an object: its resource, and its key there."""
 
     resource: Resource
     place: Key
 
     @classmethod
     def of(cls, obj: Object) -> Item:
-        """Return where `obj` is."""
+        """Return the place of `obj`."""
         return cls(obj.resource, obj.key)
 
     @classmethod
     def parse(cls, key: Key) -> Item:
-        """Read a controller's key, the inverse of `key`."""
+        """Parse a controller's key, the inverse of `key`."""
         resource, _, name = key.name.partition("/")
         return cls(Resource.parse(resource), Key(key.namespace, name))
 
     @property
     def key(self) -> Key:
-        """The place as a controller's key, named as kubectl names it: `pods/web` or `deployments.apps/web`."""
+        """The place as a controller's key, in kubectl's form: `pods/web` or `deployments.apps/web`."""
         return Key(self.place.namespace, f"{self.resource}/{self.place.name}")
 
 
 class Scope(NamedTuple):
-    """Where objects of a kind are: the resource they are stored as, and whether that has namespaces."""
+    """Where objects of a kind are stored: the resource, and whether it is namespaced."""
 
     resource: Resource
     namespaced: bool
 
 
 class _Dependents:
-    """An owner's dependents, each with whether it blocks; `blocking` says how many do."""
+    """An owner's dependents, and whether each blocks its deletion; `blocking` counts those."""
 
     __slots__ = ("blocking", "items")
 
@@ -63,22 +63,22 @@ class _Dependents:
 
 
 class Graph:
-    """One thread folds; any thread asks."""
+    """The owner references of all objects; one thread updates it, any thread reads it."""
 
     def __init__(self, listers: Mapping[Resource, Lister], scopes: Mapping[tuple[str, str], Scope]) -> None:
-        """`listers` are of every kind that is collected, `scopes` the same kinds by (apiVersion, kind)."""
+        """Read objects from `listers`, one per collected kind; `scopes` are the same kinds by (apiVersion, kind)."""
         self._listers = listers
         self._scopes = scopes
         self._lock = threading.Lock()
-        # By the owner's uid. Guarded by the lock; none is empty.
+        # By the owner's uid. Guarded by the lock; no value is empty.
         self._dependents: dict[str, _Dependents] = {}
-        # The namespace of each object that has one, by its uid; and the dependents, with the uids of owners that are
-        # in another one, that `misplaced` has yielded. Guarded by the lock.
+        # The namespace of each namespaced object, by its uid; and the pairs of dependent and owner uid that `misplaced`
+        # has yielded. Both are guarded by the lock.
         self._namespaces: dict[str, str] = {}
         self._told: set[tuple[Item, str]] = set()
 
     def fold(self, change: Change) -> None:
-        """Take in what a change did to an object's references."""
+        """Update the graph with a change."""
         if is_irrelevant(change):
             return
         self._place(change)
@@ -93,7 +93,7 @@ class Graph:
                 self._link(uid, item, blocks)
 
     def _place(self, change: Change) -> None:
-        """Take in who is in which namespace."""
+        """Update the namespaces."""
         old, new = change.old, change.new
         if old is not None and new is not None and old.uid == new.uid:
             return
@@ -116,10 +116,10 @@ class Graph:
             del self._dependents[uid]
 
     def misplaced(self, change: Change) -> Iterator[tuple[Object, OwnerReference]]:
-        """Yield dependents with references to owners of another namespace that a change has brought, each once.
+        """Yield dependents and their references to owners in another namespace, each once, after a change.
 
-        An owner in a namespace may own what is in the same one and nothing else. Of an object's references no more than
-        the first such is yielded (`addDependentToOwners`, `processGraphChanges`).
+        A namespaced owner may only own objects in its namespace. For each object only the first such reference is
+        yielded (`addDependentToOwners`, `processGraphChanges`).
         """
         old, new = change.old, change.new
         if new is None:
@@ -128,7 +128,7 @@ class Graph:
         if owners := references(new):
             known = {each.uid for each in references(old)} if old is not None and is_same else set()
             yield from self._astray(new, [each for each in owners if each.uid not in known])
-        if new.namespace and not is_same and new.uid in self._dependents:  # asked without the lock by who folds
+        if new.namespace and not is_same and new.uid in self._dependents:  # the updating thread needs no lock to read
             for item in self.dependents(new.uid):
                 dependent = self.get(item)
                 if dependent is not None:
@@ -145,14 +145,14 @@ class Graph:
             return
 
     def get(self, item: Item) -> Object | None:
-        """Return what is at a place now."""
+        """Return the current object at a place."""
         lister = self._listers.get(item.resource)
         return lister.get(item.place) if lister is not None else None
 
     def place_of(self, reference: OwnerReference, namespace: str) -> Item | None:
-        """Return where the owner of an object in `namespace` ("": cluster-scoped) would be.
+        """Return the place of the owner of an object in `namespace` ("": cluster-scoped).
 
-        None when that cannot be said: its kind is not one of ours, or it is namespaced and the dependent is not.
+        Return None if it is unknown: its kind is not collected, or it is namespaced and the dependent is not.
         """
         scope = self._scopes.get((reference.api_version, reference.kind))
         if scope is None or (scope.namespaced and not namespace):
@@ -160,29 +160,29 @@ class Graph:
         return Item(scope.resource, Key(namespace if scope.namespaced else "", reference.name))
 
     def dependents(self, uid: str) -> Sequence[Item]:
-        """Return where those are that refer to `uid`, whatever else their references say."""
+        """Return the places of the objects that refer to `uid`."""
         with self._lock:
             dependents = self._dependents.get(uid)
             return tuple(dependents.items) if dependents is not None else ()
 
     def referring(self, kinds: Collection[tuple[str, str]]) -> Sequence[Item]:
-        """Return where those are that refer to an owner of one of these kinds, by (apiVersion, kind)."""
+        """Return the places of the objects that refer to an owner of one of these kinds, by (apiVersion, kind)."""
         with self._lock:
             items = {item for dependents in self._dependents.values() for item in dependents.items}
         return [item for item in items if (obj := self.get(item)) is not None and _refers(obj, kinds)]
 
     def is_blocked(self, uid: str) -> bool:
-        """Whether one of them has `blockOwnerDeletion`."""
+        """Return whether a dependent of `uid` has `blockOwnerDeletion`."""
         return self.blocking(uid) > 0
 
     def blocking(self, uid: str) -> int:
-        """Return how many of them have it."""
+        """Return the number of dependents of `uid` with `blockOwnerDeletion`."""
         with self._lock:
             dependents = self._dependents.get(uid)
             return dependents.blocking if dependents is not None else 0
 
     def __len__(self) -> int:
-        """How many owners, there or not, are referred to."""
+        """Return the number of owners that are referred to, existing or not."""
         return len(self._dependents)
 
 
@@ -191,12 +191,12 @@ def _refers(obj: Object, kinds: Collection[tuple[str, str]]) -> bool:
 
 
 def references(obj: Object) -> Sequence[OwnerReference]:
-    """Return the references of an object; empty rather than None."""
+    """Return the owner references of an object, never None."""
     return obj.metadata.owner_references or ()
 
 
 def is_irrelevant(change: Change) -> bool:
-    """Whether a change left alone all that is judged: most do, and are to cost next to nothing."""
+    """Return whether a change does not affect the graph, which is true for most and quick to check."""
     if change.old is None or change.new is None:
         return False
     old, new = change.old.metadata, change.new.metadata
@@ -212,7 +212,7 @@ _NONE: Mapping[str, bool] = {}
 
 
 def _blocks(obj: Object | None) -> Mapping[str, bool]:
-    """Return the uids an object refers to, each with whether it blocks that owner's deletion."""
+    """Return the uids that an object refers to, and whether it blocks the deletion of each."""
     owners: Iterable[OwnerReference] = references(obj) if obj is not None else ()
     if not owners:
         return _NONE

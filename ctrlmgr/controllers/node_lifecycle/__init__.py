@@ -1,4 +1,4 @@
-"""The node lifecycle controller: notices silent kubelets, and says in taints what a node's conditions say."""
+"""The node lifecycle controller: detects silent kubelets, and sets taints for node conditions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import DURATION, decimal, whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the node lifecycle controller can be told; durations in seconds, rates in nodes a second."""
+    """The options of the node lifecycle controller; durations in seconds, rates in nodes per second."""
 
     node_monitor_period: Annotated[
         float,

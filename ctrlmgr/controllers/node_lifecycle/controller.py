@@ -1,9 +1,9 @@
-"""The node lifecycle controller: looks at all nodes every few seconds, and at each one that changes.
+"""The node lifecycle controller: checks all nodes every few seconds, and each node when it changes.
 
-Guarantees: see `decide` and `zones`. One worker does it all, so what it remembers needs no lock. A write that loses a
-race is left for the next look.
+Guarantees: see `decide` and `zones`. It has one worker, so its state needs no lock. A write that fails is retried in
+the next round.
 
-Its keys: `*` is the round over all nodes, a name alone a node, a namespace and a name a pod that was given a node.
+Its keys: `*` is the round over all nodes, a name alone a node, a namespace and a name a pod that was bound to a node.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _GONE: Final = {
     "False": ((NOT_READY, NO_EXECUTE), (UNREACHABLE, NO_EXECUTE)),
     "Unknown": ((UNREACHABLE, NO_EXECUTE), (NOT_READY, NO_EXECUTE)),
 }
-"""By the status of Ready: the taint that drives pods away, and the one that must not stand beside it."""
+"""By the status of Ready: the taint that evicts pods, and the opposite one that must be removed."""
 
 
 class NodeLifecycle:
-    """The reconciler of three kinds of keys; see the module."""
+    """Reconciles three kinds of keys; the module's docstring lists them."""
 
     def __init__(
         self, nodes: Lister, pods: Lister, leases: Lister, recorder: Recorder, options: Options, *, clock: Clock
@@ -71,14 +71,14 @@ class NodeLifecycle:
         )
         self._clock = clock
         self._next_look = 0.0
-        self._known: dict[str, str] = {}  # the uid of each node that has been announced
+        self._known: dict[str, str] = {}  # the uid of each known node
         self._health: dict[str, Health] = {}
         self._zones: dict[str, ZoneState] = {}
         self._queues: dict[str, TaintQueue] = {}
-        self._unmarked: set[str] = set()  # nodes some of whose pods could not be marked as not ready
+        self._unmarked: set[str] = set()  # nodes with pods that could not be marked as not ready
 
     def on_start(self) -> Iterator[Key]:
-        """Begin with the first round, having forgotten what was seen before: it has not looked for a while."""
+        """Reset all state and start with a round: it may be outdated."""
         for kept in (self._known, self._health, self._zones, self._queues):
             kept.clear()
         self._unmarked.clear()
@@ -86,7 +86,7 @@ class NodeLifecycle:
         yield _ROUND
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Do what the key stands for."""
+        """Handle a round, a node or a pod."""
         if key == _ROUND:
             return Result(requeue_after=self._round(client))
         if key.namespace:
@@ -95,7 +95,7 @@ class NodeLifecycle:
             self._node(key, client)
         return None
 
-    # A node that changes
+    # A changed node
 
     def _node(self, key: Key, client: EngineClient) -> None:
         node = self._nodes.get(key)
@@ -122,7 +122,7 @@ class NodeLifecycle:
             spec["taints"] = taints
 
     def _swap(self, node: Object, change: TaintChange, client: EngineClient) -> bool:
-        """Change taints of a node; False if that must be tried again."""
+        """Change taints of a node; return False to retry."""
         fields = node.to_dict()
         self._put_taints(fields, change)
         try:
@@ -134,12 +134,12 @@ class NodeLifecycle:
             return False
         return True
 
-    # A pod that is given a node
+    # A pod that was bound to a node
 
     def pod_keys(self, change: Change) -> Iterator[Key]:
-        """Yield the key of a pod that has been given a node which was found not to be ready.
+        """Yield the key of a pod that was bound to a node that is not ready.
 
-        A node that is found so later has the pods marked that the cache then holds, this one too.
+        When a node becomes not ready later, all pods on it in the cache are marked then.
         """
         if change.new is None:
             return
@@ -160,7 +160,7 @@ class NodeLifecycle:
             self._mark(pod, client)
 
     def _mark(self, pod: Object, client: EngineClient) -> None:
-        """Say that a pod is not ready, if it says that it is."""
+        """Set a pod's Ready condition to False, if it is not."""
         fields = pod.to_dict()
         ready = condition_of(fields.get("status", {}).get("conditions"), "Ready")
         if ready is None or ready["status"] == "False":
@@ -175,7 +175,7 @@ class NodeLifecycle:
         self._recorder.event(pod, WARNING, "NodeNotReady", "Node is not ready")
 
     def _mark_all(self, name: str, client: EngineClient) -> None:
-        """Mark every pod of a node; those that fail have the node come again."""
+        """Mark every pod of a node; if one fails, the next round retries the node."""
         self._unmarked.discard(name)
         for pod in pods_of_node(self._pods, name):
             try:
@@ -189,7 +189,7 @@ class NodeLifecycle:
     # The round
 
     def _round(self, client: EngineClient) -> float:
-        """Look at all nodes when it is time to, and taint those that are due; return the seconds until the next."""
+        """Check all nodes if it is time, and taint those that are due; return the seconds until the next round."""
         if self._clock.monotonic() >= self._next_look:
             self._look(client)
             self._next_look = self._clock.monotonic() + self._options.node_monitor_period
@@ -247,7 +247,7 @@ class NodeLifecycle:
         view = node.view(HealthNode)
         health, now = self._health.get(node.name), self._clock.now()
         judgement = judge(view, health, renewed, now, self._grace)
-        if judgement.conditions is not None:  # seldom, so that only then the whole of it is decoded
+        if judgement.conditions is not None:  # rare, so the whole node is decoded only here
             fields = node.to_dict()
             status = fields.setdefault("status", {})
             judgement = judge(view, health, renewed, now, self._grace, status.get("conditions") or ())
@@ -259,7 +259,7 @@ class NodeLifecycle:
         return judgement
 
     def _follow(self, node: Object, judgement: Judgement, client: EngineClient) -> None:
-        """Do what follows from the state in which a node was found, and from the one in which it now is."""
+        """Update taints, Events and pods after a node's state was found or has changed."""
         if judgement.observed == "True":
             self._reachable(node, client)
         else:
@@ -280,7 +280,7 @@ class NodeLifecycle:
         self._queue_of(view.zone).remove(node.name)
 
     def _unreachable(self, node: Object, status: str, client: EngineClient) -> None:
-        """Have a node tainted; at once if it has the other taint and so is given up already."""
+        """Queue a node for tainting; taint it at once if it already has the other NoExecute taint."""
         wanted, opposite = _GONE.get(status, _GONE["Unknown"])
         view = node.view(HealthNode)
         if view.has_taint(*opposite):
@@ -292,7 +292,7 @@ class NodeLifecycle:
         queue.add(node.name)
 
     def _give_up(self, name: str, client: EngineClient) -> bool:
-        """Taint a node so that its pods go, unless it is well again; False if that must be tried again."""
+        """Taint a node so that its pods are evicted, unless it is ready again; return False to retry."""
         node = self._nodes.get(Key("", name))
         if node is None:
             return True
@@ -337,7 +337,7 @@ def _said(node: HealthNode) -> tuple[Any, ...]:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     nodes, pods, leases = (context.informers.informer(each) for each in (NODES, PODS, LEASES))
     index_by_node(pods)
     reconciler = NodeLifecycle(

@@ -1,11 +1,11 @@
-"""When a node counts as silent, and what is to be said of it then: pure functions.
+"""Decides when a node counts as silent, and its conditions, taints and labels: pure functions.
 
 Guarantees, those of Kubernetes' `pkg/controller/nodelifecycle`:
-- A node lives as long as its Ready condition or its lease is renewed, by our own clock at the moment at which the
-  renewal is seen: the kubelet's clock decides nothing.
-- Conditions of a silent node become Unknown; those that it never had are added. Not NetworkUnavailable,
-  which is no kubelet's.
-- NoSchedule taints say what the conditions and `unschedulable` say; other taints are not touched.
+- A node is alive as long as its Ready condition or its lease is renewed. The time of a renewal is when this process
+  sees it, so the kubelet's clock does not matter.
+- The conditions of a silent node become Unknown, and missing ones are added. NetworkUnavailable is not changed, because
+  kubelets do not report it.
+- NoSchedule taints follow the conditions and `unschedulable`; other taints are not changed.
 
 Times are microseconds since 1970, periods seconds.
 """
@@ -29,7 +29,7 @@ CONDITION_TAINTS: Final[Mapping[str, Mapping[str, str]]] = {
     "NetworkUnavailable": {"True": "node.kubernetes.io/network-unavailable"},
     "PIDPressure": {"True": "node.kubernetes.io/pid-pressure"},
 }
-"""The taint that stands for a condition of this type and status."""
+"""The taint for a condition of this type and status."""
 
 _OURS: Final = frozenset(key for keys in CONDITION_TAINTS.values() for key in keys.values()) | {UNSCHEDULABLE}
 
@@ -37,11 +37,11 @@ MIRRORED_LABELS: Final = (
     ("kubernetes.io/os", "beta.kubernetes.io/os"),
     ("kubernetes.io/arch", "beta.kubernetes.io/arch"),
 )
-"""Labels, and the former names under which they stand too."""
+"""Labels, and the former names that they are copied to."""
 
 
 class Health(NamedTuple):
-    """What is remembered of a node: its Ready condition and lease as last seen, and when it was last heard of."""
+    """The last seen state of a node: its Ready condition and lease, and the time of its last renewal."""
 
     ready: Condition | None
     heard_at: int
@@ -50,18 +50,18 @@ class Health(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What a look at a node comes to; `conditions` are those to write, None if they stay as they are."""
+    """The result of checking a node; `conditions` are those to write, None if unchanged."""
 
     health: Health
     observed: str
-    """The status of Ready as it was found; Unknown if there is none."""
+    """The status of Ready before the check; Unknown if there is none."""
     current: str | None
-    """The same as it is now to be; None where nothing is said of it yet."""
+    """The status of Ready after the check; None if there is still none."""
     conditions: list[dict[str, Any]] | None = None
 
 
 class Grace(NamedTuple):
-    """For how long a node may be silent: one that has said something, and one that never has."""
+    """The seconds that a node may be silent: one that has reported before, and one that never has."""
 
     running: float
     starting: float
@@ -70,7 +70,7 @@ class Grace(NamedTuple):
 def judge(
     node: HealthNode, before: Health | None, renewed: str, now: int, grace: Grace, raw: Sequence[Mapping[str, Any]] = ()
 ) -> Judgement:
-    """Look at a node whose lease was last `renewed` (RFC 3339, "" without one); `raw` are its conditions in full."""
+    """Check a node whose lease was last `renewed` (RFC 3339, "" without a lease); `raw` are its complete conditions."""
     ready, created = node.ready, _time(node.metadata.creation_timestamp)
     health = _seen(ready, before, created, now)
     if renewed and (not health.renewed or parse_time(health.renewed) < parse_time(renewed)):
@@ -90,7 +90,7 @@ def judge(
 
 
 def _seen(ready: Condition | None, before: Health | None, created: int, now: int) -> Health:
-    """Return what is known of a node once its Ready condition has been looked at."""
+    """Return a node's health after its Ready condition was read."""
     if before is None:
         return Health(ready, created if ready is None else now)
     if (before.ready is None) != (ready is None):
@@ -121,21 +121,21 @@ def _time(text: str | None) -> int:
 
 
 def condition_taints(node: HealthNode) -> list[str]:
-    """Return the keys of the NoSchedule taints that a node should have of ours, in the order of its conditions."""
+    """Return the keys of the NoSchedule taints that this controller sets on a node, in the order of its conditions."""
     found = [CONDITION_TAINTS.get(each.type, {}).get(each.status) for each in node.status.conditions or ()]
     keys = [key for key in found if key is not None]
     return [*keys, UNSCHEDULABLE] if node.spec.unschedulable else keys
 
 
 class TaintChange(NamedTuple):
-    """Taints to add and taints to take away, by key and effect."""
+    """Taints to add and to remove, by key and effect."""
 
     add: tuple[tuple[str, str], ...] = ()
     remove: tuple[tuple[str, str], ...] = ()
 
 
 def condition_taint_change(node: HealthNode) -> TaintChange:
-    """Return how the NoSchedule taints that are ours must change."""
+    """Return the change of this controller's NoSchedule taints."""
     wanted = condition_taints(node)
     current = [each.key for each in node.spec.taints or () if each.effect == NO_SCHEDULE and each.key in _OURS]
     return TaintChange(
@@ -145,7 +145,7 @@ def condition_taint_change(node: HealthNode) -> TaintChange:
 
 
 def with_taints(taints: Iterable[Mapping[str, Any]], change: TaintChange, now: int) -> list[dict[str, Any]]:
-    """Return a node's taints after a change; those that come carry the time."""
+    """Return a node's taints after a change; added ones have `timeAdded`."""
     gone = {*change.remove, *change.add}
     kept = [dict(each) for each in taints if (each.get("key", ""), each.get("effect", "")) not in gone]
     at = format_time_seconds(now)
@@ -153,7 +153,7 @@ def with_taints(taints: Iterable[Mapping[str, Any]], change: TaintChange, now: i
 
 
 def label_changes(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the former names of labels that are to be set, with their values."""
+    """Return the former label names to set, with their values."""
     return {
         former: labels[name]
         for name, former in MIRRORED_LABELS

@@ -1,4 +1,4 @@
-"""What the node lifecycle controller reads of nodes and leases."""
+"""The fields of nodes and leases that the node lifecycle controller reads."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Status(msgspec.Struct, frozen=True, gc=False):
 
 
 class HealthNode(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a v1 Node."""
+    """The fields of a v1 Node that this controller reads."""
 
     metadata: _Metadata = _Metadata()
     spec: _Spec = _Spec()
@@ -55,13 +55,13 @@ class HealthNode(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def zone(self) -> str:
-        """Region and zone as one key, "" for a node that says neither (`GetZoneKey`)."""
+        """Region and zone as one key, "" for a node without both labels (`GetZoneKey`)."""
         labels = self.metadata.labels or {}
         region, zone = _first(labels, REGION_LABELS), _first(labels, ZONE_LABELS)
         return f"{region}:\0:{zone}" if region or zone else ""
 
     def has_taint(self, key: str, effect: str) -> bool:
-        """Say whether it has a taint of this key and effect."""
+        """Return whether it has a taint of this key and effect."""
         return any(each.key == key and each.effect == effect for each in self.spec.taints or ())
 
 
@@ -74,6 +74,6 @@ class _LeaseSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class HealthLease(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a coordination.k8s.io/v1 Lease."""
+    """The fields of a coordination.k8s.io/v1 Lease that this controller reads."""
 
     spec: _LeaseSpec = _LeaseSpec()

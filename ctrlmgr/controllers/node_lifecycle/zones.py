@@ -1,10 +1,10 @@
-"""Zones: how healthy each is, and how fast its nodes may be given up.
+"""Zones: determines the health of each zone, and the rate at which its unhealthy nodes are tainted.
 
 Guarantees, those of Kubernetes' `pkg/controller/nodelifecycle` and `scheduler.RateLimitedTimedQueue`:
-- A zone in which no node is ready is fully disrupted; one in which more than two are not, and at least the threshold's
-  part of them, is partially disrupted. In the latter nodes are given up slowly, in a small one not at all.
-- While every zone is fully disrupted no node is given up: it is the network, or us.
-- A node that waits to be given up waits once; one that has been given up does not come again until it was healthy.
+- A zone without ready nodes is fully disrupted. A zone is partially disrupted if at least three of its nodes are not
+  ready, and their share reaches the threshold. Its nodes are tainted slowly; in a small zone none is tainted.
+- While every zone is fully disrupted, no node is tainted: the cause is probably the network or the control plane.
+- A node is in the queue at most once. A tainted node is queued again only after it was healthy.
 
 Seconds are those of a monotonic clock.
 """
@@ -16,11 +16,11 @@ from enum import Enum
 from typing import NamedTuple
 
 DISRUPTED_FROM = 3
-"""From how many unhealthy nodes on a zone can be partially disrupted."""
+"""The minimum number of unhealthy nodes in a partially disrupted zone."""
 
 
 class ZoneState(Enum):
-    """How healthy a zone is."""
+    """The health of a zone."""
 
     INITIAL = "Initial"
     NORMAL = "Normal"
@@ -29,7 +29,7 @@ class ZoneState(Enum):
 
 
 def zone_state(ready: Iterable[bool], threshold: float) -> ZoneState:
-    """Return the state of a zone whose nodes are ready or not."""
+    """Return the state of a zone from the readiness of its nodes."""
     each = list(ready)
     sound = sum(each)
     unsound = len(each) - sound
@@ -44,19 +44,19 @@ class Bucket:
     """A token bucket that holds one token."""
 
     def __init__(self, rate: float, now: float) -> None:
-        """Start full; `rate` is in tokens a second, 0: none ever, once the rate was set to that."""
+        """Start full, with `rate` tokens per second."""
         self._rate = rate
         self._tokens = 1.0
         self._at = now
         self._closed = False
 
     def set_rate(self, rate: float, now: float) -> None:
-        """Fill at this rate from now on, beginning with a full bucket; at 0 nothing is given."""
+        """Change the rate, and start with a full bucket; at 0 no token is given."""
         if rate != self._rate or self._closed != (rate == 0):
             self._rate, self._tokens, self._at, self._closed = rate, 1.0, now, rate == 0
 
     def take(self, now: float) -> bool:
-        """Take a token if there is one."""
+        """Take a token if there is one; return whether there was."""
         if self._closed:
             return False
         self._tokens = min(1.0, self._tokens + (now - self._at) * self._rate)
@@ -67,36 +67,36 @@ class Bucket:
         return True
 
     def wait(self) -> float | None:
-        """Return the seconds from the last attempt until there is a token again; None: never."""
+        """Return the seconds from the last attempt until the next token; None: never."""
         if self._closed or not self._rate:
             return None
         return max((1.0 - self._tokens) / self._rate, 0.0)
 
 
 class TaintQueue:
-    """The nodes of one zone that are to be given up, first come, first served."""
+    """A FIFO queue of the nodes of one zone that are to be tainted."""
 
     def __init__(self, rate: float, now: float) -> None:
-        """Give up `rate` nodes a second."""
+        """Taint `rate` nodes per second."""
         self.bucket = Bucket(rate, now)
         self._waiting: dict[str, None] = {}
         self._known: set[str] = set()
 
     def add(self, name: str) -> None:
-        """Have a node given up, unless it waits or has been."""
+        """Queue a node, unless it is queued or tainted already."""
         if name not in self._known:
             self._known.add(name)
             self._waiting[name] = None
 
     def remove(self, name: str) -> None:
-        """Forget a node."""
+        """Remove a node."""
         self._waiting.pop(name, None)
         self._known.discard(name)
 
     def work(self, give_up: Callable[[str], bool], now: float) -> float | None:
-        """Give up as many as the rate allows; return after how many seconds to come back, None: not for these.
+        """Taint as many nodes as the rate allows; return the seconds until the next call, None if the queue is empty.
 
-        One for which `give_up` returns False is tried again by the next call.
+        If `give_up` returns False for a node, the next call retries it.
         """
         failed = False
         for name in [*self._waiting]:
@@ -110,7 +110,7 @@ class TaintQueue:
 
 
 class Rates(NamedTuple):
-    """How many nodes a second are given up: in a healthy zone, and in one partially disrupted of more than `large`."""
+    """Nodes tainted per second: in a healthy zone, and in a partially disrupted one of more than `large` nodes."""
 
     normal: float
     reduced: float
@@ -124,21 +124,21 @@ class Rates(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """What a look at all zones changes."""
+    """The changes after all zones were checked."""
 
     states: Mapping[str, ZoneState]
     rates: Mapping[str, float]
-    """The zones whose rate is to be set, and to what."""
+    """The new rates of zones."""
     entered: bool = False
-    """Whether everything is disrupted now, and was not before: taints are taken back."""
+    """Whether all zones have just become fully disrupted: taints are removed."""
     left: bool = False
-    """Whether everything was disrupted, and is not now: every node counts as heard of just now."""
+    """Whether full disruption has just ended: every node counts as renewed now."""
 
 
 def passage(
     before: Mapping[str, ZoneState], now: Mapping[str, ZoneState], sizes: Mapping[str, int], rates: Rates
 ) -> Passage:
-    """Return what becomes of the zones; `before` may lack zones, `now` has all that have nodes."""
+    """Return the changes of all zones; `before` may lack zones, `now` has all that have nodes."""
     known = {zone: before.get(zone, ZoneState.INITIAL) for zone in now}
     all_are = all(state is ZoneState.FULL for state in now.values())
     all_were = all(state is ZoneState.FULL for state in known.values())

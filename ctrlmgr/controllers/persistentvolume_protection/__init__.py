@@ -1,4 +1,4 @@
-"""Keeps PersistentVolumes that are being deleted for as long as a claim is bound to them."""
+"""The PersistentVolume protection controller: delays the deletion of volumes while a claim is bound to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The volume protection controller: a volume that is being deleted goes when no claim is bound to it.
+"""The PersistentVolume protection controller: delays the deletion of a volume while a claim is bound to it.
 
 Guarantee, Kubernetes' (`pkg/controller/volume/pvprotection/pv_protection_controller.go`): a volume is in use while its
 phase is Bound.
@@ -31,12 +31,12 @@ class _Volume(msgspec.Struct, frozen=True, gc=False):
 
 
 def is_bound(volume: Object) -> bool:
-    """Say whether a volume has a claim."""
+    """Return whether a claim is bound to a volume."""
     return volume.view(_Volume).status.phase == "Bound"
 
 
 def build(context: ControllerContext, options: NoOptions) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     volumes = context.informers.informer(VOLUMES)
     protector = Protector(volumes.lister, FINALIZER, is_bound)
     return assemble(DESCRIPTOR, context, protector, [Watch(volumes, protector.concerned)])

@@ -1,4 +1,4 @@
-"""The pod garbage collector: deletes pods that have ended or lost their node."""
+"""The pod garbage collector: deletes terminated pods and pods without their node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the pod garbage collector can be told."""
+    """The options of the pod garbage collector."""
 
     terminated_pod_gc_threshold: Annotated[
         int,

@@ -1,13 +1,12 @@
-"""The pod garbage collector: removes pods that nothing else will ever remove.
+"""The pod garbage collector: deletes pods that no other component deletes.
 
-Guarantees, all of them Kubernetes' (`pkg/controller/podgc/gc_controller.go`); every twenty seconds
-- of the pods that have ended all beyond a threshold go: evicted ones first, then the oldest;
-- a pod goes that is terminating on a node which is not ready and tainted as out of service;
-- a pod goes whose node has not been there for forty seconds, having been told so in a condition;
-- a pod goes that is terminating and was never placed on a node.
+Guarantees, all of them Kubernetes' (`pkg/controller/podgc/gc_controller.go`). Every twenty seconds it deletes
+- terminated pods beyond a threshold, evicted ones first, then the oldest;
+- terminating pods on a node that is not ready and has the out-of-service taint;
+- pods whose node has not existed for forty seconds, after setting a condition that says so;
+- terminating pods that were never bound to a node.
 
-A pod that has not ended is marked as failed before it goes, and goes at once, whatever its grace period. What holds it
-by a finalizer still does.
+A pod that has not ended is marked as failed before its deletion. The grace period is 0. Finalizers still hold the pod.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ log = structlog.get_logger(__name__)
 PERIOD: Final = 20.0
 """Seconds between rounds (`gcCheckPeriod`)."""
 QUARANTINE: Final = 40.0
-"""Seconds for which a node must have been missing before its pods go (`quarantineTime`)."""
+"""Seconds for which a node must be missing before its pods are deleted (`quarantineTime`)."""
 
 TERMINATED: Final = "terminated"
 OUT_OF_SERVICE: Final = "out-of-service"
@@ -45,7 +44,8 @@ ORPHANED: Final = "orphaned"
 UNSCHEDULED: Final = "unscheduled"
 
 _AT_ONCE: Final = 100
-"""Pods that a reconcile removes at most; the next goes on at once. A server that stops waits for no more than that."""
+"""Maximum number of pods that one reconcile deletes, so that a stopping server does not wait long; the next continues
+at once."""
 
 _ALL: Final = Key("", "pods")
 _OUT_OF_SERVICE_TAINT: Final = "node.kubernetes.io/out-of-service"
@@ -96,19 +96,19 @@ _decode = msgspec.json.Decoder(_Pod).decode
 
 
 class Looked(NamedTuple):
-    """A pod and what is read of it; it is not kept, as all the pods there are are looked at only now and then."""
+    """A pod and its decoded fields, which are not cached because all pods are read only once per round."""
 
     pod: Object
     view: _Pod
 
     @classmethod
     def at(cls, pod: Object) -> Looked:
-        """Look at a pod."""
+        """Decode a pod."""
         return cls(pod, _decode(pod.body))
 
 
 class Removal(NamedTuple):
-    """A pod that is to go, and why."""
+    """A pod to delete, and the reason."""
 
     pod: Object
     reason: str
@@ -117,9 +117,9 @@ class Removal(NamedTuple):
 def desired_removals(
     pods: Sequence[Looked], nodes: Mapping[str, Object], gone: Iterable[str], threshold: int
 ) -> list[Removal]:
-    """Return which of `pods` are to go, each once; `gone` are the names of nodes that are known not to exist.
+    """Return the `pods` to delete, each once; `gone` are the names of nodes that do not exist.
 
-    `threshold` is how many that have ended may stay; 0: all.
+    `threshold` is how many terminated pods may stay; 0: all.
     """
     missing = frozenset(gone)
     found = {pod.key: Removal(pod, TERMINATED) for pod in _beyond(threshold, pods)}
@@ -131,7 +131,7 @@ def desired_removals(
 
 
 def _beyond(threshold: int, pods: Iterable[Looked]) -> list[Object]:
-    """Return the pods that have ended, but for the `threshold` newest."""
+    """Return the terminated pods except the `threshold` newest."""
     if threshold <= 0:
         return []
     ended = [each for each in pods if each.view.status.phase not in _NOT_ENDED]
@@ -145,7 +145,7 @@ def _order(pod: _Pod) -> tuple[bool, str, str]:
 
 
 def _reason(pod: _Pod, nodes: Mapping[str, Object], gone: frozenset[str]) -> str:
-    """Return why a pod is to go, "" if it is not, the number of pods that have ended aside."""
+    """Return why a pod is to be deleted, "" if it is not; the threshold is checked elsewhere."""
     place = pod.spec.node_name
     if place in gone:
         return ORPHANED
@@ -163,21 +163,21 @@ def _is_out_of_service(node: Object) -> bool:
 
 
 class Quarantine:
-    """Since when nodes that pods are on have been missing."""
+    """The nodes of pods that are missing, and since when."""
 
     def __init__(self, exists: Callable[[str], bool], *, clock: Clock) -> None:
-        """Ask `exists` before a node is held to be gone: a cache may be behind."""
+        """Call `exists` before a node counts as deleted, because the cache may be outdated."""
         self._exists = exists
         self._clock = clock
-        # When each of them was first missed, in monotonic seconds.
+        # When each node was first missed, in monotonic seconds.
         self._missed: dict[str, float] = {}
 
     def clear(self) -> None:
-        """Forget what was seen before: it has not looked for a while."""
+        """Reset the state, which is outdated after a pause."""
         self._missed.clear()
 
     def gone(self, missing: Iterable[str]) -> list[str]:
-        """Return which of those that are `missing` now have been so for long enough."""
+        """Return those of the `missing` nodes that have been missing for long enough."""
         now = self._clock.monotonic()
         self._missed = {name: self._missed.get(name, now) for name in missing}
         over = [name for name, since in self._missed.items() if now - since >= QUARANTINE]
@@ -185,25 +185,25 @@ class Quarantine:
 
 
 class PodGarbageCollector:
-    """A reconciler with a single key: all pods."""
+    """Reconciles a single key: all pods."""
 
     def __init__(self, pods: Lister, nodes: Lister, quarantine: Quarantine, threshold: int, *, clock: Clock) -> None:
-        """Read from these caches; leave `threshold` pods that have ended (0: all)."""
+        """Read from these caches; keep `threshold` terminated pods (0: all)."""
         self._pods = pods
         self._nodes = nodes
         self._quarantine = quarantine
         self._threshold = threshold
         self._clock = clock
-        self._left: deque[Removal] = deque()  # of this round
+        self._left: deque[Removal] = deque()  # in this round
 
     def on_start(self) -> Iterator[Key]:
-        """Begin with the first round, after which `reconcile` comes back by itself."""
+        """Yield the key for the first round, after which `reconcile` requeues it."""
         self._quarantine.clear()
         self._left.clear()
         yield _ALL
 
     def reconcile(self, key: Key, client: EngineClient) -> Result:
-        """Go a round, or on with one; a pod that cannot be removed now is left for the next one."""
+        """Start or continue a round; a pod that cannot be deleted now is retried in the next round."""
         if not self._left:
             self._left.extend(self._removals())
         for _ in range(min(len(self._left), _AT_ONCE)):
@@ -233,7 +233,7 @@ class PodGarbageCollector:
 
 
 def failure(pod: Object, reason: str, now: str) -> dict[str, Any]:
-    """Return the patch that puts `pod` in the phase Failed; one whose node is gone has a condition that says so.
+    """Return the patch that sets the phase of `pod` to Failed; if its node is gone, with a condition.
 
     `now` is RFC 3339.
     """
@@ -245,7 +245,7 @@ def failure(pod: Object, reason: str, now: str) -> dict[str, Any]:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     pods, nodes = context.informers.informer(PODS), context.informers.informer(NODES)
     event_log, threshold = context.event_log, options.terminated_pod_gc_threshold
     quarantine = Quarantine(lambda name: event_log.get(NODES, Key("", name)) is not None, clock=context.clock)

@@ -1,4 +1,4 @@
-"""Keeps the `default` ServiceAccount in every namespace."""
+"""The ServiceAccount controller: keeps the ServiceAccount `default` in every namespace."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The service account controller: every active namespace has a ServiceAccount `default`.
+"""The ServiceAccount controller: every active namespace has a ServiceAccount `default`.
 
-Guarantees, all of them Kubernetes' (`pkg/controller/serviceaccount/serviceaccounts_controller.go`): one that is deleted
-comes back, whatever is in it stays; in a namespace that is being deleted nothing is created.
+Guarantees, all of them Kubernetes' (`pkg/controller/serviceaccount/serviceaccounts_controller.go`): a deleted one is
+created again; an existing one is not changed. In a namespace that is being deleted nothing is created.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
 NAME: Final = "default"
 
 _NOT_NOW: Final = (AlreadyExists, NamespaceTerminating, NotFound)
-"""Another writer was first, or the namespace is on its way out, or gone."""
+"""It exists already, or the namespace is terminating or deleted."""
 
 
 def namespace_is_active(namespace: Object | None) -> bool:
-    """Say whether there is such a namespace, and it is not being deleted."""
+    """Return whether a namespace exists and is not being deleted."""
     return namespace is not None and not namespace.is_terminating and namespace.view(Namespace).status.phase == "Active"
 
 
@@ -43,13 +43,13 @@ def active_namespace(change: Change) -> Iterable[Key]:
 
 
 def desired_service_account(namespace: str) -> Object:
-    """Return the ServiceAccount that `namespace` is to have."""
+    """Return the ServiceAccount for `namespace`."""
     head = {"kind": "ServiceAccount", "apiVersion": "v1"}
     return Object.from_dict({**head, "metadata": {"name": NAME, "namespace": namespace}})
 
 
 class ServiceAccountReconciler:
-    """Sees to the ServiceAccount of the namespace that is its key."""
+    """Reconciles the ServiceAccount of a namespace, which is the key."""
 
     def __init__(self, namespaces: Lister, service_accounts: Lister) -> None:
         """Read from these caches."""
@@ -57,7 +57,7 @@ class ServiceAccountReconciler:
         self._service_accounts = service_accounts
 
     def reconcile(self, key: Key, client: Client) -> None:
-        """Create it if it is missing; raises what `client` raises."""
+        """Create it if it is missing; raises the errors of `client`."""
         if not namespace_is_active(self._namespaces.get(key)):
             return
         if self._service_accounts.get(Key(key.name, NAME)) is not None:
@@ -74,7 +74,7 @@ def _namespace_of_deleted(change: Change) -> Iterable[Key]:
 
 
 def build(context: ControllerContext, options: NoOptions) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     namespaces, accounts = context.informers.informer(NAMESPACES), context.informers.informer(SERVICE_ACCOUNTS)
     reconciler = ServiceAccountReconciler(namespaces.lister, accounts.lister)
     watches = [Watch(namespaces, active_namespace, after_sync=True), Watch(accounts, _namespace_of_deleted)]

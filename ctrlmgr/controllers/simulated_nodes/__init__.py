@@ -1,4 +1,4 @@
-"""Simulated nodes: kubelets that run nothing, and report what pods on them would go through."""
+"""Simulated nodes: kubelets that execute nothing, and report how pods would run on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctrlmgr.settings.kinds import TEXT, decimal
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the simulation can be told; `simulated_speed` is how many of its seconds pass in one."""
+    """The options of the simulation; `simulated_speed` is simulated seconds per real second."""
 
     nodes: Annotated[
         str,
@@ -68,7 +68,7 @@ DESCRIPTOR = ControllerDescriptor(
     name="simulated-nodes-controller",
     aliases=("simulated-nodes",),
     component="kubelet",
-    # What it writes of nodes and pods it writes in the nodes' own names.
+    # It writes nodes and pods as the nodes' own users.
     rules=(PolicyRule(("create", "patch", "update"), ("", "events.k8s.io"), ("events",)),),
     does="simulated nodes and the pods on them, with `--nodes`",
     watches=(NODES, PODS, LEASES, SERVICES, ENDPOINT_SLICES),

@@ -1,6 +1,6 @@
-"""The time of a pod: seconds since its node took it, at the speed of the simulation.
+"""The time of a simulated pod: seconds since its node accepted it, at the speed of the simulation.
 
-Guarantees: a pure function of the pod; the moment at which it was taken is its `status.startTime`.
+Guarantees: a pure function of the pod, whose `status.startTime` is the time of acceptance.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ _SECOND: Final = 1_000_000
 
 
 class PodTime(NamedTuple):
-    """When a pod's node took it, in microseconds since 1970, and how fast it lives."""
+    """When a pod's node accepted it, in microseconds since 1970, and its speed."""
 
     taken: int
     speed: float
 
     @classmethod
     def of(cls, pod: Mapping[str, Any], now: int, speed: float) -> PodTime:
-        """Read it from a pod; one that has not been taken is so in this very second."""
+        """Return a pod's time; a pod that is not accepted yet starts at the current second."""
         start = taken_at(pod)
         return cls(parse_time(start) if start else now // _SECOND * _SECOND, speed)
 
     def seconds(self, moment: int) -> float:
-        """Return a moment as seconds of the pod's life; never before its beginning."""
+        """Return a moment as seconds of the pod's time, at least 0."""
         return max(moment - self.taken, 0) / _SECOND * self.speed
 
     def moment(self, seconds: float) -> int:
-        """Return a moment of the pod's life, in microseconds since 1970."""
+        """Convert seconds of the pod's time to microseconds since 1970."""
         return self.taken + round(seconds / self.speed * _SECOND)
 
     def write(self, seconds: float) -> str:
-        """Write a moment of the pod's life as a time."""
+        """Format seconds of the pod's time as a timestamp."""
         return format_time_seconds(self.moment(seconds))
 
     def end(self, pod: Mapping[str, Any]) -> End | None:
@@ -54,7 +54,7 @@ class PodTime(NamedTuple):
 
 
 def taken_at(pod: Mapping[str, Any]) -> str:
-    """Return when a pod's node took it, as it is written there; nothing if it has not."""
+    """Return the time at which a pod's node accepted it (RFC 3339), "" if it has not."""
     return (pod.get("status") or {}).get("startTime") or ""
 
 
@@ -64,7 +64,7 @@ def ips_of(pod: Mapping[str, Any]) -> list[str]:
 
 
 def asked_of(pod: Mapping[str, Any], rules: Rules, node: Mapping[str, str]) -> Callable[[Mapping[str, Any]], Behaviour]:
-    """Return the function that says what each container of a pod is told to do; `node` are its node's annotations."""
+    """Return a function from each container of a pod to its configured behaviour; `node` are its node's annotations."""
     slow = slowness(node)
 
     def asked(container: Mapping[str, Any]) -> Behaviour:
@@ -76,7 +76,7 @@ def asked_of(pod: Mapping[str, Any], rules: Rules, node: Mapping[str, str]) -> C
 
 
 def misunderstood(pod: Mapping[str, Any], rules: Rules) -> list[str]:
-    """Return what the annotations of a pod say that is not understood, and what rules say of it that is not."""
+    """Return the errors in a pod's behaviour annotations, and in the rules for it."""
     spec = pod["spec"]
     found: dict[str, None] = {}
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):

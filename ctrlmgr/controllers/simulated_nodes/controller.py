@@ -1,10 +1,10 @@
-"""Simulated kubelets: register nodes, keep their leases and statuses, and report what becomes of the pods on them.
+"""Simulated kubelets: register nodes, renew their leases and statuses, and report the state of their pods.
 
 Guarantees:
-- Only nodes with our mark are driven, and only pods on those. Nothing is executed.
-- Each write is made in the name of the node, `system:node:NAME`.
-- What a pod goes through is `simulation.status.desired_status`; here it is written, and written again when it changes
-  by itself. A process that takes over goes on where the other stopped, as everything follows from the objects.
+- It changes only nodes with the simulation's label, and pods on those. It executes nothing.
+- Each write is made as the node's user, `system:node:NAME`.
+- `simulation.status.desired_status` computes a pod's status. This controller writes it whenever it changes. All state
+  follows from the objects, so a new process continues where the last one stopped.
 
 Its keys: a name alone is a node, a namespace and a name a pod; `*` is the renewal of the leases that are due.
 """
@@ -61,22 +61,22 @@ log = structlog.get_logger(__name__)
 _GROUPS: Final = ("system:nodes", "system:authenticated")
 _LEASES: Final = Key("", "*")
 _LOOK: Final = 10.0
-"""Seconds after which a node is put right whose status others have changed."""
+"""Seconds until a node status that another client changed is corrected."""
 _REPORT: Final = 300.0
-"""Seconds after which a status is reported though nothing has changed."""
+"""Seconds after which an unchanged status is reported again."""
 _MOMENT: Final = 0.25
 _SOON: Final = 0.01
-"""Seconds that are not waited for less."""
+"""Minimum wait in seconds."""
 _REJECTS_AFTER: Final = 1.0
-"""Seconds from a pod's creation, by its timestamp, until a node that cannot take it says so."""
+"""Seconds from a pod's creation, by its timestamp, until its node rejects it."""
 _SECOND: Final = 1_000_000
 _WORKERS: Final = 8
-"""How many nodes and pods are reconciled at the same time: most of it is waiting for the log."""
+"""How many nodes and pods are reconciled concurrently; most of the time they wait for the log."""
 _ENDED: Final = ("Succeeded", "Failed")
 
 
 class SimulatedNodes:
-    """The reconciler of nodes and of pods."""
+    """The reconciler of simulated nodes and their pods."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class SimulatedNodes:
         *,
         clock: Clock,
     ) -> None:
-        """Read from these caches; `pods` is indexed by node. The nodes in `wanted` are made."""
+        """Read from these caches; `pods` is indexed by node. Nodes in `wanted` are created."""
         self._nodes = nodes
         self._pods = pods
         self._renewals = Renewals(nodes, leases, clock=clock)
@@ -103,19 +103,19 @@ class SimulatedNodes:
         self._clock = clock
         self._reported: dict[str, float] = {}
         self._addresses: dict[str, str] = {}
-        # By node, what it is told that is not understood, and has been told of.
+        # By node: the errors in its annotations that were reported.
         self._misunderstood: dict[str, list[str]] = {}
-        # Pods that a node has taken, which the cache may not show yet, with their addresses if they have their own.
+        # The addresses of accepted pods that the cache may not contain yet; empty for pods on the host's network.
         self._given: dict[Key, tuple[str, ...]] = {}
         # By pod: the revision that is as it should be, after how many changes of Services, and until when it is; what
         # is written comes back as a change.
         self._looked_at: dict[Key, tuple[tuple[int, int], float]] = {}
         self._shared = SharedFiles()
-        # Held by the worker that gives addresses, or has a node take a pod.
+        # Held while a worker assigns addresses or accepts a pod.
         self._giving = Lock()
 
     def on_start(self) -> Iterator[Key]:
-        """Begin with all nodes that are wanted or marked, and the pods on them."""
+        """Reset all state; yield all wanted and simulated nodes, and their pods."""
         self._reported.clear()
         self._renewals.restart()
         self._looked_at.clear()
@@ -129,7 +129,7 @@ class SimulatedNodes:
         yield _LEASES
 
     def _gather_files(self, nodes: Sequence[Object]) -> None:
-        """Work out the changes of pods in shared volumes, those of the oldest pods first."""
+        """Compute the pods' changes of files in shared volumes, oldest pods first."""
         found = [(pod.to_dict(), node) for node in nodes for pod in pods_of_node(self._pods, node.name)]
         sharing = [each for each in found if taken_at(each[0]) and is_sharing(each[0])]
         now = self._clock.now()
@@ -142,7 +142,7 @@ class SimulatedNodes:
             self._shared.note(uid, time, now, life.told)
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """See to a node, to a pod, or to the leases."""
+        """Reconcile a node, a pod, or the leases."""
         if key == _LEASES:
             return self._renew(client)
         return self._pod(key, client) if key.namespace else self._node(key, client)
@@ -168,14 +168,14 @@ class SimulatedNodes:
         return Result(requeue_after=self._renewals.renew(client, lambda name: _as_node(client, name)))
 
     def _register(self, name: str, client: EngineClient) -> Result | None:
-        """Make a node that is wanted and has never been there; one that was deleted stays away."""
+        """Create a wanted node that has never existed; a deleted node is not created again."""
         if name not in self._wanted or name in self._addresses:
             return None
         try:
             client.create(Object.from_dict(new_node(self._wanted[name])))
         except AlreadyExists:
             log.debug("node is there already", node=name)
-        return None  # it comes again with its creation
+        return None  # its creation triggers the next reconcile
 
     def _report(self, node: Object, client: EngineClient) -> None:
         now = self._clock.monotonic()
@@ -190,7 +190,7 @@ class SimulatedNodes:
             self._reported[node.name] = now
 
     def _tell_problems(self, node: Object) -> None:
-        """Tell of what a node is told that is not understood, once."""
+        """Record Events for errors in a node's annotations, once each."""
         found = problems(node.annotations)
         for problem in found if self._misunderstood.get(node.name) != found else ():
             subject = ObjectReference("Node", name=node.name, uid=node.uid, api_version="v1")
@@ -198,7 +198,7 @@ class SimulatedNodes:
         self._misunderstood[node.name] = found
 
     def _address(self, name: str, fields: Mapping[str, Any]) -> str:
-        """Return a node's address: the one that it has, or the lowest that no other has."""
+        """Return a node's address: its current one, or the lowest free one."""
         with self._giving:
             if name not in self._addresses:
                 own = [each["address"] for each in (fields.get("status") or {}).get("addresses") or ()]
@@ -241,7 +241,7 @@ class SimulatedNodes:
             refusal = self._refusal(pod, node) if is_new else None
             place = self._place(pod, fields, node) if refusal is None else None
         if refusal is not None:
-            # At once, a controller that makes such pods anew as soon as they fail would go round in circles.
+            # A rejection at once would let controllers that recreate failed pods loop without a delay.
             wait = _REJECTS_AFTER - (now - parse_time(pod.metadata.creation_timestamp or "")) / _SECOND
             if wait > 0:
                 return Result(requeue_after=wait)
@@ -294,7 +294,7 @@ class SimulatedNodes:
         self._given.pop(pod.key, None)
 
     def _refusal(self, pod: Object, node: Object) -> tuple[str, str] | None:
-        """Return why a node cannot take a pod that names it, as the kubelet judges: a reason and a message."""
+        """Return the reason and message if a node cannot accept a pod that names it, as the kubelet decides."""
         others = NodeInfo.of(node)
         for each in pods_of_node(self._pods, node.name):
             info = PodInfo.of(each)
@@ -324,7 +324,7 @@ class SimulatedNodes:
         self._recorder.event(pod, WARNING, reason, message)
 
     def _place(self, pod: Object, fields: Mapping[str, Any], node: Object) -> Place | None:
-        """Return the addresses of a pod and its node; None while there are none to be had."""
+        """Return the addresses of a pod and its node; None if they are not assigned yet."""
         hosts = tuple(_addresses(node))
         if not hosts:
             return None
@@ -348,10 +348,10 @@ class SimulatedNodes:
         self._given[pod.key] = found
         return Place(hosts, found)
 
-    # What concerns which keys
+    # Mapping changes to keys
 
     def node_keys(self, change: Change) -> Iterator[Key]:
-        """Yield a node that has come, gone or changed in what it is told; its pods too, if it is found again."""
+        """Yield a node that was created, deleted or has new annotations or labels; also its pods if it is back."""
         new, old = change.new, change.old
         if not is_marked(change.object):
             return
@@ -363,7 +363,7 @@ class SimulatedNodes:
                 yield from (pod.key for pod in pods_of_node(self._pods, new.name))
 
     def status_keys(self, change: Change) -> Iterator[Key]:
-        """Yield a node whose status says something else than before: others may have written it."""
+        """Yield a node whose conditions changed, because another client may have written them."""
         new, old = change.new, change.old
         if new is None or old is None or not is_marked(new):
             return
@@ -376,13 +376,13 @@ def _said(node: Object) -> list[tuple[str, str]]:
 
 
 def pod_keys(change: Change) -> Iterator[Key]:
-    """Yield a pod that has a node."""
+    """Yield a pod that is bound to a node."""
     if change.object.view(Pod).spec.node_name:
         yield change.object.key
 
 
 def is_marked(node: Object) -> bool:
-    """Say whether a node is simulated."""
+    """Return whether a node is simulated."""
     return node.labels.get(MARK) == "true"
 
 
@@ -397,7 +397,7 @@ def _as_node(client: EngineClient, name: str) -> EngineClient:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares; raises `SettingsError` for files with errors."""
+    """Build the controller from its context and options; raises `SettingsError` for files with errors."""
     nodes, pods, leases = (context.informers.informer(each) for each in (NODES, PODS, LEASES))
     index_by_node(pods)
     services, slices = (context.informers.informer(each) for each in (SERVICES, ENDPOINT_SLICES))

@@ -1,4 +1,4 @@
-"""What a kubelet tells in Events when a pod's status changes: a pure function of the status before and after."""
+"""The Events that a kubelet records when a pod's status changes: a pure function of both statuses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class KubeletEvent(NamedTuple):
 
 
 def kubelet_events(pod: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[KubeletEvent]:
-    """Yield what is told when the status of a pod becomes `new`."""
+    """Yield the Events for the change of a pod's status to `new`."""
     old = pod.get("status") or {}
     for field, place in (("initContainerStatuses", "initContainers"), ("containerStatuses", "containers")):
         before = {each["name"]: each for each in old.get(field) or ()}
@@ -59,12 +59,12 @@ def _container(
 
 
 def _start(status: Mapping[str, Any]) -> tuple[bool, int]:
-    """Return which start of a container its status is of."""
+    """Return a value that identifies one start of a container."""
     return "containerID" in status, status.get("restartCount", 0)
 
 
 def unknown_commands(life: Life) -> Iterator[KubeletEvent]:
-    """Yield a word for each container whose command the simulation does not know."""
+    """Yield an Event for each container whose command the simulation does not know."""
     for each in (*life.init, *life.main):
         if len(each.spans) == 1 and each.spans[0].run.unknown:
             run = each.spans[0].run

@@ -1,8 +1,8 @@
-"""Renewals of leases: by them the nodes say that they live, all that are due at the same time.
+"""Renews the leases of simulated nodes, all that are due together.
 
-Guarantees: each lease is renewed in the name of its node, every ten seconds, or up to a second later: then it goes with
-those that are due by then, as one group of the log, and as one reconcile. One thread at a time renews; on any of them a
-node may begin or be dropped.
+Guarantees: each lease is renewed as its node's user every ten seconds, or up to a second later. The delay lets all
+leases that are due share one reconcile and one group of the log. Only one thread may renew; nodes may be added or
+dropped on any thread.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ PERIOD: Final = 10.0
 """Seconds between two renewals of a lease."""
 _GATHER: Final = 1.0
 _MOST: Final = 256
-"""How many leases are renewed in one go."""
+"""Maximum number of leases per renewal."""
 
 
 class Renewals:
-    """Which leases are to be renewed, and when."""
+    """The times at which leases are due for renewal."""
 
     def __init__(self, nodes: Lister, leases: Lister, *, clock: Clock) -> None:
-        """Read what there is from these caches."""
+        """Read from these caches."""
         self._nodes = nodes
         self._leases = leases
         self._clock = clock
         self._due: dict[str, float] = {}
 
     def restart(self) -> None:
-        """Forget all nodes: another process may have renewed their leases meanwhile."""
+        """Drop all nodes, because another process may have renewed their leases."""
         self._due.clear()
 
     def drop(self, name: str) -> None:
-        """Renew a node's lease no more."""
+        """Stop renewing a node's lease."""
         self._due.pop(name, None)
 
     def begin(self, node: Object, client: EngineClient) -> None:
-        """Renew a node's lease from now on, and make it if it has none; `client` writes as the node."""
+        """Start renewing a node's lease, and create it if it is missing; `client` writes as the node."""
         if node.name in self._due:
             return
         self._due[node.name] = self._clock.monotonic()
@@ -64,21 +64,21 @@ class Renewals:
         self._due[name] = self._clock.monotonic() + PERIOD
 
     def renew(self, client: EngineClient, acting: Callable[[str], EngineClient]) -> float:
-        """Renew what is due, each as `acting` for its node; return the seconds after which to come again."""
+        """Renew the leases that are due, with `acting`'s clients; return the seconds until the next call."""
         now = self._clock.monotonic()
         due = [name for name, at in [*self._due.items()] if at <= now]
         there = [name for name in due[:_MOST] if self._is_there(name, acting)]
         found = [*self._renewed(there)]
         outcomes = client.update_each([(acting(name).of_canonical_objects(), obj) for name, obj in found])
         for (name, _), outcome in zip(found, outcomes, strict=True):
-            if isinstance(outcome, ApiError):  # it is read anew, and renewed with the next
+            if isinstance(outcome, ApiError):  # the next call reads it again and retries
                 log.info("lease not renewed", node=name, error=str(outcome))
             else:
                 self._due[name] = now + PERIOD
         return 0.0 if len(due) > _MOST else _GATHER
 
     def _is_there(self, name: str, acting: Callable[[str], EngineClient]) -> bool:
-        """Say whether a node has a lease; if not, make it: it has been taken away."""
+        """Return whether a node has a lease; create a deleted one."""
         if self._leases.get(Key(NAMESPACE, name)) is not None:
             return True
         node = self._nodes.get(Key("", name))
@@ -92,7 +92,7 @@ class Renewals:
         now = format_time(self._clock.now())
         for name in names:
             current = self._leases.get(Key(NAMESPACE, name))
-            assert current is not None  # or it would have been made
+            assert current is not None  # it exists, see `_is_there`
             fields = current.to_dict()
             wanted = lease(name, "", now)["spec"]
             yield name, Object.from_dict({**fields, "spec": {**fields.get("spec", {}), **wanted}})

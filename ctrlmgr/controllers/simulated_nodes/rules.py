@@ -1,4 +1,4 @@
-"""The rules for containers on simulated nodes, as the settings give them."""
+"""The behaviour rules for containers on simulated nodes, from the settings."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ctrlmgr.simulation.scripted import read_script
 
 
 class Rules(NamedTuple):
-    """How containers behave."""
+    """The behaviour of containers."""
 
     says: Sequence[Says] = ()
-    """The rules of a file, for some of them."""
+    """Rules for particular containers, from a file."""
     tasks: Ending | None = None
-    """How unknown commands end in containers that are to end, None: they run for ever."""
+    """How unknown commands end in containers that should end; None: never."""
     servers: Ending | None = None
-    """How they end in the others."""
+    """How unknown commands end in other containers."""
 
 
 def read_behaviour(options: Options) -> Rules:
-    """Return the rules that the options give; raises `SettingsError`."""
+    """Return the rules from the options; raises `SettingsError`."""
     if not options.simulated_speed:
         raise SettingsError("controllers.simulated_speed: time must pass")
     endings = (_ending(options, name) for name in ("simulated_tasks", "simulated_servers"))

@@ -1,7 +1,7 @@
-"""What runs on simulated nodes, as seen from the API: logs, and why there is nothing to execute commands in.
+"""Logs of pods on simulated nodes, and the errors for exec, attach and port-forward.
 
-Guarantees: only pods on nodes with our mark are spoken for. Logs are what the simulation wrote, by the rules of the
-pod's status. A log that is followed goes on until the run of the container ends that was there when it began.
+Guarantees: it answers only for pods on nodes with the simulation's label. The log and the pod's status follow from the
+same rules. A followed log ends when the container run ends that was current at the start.
 """
 
 from __future__ import annotations
@@ -35,19 +35,18 @@ _SECOND = 1_000_000
 
 
 class Piece(NamedTuple):
-    """A piece of a log."""
+    """A part of a log."""
 
     data: bytes
     wait: float | None
-    """Seconds until there is more, or the end, if nothing happens to the pod before (infinite: never); None: that was
-    all."""
+    """Seconds until there is more, or the end, if the pod does not change (infinite: never); None at the end."""
 
 
 class Reading:
-    """The log of one run of a container, read bit by bit."""
+    """Reads the log of one run of a container piece by piece."""
 
     def __init__(self, pod: Object, node: Object, options: LogOptions, runtime: SimulatedRuntime, clock: Clock) -> None:
-        """Begin to read; raises `BadRequest` for a container that is not there or has not run."""
+        """Start reading; raises `BadRequest` for a container that does not exist or has not run."""
         self._options, self._rules, self._speed, self._clock = options, runtime.rules, runtime.speed, clock
         self._known = pod, node
         self._time = PodTime.of(pod.to_dict(), clock.now(), runtime.speed)
@@ -61,7 +60,7 @@ class Reading:
             raise BadRequest(str(error.args[0])) from error
 
     def more(self, pod: Object | None, node: Object | None) -> Piece:
-        """Return what there is to read by now, of a pod as it is now; it may be gone."""
+        """Return the next part of the log, given the current state of the pod, which may be deleted."""
         now = self._clock.now()
         is_over = pod is None or node is None or pod.uid != self._known[0].uid or not self._keep_up(pod, node, now)
         seconds = self._time.seconds(now)
@@ -82,7 +81,7 @@ class Reading:
         return run_to_read(
             fields,
             asked_of(fields, self._rules, node.annotations),
-            # This second began before a node that is late takes the pod: nothing has been written in it so far.
+            # A node may accept the pod late within this second, so nothing has been written in it yet.
             self._time.seconds(self._clock.now()) if taken_at(fields) else 0.0,
             self._time.end(fields),
             self._container,
@@ -91,7 +90,7 @@ class Reading:
         )
 
     def _keep_up(self, pod: Object, node: Object, now: int) -> bool:
-        """Look at the run again if anything has changed; return whether it is still there."""
+        """Update the run if the pod or node has changed; return whether it still exists."""
         if (pod.revision, node.annotations) == (self._known[0].revision, self._known[1].annotations):
             return True
         self._known = pod, node
@@ -113,15 +112,15 @@ class Reading:
         return first_lines(self._span, seconds, wanted)
 
     def _stamp(self, seconds: float) -> str:
-        """Write a moment as container runtimes do, to the nanosecond."""
+        """Format a moment as container runtimes do, with nanoseconds."""
         return f"{format_time(self._time.moment(seconds))[:-1]}000Z"
 
 
 class SimulatedRuntime:
-    """Speaks for pods on simulated nodes."""
+    """Serves logs of pods on simulated nodes."""
 
     def __init__(self, rules: Rules, speed: float, *, clock: Clock) -> None:
-        """Go by the same rules and speed as the kubelets."""
+        """Use the same rules and speed as the simulated kubelets."""
         self.rules = rules
         self.speed = speed
         self.services = Services(clock)
@@ -133,13 +132,13 @@ class SimulatedRuntime:
         return self.services
 
     def logs(self, pod: Object, node: Object | None, options: LogOptions) -> Reading | None:
-        """Begin to read what a container has written, None if its node is not simulated; raises `BadRequest`."""
+        """Start reading a container's log, None if its node is not simulated; raises `BadRequest`."""
         if node is None or not is_marked(node):
             return None
         return Reading(pod, node, options, self, self._clock)
 
     def refusal(self, node: Object | None, what: str) -> ApiError | None:
-        """Return why a pod on a simulated node cannot be connected to, None if its node is not simulated."""
+        """Return the error for connecting to a pod on a simulated node, None if its node is not simulated."""
         if node is None or not is_marked(node):
             return None
         verb = "port-forward" if what == "portforward" else what

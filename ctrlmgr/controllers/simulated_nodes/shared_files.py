@@ -1,8 +1,8 @@
-"""Files in volumes that several pods see: hostPath volumes of a node, and claims.
+"""Files in volumes that several pods share: hostPath volumes of a node, and claims.
 
-Guarantees: a change that is found later never alters the past of another pod. Other pods see a change from its own
-moment on or, if one of them has been looked at since, from the latest such look on. All of it follows from the pods
-that exist; changes of deleted pods are known until the process ends.
+Guarantees: a change that is found later never alters what another pod has already seen. Other pods see a change from
+its own time on. If one of them was evaluated after that time, they see it from that evaluation on. The state follows
+from the existing pods; changes of deleted pods are kept until the process ends.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime
 from ctrlmgr.simulation.volumes import Entry
 
 _MOST: Final = 64
-"""Changes of one file that are kept."""
+"""Maximum number of changes kept per file."""
 
 
 class _Change(NamedTuple):
     seen_from: int
-    """In microseconds since 1970."""
+    """From when other pods see it, in microseconds since 1970."""
     uid: str
-    """Of the pod that wrote it."""
+    """The pod that wrote it."""
     moment: int
-    """When it did."""
+    """When that pod wrote it, in microseconds since 1970."""
     text: str | None
 
 
 class SharedFiles:
-    """The files of all places: each a node or a claim (`volumes.place_of`)."""
+    """The shared files by place: a node or a claim (`volumes.place_of`)."""
 
     def __init__(self) -> None:
-        """Begin without any."""
+        """Start without files."""
         self._lock = Lock()
         self._changes: dict[str, dict[str, list[_Change]]] = {}
-        # By place and pod: the last moment at which the pod was looked at, and so what is there.
+        # By place and pod: the last time at which the pod was evaluated, which fixes what it has seen.
         self._looked: dict[str, dict[str, int]] = {}
 
     def seen_by(self, uid: str, time: PodTime, now: int | None) -> Seen:
-        """Return what a pod sees that is looked at `now` (microseconds since 1970); None: the look does not count."""
+        """Return the view of a pod evaluated `now` (µs since 1970); None: do not record the evaluation."""
         return Seen(self, uid, time, now)
 
     def note(self, uid: str, time: PodTime, now: int, told: Iterable[tuple[str, str, Entry]]) -> None:
-        """Note what a pod has written by now."""
+        """Record the files that a pod has written up to `now`."""
         for place, path, entry in told:
             moment = time.moment(entry.at)
             if moment <= now:
@@ -53,13 +53,13 @@ class SharedFiles:
                     self._add(place, path, uid, moment, entry.text)
 
     def drop(self, place: str) -> None:
-        """Forget a place that is gone."""
+        """Remove a place that no longer exists."""
         with self._lock:
             self._changes.pop(place, None)
             self._looked.pop(place, None)
 
     def of(self, place: str, uid: str, now: int | None) -> list[tuple[str, int, str | None]]:
-        """Return what others than a pod changed at a place: each path, from when on it is seen, and the text."""
+        """Return the changes by other pods at a place: path, from when on they are seen, and text."""
         with self._lock:
             if now is not None:
                 self._looked.setdefault(place, {})[uid] = now
@@ -81,16 +81,16 @@ class SharedFiles:
 
 
 class Seen:
-    """What one pod sees of what others wrote; a `volumes.Shared`."""
+    """One pod's view of the files that others wrote; a `volumes.Shared`."""
 
     def __init__(self, files: SharedFiles, uid: str, time: PodTime, now: int | None) -> None:
-        """Look at `files` for a pod."""
+        """View `files` as one pod."""
         self._files = files
         self._uid = uid
         self._time = time
         self._now = now
 
     def of(self, place: str) -> Iterator[tuple[str, float, str | None]]:
-        """Yield the changes at a place by the time of the pod."""
+        """Yield the changes at a place, in the pod's time."""
         for path, moment, text in self._files.of(place, self._uid, self._now):
             yield path, self._time.seconds(moment), text

@@ -1,4 +1,4 @@
-"""Deletes finished Jobs when their time to live is over."""
+"""The TTL-after-finished controller: deletes finished Jobs after their time to live."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the TTL-after-finished controller can be told."""
+    """The options of the TTL-after-finished controller."""
 
     concurrent_ttl_after_finished_syncs: Annotated[
         int,

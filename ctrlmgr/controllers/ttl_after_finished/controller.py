@@ -1,10 +1,10 @@
-"""The TTL-after-finished controller: deletes a Job so many seconds after it has finished, if its spec says so.
+"""The TTL-after-finished controller: deletes a finished Job after its `ttlSecondsAfterFinished`.
 
 Guarantees, all of them Kubernetes' (`pkg/controller/ttlafterfinished`):
-- A Job has finished when its condition Complete or Failed is True, and at that condition's lastTransitionTime.
-- It is deleted in the foreground: its pods go first. The deletion names the very version that was judged, so that a TTL
-  which is raised in the last moment counts.
-- A Job without `ttlSecondsAfterFinished`, or on its way out already, is left alone.
+- A Job finishes when its condition Complete or Failed is True, at that condition's lastTransitionTime.
+- It is deleted in the foreground: its pods are deleted first. The deletion names the Job's resourceVersion, so a TTL
+  that is raised at the last moment is respected.
+- A Job without `ttlSecondsAfterFinished`, or one that is being deleted already, is ignored.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class _Job(msgspec.Struct, frozen=True, gc=False):
 
 
 def desired_deletion(job: Object) -> int | None:
-    """Return when `job` is to be deleted, in microseconds since 1970; None: never, as it is now.
+    """Return when to delete `job`, in microseconds since 1970; None: never, in its current state.
 
-    Raises `TerminalError` for one that has finished and does not say when.
+    Raises `TerminalError` for a finished Job without a finish time.
     """
     view = job.view(_Job)
     finished = next(
@@ -70,7 +70,7 @@ def desired_deletion(job: Object) -> int | None:
 
 
 class TTLAfterFinished:
-    """A reconciler whose key is a Job's."""
+    """Reconciles Jobs."""
 
     def __init__(self, jobs: Lister, *, clock: Clock) -> None:
         """Read `jobs`; conditions are compared with the time of `clock`."""
@@ -78,7 +78,7 @@ class TTLAfterFinished:
         self._clock = clock
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Delete the Job, or come back when it is due; raises what `client` raises."""
+        """Delete the Job if it is due, else requeue it; raises the errors of `client`."""
         job = self._jobs.get(key)
         due = desired_deletion(job) if job is not None else None
         if job is None or due is None:
@@ -96,7 +96,7 @@ class TTLAfterFinished:
 
 
 def _finished(change: Change) -> Iterable[Key]:
-    """Return the key of a Job that may have to be deleted some time."""
+    """Return the key of a Job that has a TTL."""
     job = change.new
     if job is None or job.is_terminating or job.view(_Job).spec.ttl is None:
         return ()
@@ -104,7 +104,7 @@ def _finished(change: Change) -> Iterable[Key]:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     jobs = context.informers.informer(JOBS)
     reconciler = TTLAfterFinished(jobs.lister, clock=context.clock)
     workers = options.concurrent_ttl_after_finished_syncs

@@ -1,4 +1,4 @@
-"""Type-checks the expressions of ValidatingAdmissionPolicies, and says in their status what is wrong."""
+"""The ValidatingAdmissionPolicy status controller: type-checks expressions and reports errors in the status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the controller of policies' status can be told."""
+    """The options of the ValidatingAdmissionPolicy status controller."""
 
     concurrent_validating_admission_policy_status_syncs: Annotated[
         int,

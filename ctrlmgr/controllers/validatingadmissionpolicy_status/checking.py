@@ -1,9 +1,8 @@
-"""What is wrong with a policy's expressions, given the types of what they look at.
+"""Type-checks a policy's CEL expressions against the schemas of the kinds that it matches.
 
-Guarantees: pure. A policy is checked and never refused: admission takes `object` and `params` for what may be anything,
-so what is told here is advice. Of a variable that is an object nothing is known, nor of one that does not compile.
-
-Source: apiserver `pkg/admission/plugin/policy/validating/typechecking.go` (`Check`, `CheckExpression`, `buildEnvSet`).
+Guarantees: pure functions. Errors are only warnings, because admission evaluates `object` and `params` dynamically, so
+a policy is never refused. Policy variables that are objects, or do not compile, have the type dyn. Source: apiserver
+`pkg/admission/plugin/policy/validating/typechecking.go` (`Check`, `CheckExpression`, `buildEnvSet`).
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Checked(NamedTuple):
 def expression_warnings(
     spec: Mapping[str, Any], against: Sequence[Checked], params: Checked | None
 ) -> list[dict[str, str]]:
-    """Return what is wrong with a policy's validations, as its status tells it; `params` None: nothing is known."""
+    """Return the type errors of a policy's validations, as in its status; `params` None: their type is unknown."""
     environments = [(each.gvk, _environment(spec, each, params)) for each in against]
     return list(_warnings(spec, environments))
 
@@ -64,7 +63,7 @@ def _told(gvk: GroupVersionKind, problem: str) -> str:
 
 
 class _Typed(Declared):
-    """The objects of a write, of which the fields are known."""
+    """Declarations with the fields of the written objects."""
 
     def __init__(self, variables: Mapping[str, Type], fields: Sequence[Fields]) -> None:
         super().__init__(variables, mutates=False)
@@ -78,7 +77,7 @@ class _Typed(Declared):
 
 
 def _environment(spec: Mapping[str, Any], against: Checked, params: Checked | None) -> Environment:
-    """Return what the validations of a policy may name, its variables included."""
+    """Return the CEL environment of a policy's validations, including its variables."""
     variables: dict[str, Type] = {}
     fields = (Fields(), Fields())
     object_type = _declared(against, fields[0], 1)
@@ -93,7 +92,7 @@ def _environment(spec: Mapping[str, Any], against: Checked, params: Checked | No
     if spec.get("paramKind") is not None:
         named["params"] = _declared(params, fields[1], 2) if params is not None else DYN
     environment = Environment(named, FUNCTIONS, _Typed(variables, fields))
-    for variable in spec.get("variables") or ():  # each may name those before it
+    for variable in spec.get("variables") or ():  # each may refer to earlier ones
         try:
             type_ = variable_type(environment.compile(variable.get("expression") or "").type)
         except CompileError:
@@ -103,5 +102,5 @@ def _environment(spec: Mapping[str, Any], against: Checked, params: Checked | No
 
 
 def _declared(against: Checked, fields: Fields, number: int) -> Type:
-    """Return the type of a kind's objects; the number keeps it from being another's of that name."""
+    """Return the type of a kind's objects; the number makes its name unique."""
     return fields.declare(against.schema, is_resource=True, name=f"{against.gvk.kind}{number}") or DYN

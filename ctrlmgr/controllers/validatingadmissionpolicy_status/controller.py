@@ -1,12 +1,12 @@
-"""The controller of ValidatingAdmissionPolicies' status: has their expressions type-checked, once for each generation.
+"""The ValidatingAdmissionPolicy status controller: type-checks each generation of a policy once.
 
 Guarantees:
-- `status.observedGeneration` and `status.typeChecking` are server-side applied, by force, by the manager
-  `validatingadmissionpolicy-status`; conditions are not touched.
-- A kind that is not served when a policy is checked is left out, and the policy is not checked again when it comes.
-- Without policies it costs nothing: schemas are put together while one is checked, and not kept.
+- It server-side applies `status.observedGeneration` and `status.typeChecking`, with force, as the manager
+  `validatingadmissionpolicy-status`; it does not change conditions.
+- A kind that is not served when a policy is checked is skipped. The policy is not checked again when it is served.
+- Schemas are built for a check and not kept, so clusters without policies need no memory for them.
 
-Rules: `pkg/controller/validatingadmissionpolicystatus/controller.go`.
+Source: `pkg/controller/validatingadmissionpolicystatus/controller.go`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ POLICIES: Final = Resource("admissionregistration.k8s.io", "validatingadmissionp
 
 
 class PolicyStatus:
-    """A reconciler whose key is a ValidatingAdmissionPolicy's."""
+    """Reconciles ValidatingAdmissionPolicies."""
 
     def __init__(self, policies: Lister, kinds: Kinds) -> None:
         """Read `policies`, and check them against `kinds`."""
@@ -42,7 +42,7 @@ class PolicyStatus:
         self._kinds = kinds
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Check a policy that has changed; raises what `client` raises."""
+        """Check a policy that has changed; raises the errors of `client`."""
         policy = self._policies.get(key)
         if policy is None:
             return
@@ -55,7 +55,7 @@ class PolicyStatus:
             "observedGeneration": generation,
             "typeChecking": {"expressionWarnings": warnings} if warnings else {},
         }
-        # The uid, so that a policy that has just gone is not made anew.
+        # The uid prevents that the apply creates a policy again that was just deleted.
         head = {"kind": fields["kind"], "apiVersion": fields["apiVersion"]}
         metadata = {"name": policy.name, "uid": policy.uid}
         client.apply(
@@ -80,7 +80,7 @@ def _checked(kind: Kind) -> Checked:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     policies = context.informers.informer(POLICIES)
     reconciler = PolicyStatus(policies.lister, context.engine.kinds)
     workers = options.concurrent_validating_admission_policy_status_syncs

@@ -1,10 +1,9 @@
-"""The kinds that a policy is checked against: those that its rules name outright, ten of a rule at most.
+"""Finds the kinds that a policy is checked against: those that its rules name explicitly, at most ten per rule.
 
-Guarantees: pure; the same rules and kinds give the same kinds, in the order of group, version and name. A rule with a
-star for groups or versions names none, a star or a subresource among resources is left out.
-
-Source: apiserver `pkg/admission/plugin/policy/validating/typechecking.go` (`typesToCheck`), apimachinery
-`pkg/api/meta/restmapper.go` (`ResourcesFor`).
+Guarantees: pure functions; the result is sorted by group, version and name. A rule with a wildcard in groups or
+versions is skipped, and so is a resource with a wildcard or a subresource. Source: apiserver
+`pkg/admission/plugin/policy/validating/typechecking.go` (`typesToCheck`), apimachinery `pkg/api/meta/restmapper.go`
+(`ResourcesFor`).
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from typing import Any, Final
 from ctrlmgr.engine.kind import Kind
 
 MOST: Final = 10
-"""How many kinds are taken of one rule (`maxTypesToCheck`); when one has so many, no further rule is read."""
+"""The maximum of kinds per rule (`maxTypesToCheck`); rules after one that reaches it are not read."""
 
 
 def kinds_to_check(spec: Mapping[str, Any], kinds: Iterable[Kind]) -> list[Kind]:
-    """Return the kinds that the rules of a policy name."""
+    """Return the kinds that the rules of a policy name explicitly."""
     found: dict[Kind, None] = {}
     by_name = _by_name(kinds)
     for rule in (spec.get("matchConstraints") or {}).get("resourceRules") or ():
@@ -35,7 +34,7 @@ _Index = Mapping[tuple[str, str], Sequence[Kind]]
 
 
 def _by_name(kinds: Iterable[Kind]) -> _Index:
-    """Return the kinds by version and name, which may be the singular one."""
+    """Return the kinds by version and plural or singular name."""
     found: dict[tuple[str, str], list[Kind]] = {}
     for kind in kinds:
         for name in dict.fromkeys((kind.resource.plural, kind.singular or kind.name.lower())):
@@ -50,5 +49,5 @@ def _named(rule: Mapping[str, Any], by_name: _Index) -> Iterator[Kind]:
     resources = sorted(each for each in rule.get("resources") or () if "*" not in each and "/" not in each)
     for group, version, resource in product(groups, versions, resources):
         for kind in by_name.get((version, resource.lower()), ()):
-            if not group or kind.gvk.group == group:  # of no group is what any group has, as for `kubectl get`
+            if not group or kind.gvk.group == group:  # an empty group matches every group, as in `kubectl get`
                 yield kind

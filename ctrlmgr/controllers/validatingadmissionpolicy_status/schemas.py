@@ -1,9 +1,8 @@
-"""The schema of a kind as expressions see it, with everything that it refers to in it.
+"""Returns a kind's schema for type-checking expressions, with all references resolved.
 
-Guarantees: a definition that refers to itself ends in an object without fields where it does so. A quantity has no type
-that an expression could know, and a field of one is not there; what is an integer or a string may be anything.
-
-Source: apiserver `pkg/cel/openapi/resolver/{definitions,refs}.go`.
+Guarantees: a recursive definition ends in an object without fields at the recursion. A quantity has no CEL type, so
+fields with quantities are missing. A field that is an integer or a string has the type dyn. Source: apiserver
+`pkg/cel/openapi/resolver/{definitions,refs}.go`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _UNTYPED: Final[Mapping[str, Raw]] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {},
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {INT_OR_STRING: True},
 }
-"""The definitions of which the published document says less than Kubernetes knows."""
+"""Definitions that differ from those in the published document."""
 
 _Look = Callable[[str], Raw]
 
@@ -39,7 +38,7 @@ def schema_of(kind: Kind) -> Raw:
 
 
 def _complete(raw: Raw, look: _Look, around: frozenset[str]) -> Raw:
-    """Return a schema without references; `around` are the definitions that it stands in."""
+    """Return a schema with references resolved; `around` are the names of the enclosing definitions."""
     name = _referred(raw)
     if name:
         if name in around:
@@ -55,7 +54,7 @@ def _complete(raw: Raw, look: _Look, around: frozenset[str]) -> Raw:
 
 
 def _referred(raw: Raw) -> str:
-    """Return the name of what a schema refers to, "" if to nothing; it may do so among others that hold as well."""
+    """Return the name of the definition that a schema or one of its `allOf` refers to, "" if there is none."""
     reference: str = raw.get("$ref") or ""
     if reference:
         return reference.removeprefix(_REFERENCE)

@@ -1,7 +1,7 @@
 """Connections to PostgreSQL, and the meaning of their failures.
 
 Guarantees:
-- Every call ends. The network's timeouts detect a dead peer (`postgres_url`), and the call's own timeout detects a
+- Every call ends. The network's timeouts detect a dead peer (`postgres.url`), and the call's own timeout detects a
   server that is alive but hangs.
 - A failure is definite (`LogUnavailable` and other errors that mean that nothing was written) only if the server itself
   reported it. Every other failure is `OutcomeUnknown`.
