@@ -1,4 +1,4 @@
-"""Sets the replicas of a workload by what is measured of it."""
+"""The HorizontalPodAutoscaler controller: sets a workload's replicas by its metrics."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ctrlmgr.settings.declaration import Setting
 from ctrlmgr.settings.kinds import DURATION, TEXT, decimal, whole
 
 API_SERVICES = Resource("apiregistration.k8s.io", "apiservices")
-"""They say which servers have metrics."""
+"""They name the servers that have metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the autoscaler's controller can be told; durations are seconds."""
+    """The options of the HorizontalPodAutoscaler controller; durations are in seconds."""
 
     concurrent_horizontal_pod_autoscaler_syncs: Annotated[
         int,

@@ -1,12 +1,12 @@
-"""Metrics of the servers that APIServices name, asked as Kubernetes' clients ask them through its aggregator.
+"""Fetches metrics from the servers that APIServices name, as Kubernetes' clients do through its aggregator.
 
 Guarantees:
-- Of a group's versions that the autoscaler understands, the one counts whose APIService has the greatest priority.
-- A group without an APIService that names a server is not there; for resource metrics, what is stored of them counts.
-- Each server is asked as `system:serviceaccount:kube-system:horizontal-pod-autoscaler`, told in the headers of a front
-  proxy; it believes that if it trusts the certificate that is shown.
+- Of a group's known versions, the one whose APIService has the highest priority is used.
+- A group without an APIService that names a server is absent. For resource metrics, stored PodMetrics are then used.
+- Each request is made as `system:serviceaccount:kube-system:horizontal-pod-autoscaler`, in the headers of a front
+  proxy. A server accepts them if it trusts this process's client certificate.
 
-Paths and words are those of `k8s.io/metrics/pkg/client` and `pkg/controller/podautoscaler/metrics/client.go`.
+Paths and messages are those of `k8s.io/metrics/pkg/client` and `pkg/controller/podautoscaler/metrics/client.go`.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ from ctrlmgr.engine.strategy import View
 
 _SECOND: Final = 1_000_000
 _WINDOW: Final = 60 * _SECOND
-"""The span over which a custom metric was measured if it does not say (`metricServerDefaultMetricWindow`)."""
+"""The default window of a custom metric (`metricServerDefaultMetricWindow`)."""
 
 _TIMEOUT: Final = 30.0
-"""Seconds that a server has to answer."""
+"""Seconds until a request times out."""
 
 _VERSIONS: Final[Mapping[str, Sequence[str]]] = {
     "metrics.k8s.io": ("v1beta1",),
     "custom.metrics.k8s.io": ("v1beta2", "v1beta1"),
     "external.metrics.k8s.io": ("v1beta1",),
 }
-"""Which versions are understood, the preferred one first."""
+"""The known versions, the preferred one first."""
 
 _UNAVAILABLE: Final = Reply(code=503, media_type="text/plain")
-"""What Kubernetes' aggregator answers for a server that it cannot reach."""
+"""The reply of Kubernetes' aggregator for an unreachable server."""
 
 Calls = Callable[[Call], Reply]
 T = TypeVar("T")
@@ -66,7 +66,7 @@ class _Described(msgspec.Struct, frozen=True):
 
 
 class _Value(msgspec.Struct, frozen=True, rename="camel"):
-    """What is read of a MetricValue, or an ExternalMetricValue."""
+    """The fields of a MetricValue, or an ExternalMetricValue, that are used."""
 
     value: str
     timestamp: str = ""
@@ -83,12 +83,12 @@ class _PodMetrics(msgspec.Struct, frozen=True):
 
 
 class MetricsServers:
-    """Where the metrics APIs are served."""
+    """Finds and queries the servers of the metrics APIs."""
 
     def __init__(
         self, api_services: Callable[[], Iterable[Object]], view: View, random: Random, credentials: Credentials
     ) -> None:
-        """Find the Services of what `api_services` lists in `view`; `credentials` hold the certificate to show."""
+        """Resolve the Services of the APIServices in `view`; `credentials` hold the client certificate."""
         self._api_services = api_services
         self._view = view
         self._random = random
@@ -98,13 +98,13 @@ class MetricsServers:
         self._credentials = credentials._replace(headers={**credentials.headers, **names})
 
     def has(self, group: str) -> bool:
-        """Whether a server is named for a group."""
+        """Return whether a server is named for a group."""
         return self._spec(group) is not None
 
     def ask(self, call: Calls, group: str, path: str, query: Mapping[str, str], about: str, type_: type[T]) -> T:
-        """Return what a group's server answers, a `type_`; `about` names what is asked for, as client-go does.
+        """Return the reply of a group's server, decoded as `type_`; `about` names the request in errors.
 
-        Raises `MetricsError` in client-go's words.
+        Raises `MetricsError` with client-go's messages.
         """
         spec = self._spec(group) or {}
         where = {**spec.get("service", {}), "path": f"/apis/{group}/{spec.get('version')}/{path}"}
@@ -129,7 +129,7 @@ class MetricsServers:
         return _decoded(_UNAVAILABLE if reply.problem else reply, about, type_)
 
     def _spec(self, group: str) -> dict[str, Any] | None:
-        """Return the spec of the APIService that counts for a group."""
+        """Return the spec of the APIService to use for a group."""
         specs = (each.to_dict().get("spec") or {} for each in self._api_services())
         versions = _VERSIONS[group]
         found = [
@@ -143,7 +143,7 @@ class MetricsServers:
 
 
 class Aggregated(Served):
-    """The metrics of a cluster, from whatever serves them."""
+    """The metrics of a cluster: from the servers of the metrics APIs, or from stored PodMetrics."""
 
     def __init__(
         self,
@@ -152,14 +152,14 @@ class Aggregated(Served):
         call: Calls,
         kinds: Callable[[], Iterable[Kind]],
     ) -> None:
-        """Ask `servers` by `call`; `stored` lists PodMetrics as for `Served`, `kinds` are those that are served."""
+        """Query `servers` with `call`; `stored` lists PodMetrics as for `Served`, `kinds` returns the served kinds."""
         super().__init__(stored)
         self._servers = servers
         self._call = call
         self._kinds = kinds
 
     def resource(self, resource: str, namespace: str, selector: LabelSelector, container: str) -> PodMetrics:
-        """Return what pods use of a resource; with a `container`, what that one of each uses."""
+        """Return the pods' usage of a resource; with a `container`, that container's usage in each pod."""
         if not self._servers.has("metrics.k8s.io"):
             return super().resource(resource, namespace, selector, container)
         path, query = f"namespaces/{namespace}/pods", {"labelSelector": str(selector)}
@@ -185,11 +185,11 @@ class Aggregated(Served):
         return {each.described_object.name: _measured(each) for each in found}
 
     def object(self, name: str, namespace: str, described: Mapping[str, Any], metric: LabelSelector) -> int:
-        """Return a custom metric of an object, which `described` names by apiVersion, kind and name."""
+        """Return a custom metric of an object; `described` has its apiVersion, kind and name."""
         if not self._servers.has("custom.metrics.k8s.io"):
             return super().object(name, namespace, described, metric)
         resource = self._resource(described)
-        if str(resource) == "namespaces":  # it cannot be of another one than its own
+        if str(resource) == "namespaces":  # it can only be the autoscaler's own namespace
             path, about = f"namespaces/{namespace}/metrics/{name}", f"metrics.custom.metrics.k8s.io {name}"
         else:
             path = f"namespaces/{namespace}/{resource}/{described.get('name', '')}/{name}"

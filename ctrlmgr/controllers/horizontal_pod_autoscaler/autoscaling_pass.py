@@ -1,6 +1,6 @@
-"""One pass over one autoscaler: measure, decide, scale, and write its status.
+"""One pass over one autoscaler: measures, decides, scales, and writes its status.
 
-Rules come from Kubernetes' `pkg/controller/podautoscaler/horizontal.go` (`reconcileAutoscaler`).
+Source: Kubernetes' `pkg/controller/podautoscaler/horizontal.go` (`reconcileAutoscaler`).
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _STABILIZED: Final = {
 
 
 class Problem(Exception):
-    """An autoscaler cannot go on in this period; its status and Events say why."""
+    """An autoscaler could not be evaluated in this period; its status and Events say why."""
 
     is_of_spec = False
-    """Whether what it asks for cannot be."""
+    """Whether the autoscaler's spec is the cause."""
 
 
 class _Refused(Problem):
@@ -62,25 +62,25 @@ class _Refused(Problem):
 
 
 class Selectors:
-    """Which pods each autoscaler counts, so that two that count the same ones find out; for any thread."""
+    """The pod selector of each autoscaler, to detect several that select the same pods; thread-safe."""
 
     def __init__(self) -> None:
-        """Know none yet."""
+        """Start empty."""
         self._lock = threading.Lock()
         self._selectors: dict[Key, LabelSelector] = {}
 
     def put(self, key: Key, selector: LabelSelector) -> None:
-        """Note what an autoscaler selects."""
+        """Store the selector of an autoscaler."""
         with self._lock:
             self._selectors[key] = selector
 
     def forget(self, key: Key) -> None:
-        """Forget an autoscaler."""
+        """Remove an autoscaler."""
         with self._lock:
             self._selectors.pop(key, None)
 
     def selecting(self, namespace: str, pods: Iterable[Object]) -> list[Key]:
-        """Return the autoscalers of a namespace that select any of some pods."""
+        """Return the autoscalers of a namespace that select any of `pods`."""
         labels = [pod.labels for pod in pods]
         with self._lock:
             known = [(key, each) for key, each in self._selectors.items() if key.namespace == namespace]
@@ -88,42 +88,42 @@ class Selectors:
 
 
 class Pods(Protocol):
-    """What lists pods, as a `Lister` does."""
+    """A lister of pods."""
 
     def list(self, namespace: str | None = None) -> Sequence[Object]:
-        """Return those of a namespace."""
+        """Return the pods of a namespace."""
 
 
 class Surroundings(NamedTuple):
-    """What every pass needs."""
+    """The dependencies of every pass."""
 
     pods: Pods
     kinds: Callable[[], Iterable[Kind]]
-    """What is served now."""
+    """Returns the currently served kinds."""
     selectors: Selectors
     recorder: Recorder
     options: Options
 
     def kinds_of(self, group: str, kind: str) -> list[Kind]:
-        """Return the kinds of that name in a group, in any version."""
+        """Return the kinds of that group and name, in all versions."""
         return [each for each in self.kinds() if (each.gvk.group, each.gvk.kind) == (group, kind)]
 
     def pods_of(self, namespace: str, selector: LabelSelector) -> list[Object]:
-        """Return the pods that a selector selects."""
+        """Return the pods of a namespace that match a selector."""
         return [pod for pod in self.pods.list(namespace) if selector.matches(pod.labels)]
 
 
 class Writer(Protocol):
-    """Reads and writes of a pass, as `EngineClient` does them. Every method raises `ApiError`."""
+    """The reads and writes of a pass, which `EngineClient` implements. Every method raises `ApiError`."""
 
     def scale(self, kind: Kind, namespace: str, name: str) -> Object:
         """Return the Scale of an object."""
 
     def rescale(self, kind: Kind, scale: Object) -> Object:
-        """Replace a Scale, and return it as stored."""
+        """Update a Scale; return it as stored."""
 
     def update(self, obj: Object, subresource: str = "") -> Object:
-        """Replace a subresource of an object, and return it as stored."""
+        """Update a subresource of an object; return it as stored."""
 
 
 class AutoscalingPass:
@@ -139,7 +139,7 @@ class AutoscalingPass:
         now: int,
         counts: DecisionMetrics | None = None,
     ) -> None:
-        """Take `obj` at `now` (microseconds since 1970), its own `memory`, and `counts`, its metrics."""
+        """Evaluate `obj` at `now` (microseconds since 1970), with its `memory`; record metrics in `counts`."""
         self._object = obj
         self._view = obj.view(Autoscaler)
         self._spec = self._view.spec
@@ -192,7 +192,7 @@ class AutoscalingPass:
         self._draft.numbers(current, desired, metrics, rescaled=desired != current)
 
     def write_status(self) -> None:
-        """Write the status if it has changed; a failed write is reported as an Event and not retried."""
+        """Write the status if it has changed; record a failed write as an Event, without a retry."""
         wanted = self._draft.written_to(self._object)
         if wanted is None:
             return
@@ -207,7 +207,7 @@ class AutoscalingPass:
         return Bounds(1 if least is None else least, self._spec.max_replicas)
 
     def _target(self) -> tuple[Kind, Object]:
-        """Return what is to be scaled, and its Scale."""
+        """Return the kind of the scale target, and its Scale."""
         reference = self._spec.scale_target_ref
         try:
             kinds = self._around.kinds_of(_group(reference.api_version), reference.kind)
@@ -232,7 +232,7 @@ class AutoscalingPass:
         raise first
 
     def _evaluate(self, scale: Object) -> Evaluation:
-        """Measure, and say how that went."""
+        """Return the evaluation of all metrics, after setting the conditions; raises `Problem`."""
         current = scale.view(Scale).spec.replicas
         selector = self._selector(scale.view(Scale).status.selector, current)
         pods = [MeasuredPod(each) for each in self._around.pods_of(self._object.namespace, selector)]
@@ -266,7 +266,7 @@ class AutoscalingPass:
             self._counts.computed(metric.type, self._current, None, SPEC if found.is_of_spec else INTERNAL)
 
     def _selector(self, text: str, current: int) -> LabelSelector:
-        """Return what selects the pods; raises `Problem` when that cannot be used."""
+        """Return the pod selector; raises `Problem` if it is invalid or ambiguous."""
         if not text:
             self._tell(WARNING, "SelectorRequired", "selector is required")
             message = "the HPA target's scale is missing a selector"
@@ -294,13 +294,13 @@ class AutoscalingPass:
     def _fail(
         self, problem: str, current: int, metrics: Sequence[Mapping[str, Any]] | None, *, is_of_spec: bool
     ) -> NoReturn:
-        """Give up for this period: nothing can be computed."""
+        """Raise `Problem` after setting the status: no replica count can be computed in this period."""
         self._draft.numbers(current, None, metrics)
         self._tell(WARNING, "FailedComputeMetricsReplicas", problem)
         raise (_Refused if is_of_spec else Problem)(problem)
 
     def _decide(self, evaluation: Evaluation, current: int) -> tuple[int, str]:
-        """Return how many replicas it is going to be, and why."""
+        """Return the new number of replicas, and the reason for the Event."""
         wanted = evaluation.replicas or 0
         why = f"{evaluation.name} above target" if wanted > current else "All metrics below target"
         window = int(self._around.options.horizontal_pod_autoscaler_downscale_stabilization * _SECOND)
@@ -335,7 +335,7 @@ class AutoscalingPass:
 
 
 def _group(api_version: str) -> str:
-    """Return the group of an apiVersion; raises `BadRequest` in Go's words."""
+    """Return the group of an apiVersion; raises `BadRequest` with Go's message."""
     parts = api_version.split("/")
     if len(parts) > 2:
         raise BadRequest(f"unexpected GroupVersion string: {api_version}")
@@ -343,7 +343,7 @@ def _group(api_version: str) -> str:
 
 
 def _tolerances(behavior: Behavior | None, tolerance: float) -> Tolerances:
-    """Return the tolerances of an autoscaler: its own where it has some, else the common one."""
+    """Return the tolerances of an autoscaler: its own if set, else the default."""
 
     def own(text: str | None) -> float:
         return tolerance if text is None else quantity.parse(text) / quantity.WHOLE

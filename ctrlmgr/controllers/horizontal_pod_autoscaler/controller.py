@@ -1,10 +1,10 @@
-"""Sets the replicas of what autoscalers point at, by what is measured of its pods.
+"""The HorizontalPodAutoscaler controller: sets replicas of scale targets by metrics of their pods.
 
 Guarantees, Kubernetes' (`pkg/controller/podautoscaler/horizontal.go`):
-- Every autoscaler is looked at once a period, not more often, whatever happens to it.
-- It scales anything that has the subresource `scale`, and only through that.
-- When several autoscalers count the same pods, none of them scales, and each says so.
-- What goes wrong is in a condition and an Event, and tried again in the next period.
+- Every autoscaler is evaluated once a period, and not more often when it changes.
+- It scales any object with the subresource `scale`, and only through that.
+- If several autoscalers select the same pods, none of them scales, and each reports it.
+- A failure is reported in a condition and an Event, and retried in the next period.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 
 
 class AutoscalerReconciler:
-    """A reconciler whose key is a HorizontalPodAutoscaler's."""
+    """Reconciles HorizontalPodAutoscalers."""
 
     def __init__(
         self,
@@ -52,16 +52,16 @@ class AutoscalerReconciler:
         *,
         clock: Clock,
     ) -> None:
-        """Make what metrics come from with `metrics`, of the client of a reconcile."""
+        """Read `autoscalers`; `metrics` returns a metrics client for a reconcile's client."""
         self._autoscalers = autoscalers
         self._around = surroundings
         self._metrics = metrics
         self._clock = clock
-        # By key; a key is reconciled by one worker at a time, and dictionaries take care of themselves.
+        # By key. Only one worker reconciles a key at a time, and dictionary operations are atomic.
         self._memories: dict[Key, Memory] = {}
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Measure, decide, scale; what the API refuses is tried again in the next period."""
+        """Evaluate an autoscaler and requeue it; errors of the API are retried in the next period."""
         obj = self._autoscalers.get(key)
         if obj is None:
             self._memories.pop(key, None)
@@ -79,7 +79,7 @@ class AutoscalerReconciler:
 
 
 def _measuring(kinds: Callable[[], Iterable[Kind]], servers: MetricsServers) -> Callable[[EngineClient], MetricsClient]:
-    """Return what makes a metrics client: of the servers that APIServices name, else of PodMetrics that are stored."""
+    """Return a factory of metrics clients, which read the metrics APIs' servers or else stored PodMetrics."""
 
     def made(client: EngineClient) -> MetricsClient:
         def pod_metrics(namespace: str) -> Iterable[Mapping[str, Any]] | None:
@@ -95,10 +95,10 @@ def _measuring(kinds: Callable[[], Iterable[Kind]], servers: MetricsServers) -> 
 def build(
     context: ControllerContext, options: Options, metrics: Callable[[EngineClient], MetricsClient] | None = None
 ) -> Controller:
-    """Build it from what its descriptor declares.
+    """Build the controller from its context and options.
 
-    `metrics` says where metrics come from, by default from whatever serves the groups of the metrics APIs. Raises
-    `SettingsError` for a certificate that cannot be read.
+    `metrics` returns metrics clients, by default for the servers of the metrics APIs. Raises `SettingsError` for a
+    certificate that cannot be read.
     """
     autoscalers, pods = context.informers.informer(AUTOSCALERS), context.informers.informer(PODS)
     selectors = Selectors()
@@ -108,7 +108,7 @@ def build(
 
     def changed(change: Change) -> Iterable[Key]:
         if change.new is None:
-            selectors.forget(change.object.key)  # its pods are the others' at once
+            selectors.forget(change.object.key)  # its pods can be selected by others at once
         return own_key(change)
 
     servers = MetricsServers(
@@ -130,7 +130,7 @@ def build(
 
 
 def _certificate(options: Options) -> bytes:
-    """Return the certificate and key that servers of metrics are shown, as one PEM; empty for none."""
+    """Return the client certificate and key for servers of metrics, as one PEM; empty for none."""
     files = [options.proxy_client_cert_file, options.proxy_client_key_file]
     if not any(files):
         return b""

@@ -1,13 +1,14 @@
-"""How far an autoscaler goes at once: stabilization, rates, bounds.
+"""Limits a scaling step: stabilization, rate policies and bounds.
 
 Guarantees:
-- Without a behavior: of the recommendations of the last minutes the highest counts when it goes down, and it never
-  more than doubles at once (to four at least).
-- With one: each direction has its window, in which the most cautious recommendation counts, and its policies, by which
-  so many pods or percent come or go in a period; the greatest or the smallest change of them, or none at all.
-- In the end it is between the least and the most that the spec allows.
+- Without a behavior: scaling down uses the highest recommendation of the stabilization window. Scaling up at most
+  doubles the replicas in one step (up to four at least).
+- With a behavior: each direction has a window, in which the most cautious recommendation is used. Its policies limit
+  the change in a period to a number or percentage of pods; the largest or the smallest limit is used, or none may
+  change.
+- The result is within the minimum and maximum of the spec.
 
-Rules come from Kubernetes' `pkg/controller/podautoscaler/horizontal.go`. Times and spans are microseconds.
+Source: Kubernetes' `pkg/controller/podautoscaler/horizontal.go`. Times and durations are in microseconds.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _LARGEST: Final = 2**31 - 1
 
 
 class Sample(NamedTuple):
-    """A number and when it was so: a recommendation, or how many replicas came or went."""
+    """A number at a time: a recommendation, or a change of replicas."""
 
     number: int
     at: int
@@ -34,19 +35,19 @@ class Sample(NamedTuple):
 
 @dataclass
 class Memory:
-    """What an autoscaler remembers: what was recommended, and how many replicas came and went."""
+    """The history of an autoscaler: recommendations and changes of replicas."""
 
     recommendations: list[Sample] = field(default_factory=list)
     ups: list[Sample] = field(default_factory=list)
     downs: list[Sample] = field(default_factory=list)
 
     def begin(self, replicas: int, now: int) -> None:
-        """Take the present number for the first recommendation."""
+        """Record the current replicas as the first recommendation."""
         if not self.recommendations:
             self.recommendations.append(Sample(replicas, now))
 
     def note_change(self, behavior: Behavior | None, before: int, after: int, now: int) -> None:
-        """Remember that replicas came or went, where a behavior asks how many did."""
+        """Record a change of replicas, if a behavior has policies for it."""
         if behavior is None:
             return
         rules = behavior.scale_up if after > before else behavior.scale_down
@@ -56,7 +57,7 @@ class Memory:
 
 
 def _replace_outdated(samples: list[Sample], new: Sample, cutoff: int) -> None:
-    """Put a sample in the place of the last one from before `cutoff`, or at the end."""
+    """Replace the last sample from before `cutoff`, or append to the end."""
     outdated = [place for place, sample in enumerate(samples) if sample.at < cutoff]
     if outdated:
         samples[outdated[-1]] = new
@@ -65,18 +66,18 @@ def _replace_outdated(samples: list[Sample], new: Sample, cutoff: int) -> None:
 
 
 class Bounds(NamedTuple):
-    """Between which numbers of replicas it must be."""
+    """The minimum and maximum of replicas."""
 
     least: int
     most: int
 
 
 class Limited(NamedTuple):
-    """How many replicas it is going to be, and why: the reasons of two conditions."""
+    """The limited number of replicas, and the reasons for two conditions."""
 
     replicas: int
     stabilized: str
-    """Why the recommendation itself was not taken, empty if it was."""
+    """Why stabilization changed the recommendation, empty if it did not."""
     is_limited: bool
     reason: str
     message: str
@@ -94,7 +95,7 @@ _MESSAGES: Final = {
 def limit(
     memory: Memory, behavior: Behavior | None, bounds: Bounds, current: int, wanted: int, window: int, now: int
 ) -> Limited:
-    """Return what becomes of a recommendation, which is remembered; `window` is how long going down is thought over."""
+    """Return a recommendation with limits applied, and record it; `window` is the stabilization for scaling down."""
     if behavior is None:
         recommended = _stabilized(memory, wanted, window, now)
         stabilized = "ScaleDownStabilized" if recommended != wanted else ""
@@ -152,7 +153,7 @@ def _bounded_by(
 
 
 def _up_limit(rules: Rules, memory: Memory, current: int, now: int) -> int:
-    """Return up to how many it may go now; percentages are rounded up, or small numbers would never grow."""
+    """Return the maximum of replicas now; percentages are rounded up, or small numbers would never grow."""
 
     def proposed(start: int, value: int, is_percent: bool) -> int:
         return math.ceil(start * (1 + value / 100)) if is_percent else start + value
@@ -166,7 +167,7 @@ def _up_limit(rules: Rules, memory: Memory, current: int, now: int) -> int:
 
 
 def _down_limit(rules: Rules, memory: Memory, current: int, now: int) -> int:
-    """Return down to how many it may go now."""
+    """Return the minimum of replicas now."""
 
     def proposed(start: int, value: int, is_percent: bool) -> int:
         return int(start * (1 - value / 100)) if is_percent else start - value
@@ -182,7 +183,7 @@ def _down_limit(rules: Rules, memory: Memory, current: int, now: int) -> int:
 def _proposals(
     rules: Rules, memory: Memory, current: int, now: int, proposed: Callable[[int, int, bool], int]
 ) -> list[int]:
-    """Return what each policy allows, counted from the replicas at the start of its period."""
+    """Return the limit of each policy, relative to the replicas at the start of its period."""
     found: list[int] = []
     for policy in rules.policies or ():
         since = now - policy.period_seconds * _SECOND

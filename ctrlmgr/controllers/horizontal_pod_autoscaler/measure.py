@@ -1,11 +1,11 @@
-"""What an autoscaler's metrics ask for, one by one and together.
+"""Evaluates an autoscaler's metrics, each and together.
 
 Guarantees:
-- The greatest number of replicas that a metric asks for counts. A metric that cannot be had keeps the number from going
-  down; when none can be had, nothing is decided.
-- Reasons and words of conditions and Events are Kubernetes'.
+- The largest number of replicas that a metric proposes is used. If a metric is unavailable, the number does not
+  decrease; if all are, nothing is decided.
+- Reasons and messages of conditions and Events are Kubernetes'.
 
-Rules come from Kubernetes' `pkg/controller/podautoscaler/horizontal.go` (`computeReplicasForMetrics` and below).
+Source: Kubernetes' `pkg/controller/podautoscaler/horizontal.go` (`computeReplicasForMetrics` and below).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from ctrlmgr.kinds.label_selectors import selector_of, selector_shown
 _NO_SUCH_SOURCE: Final = "InvalidMetricSourceType"
 
 UNKNOWN: Final[Mapping[str, Any]] = {"type": ""}
-"""The status of a metric that could not be had."""
+"""The status of an unavailable metric."""
 
 
 class Measured(NamedTuple):
-    """What one metric asks for, what it is called in messages, and its status."""
+    """The replicas that one metric proposes, its name in messages, and its status."""
 
     replicas: int
     name: str
@@ -42,33 +42,34 @@ class Measured(NamedTuple):
 
 
 class Unmeasured(MetricsError):
-    """A metric could not be had.
+    """A metric was unavailable.
 
-    `reason` is for the condition and the Event, `told` what they say; the message says it as a part of a whole.
+    `reason` is for the condition and the Event, `told` is their message. The exception's message is for the combined
+    error.
     """
 
     def __init__(self, reason: str, told: str, message: str) -> None:
-        """Take all three."""
+        """Set the reason and both messages."""
         super().__init__(message)
         self.reason = reason
         self.told = told
         self.is_of_spec = reason == _NO_SUCH_SOURCE
-        """Whether what is asked for cannot be."""
+        """Whether the autoscaler's spec is the cause."""
 
 
 class MetricsContext(NamedTuple):
-    """Where the pods are of which metrics speak, and who has the metrics."""
+    """The dependencies for evaluating metrics: the metrics client and the target's pods."""
 
     client: MetricsClient
     namespace: str
     selector: LabelSelector
     situation: Situation
     replicas: int
-    """How many replicas the target says that it has."""
+    """The replicas in the target's status."""
 
 
 class Evaluation(NamedTuple):
-    """What all metrics ask for together: None when nothing can be decided, and then `failures` says why."""
+    """The result of all metrics; `replicas` is None if nothing can be decided, and `failures` says why."""
 
     replicas: int | None
     name: str
@@ -77,7 +78,7 @@ class Evaluation(NamedTuple):
 
     @property
     def error(self) -> str:
-        """What is said of the failures as a whole; the empty string if there are none."""
+        """The combined error message, empty without failures."""
         if not self.failures:
             return ""
         invalid, all_of_them = len(self.failures), len(self.statuses)
@@ -85,13 +86,13 @@ class Evaluation(NamedTuple):
 
 
 Observe = Callable[[Metric, Measured | Unmeasured], None]
-"""Hears of each metric, what became of it."""
+"""Called with the result of each metric."""
 
 
 def evaluate(
     metrics: Iterable[Metric], context: MetricsContext, observe: Observe = lambda metric, found: None
 ) -> Evaluation:
-    """Return what some metrics ask for together."""
+    """Return the combined proposal of some metrics."""
     best = Measured(0, "", {})
     statuses: list[Mapping[str, Any]] = []
     failures: list[Unmeasured] = []
@@ -112,7 +113,7 @@ def evaluate(
 
 
 def measure(metric: Metric, context: MetricsContext) -> Measured:
-    """Return what one metric asks for; raises `Unmeasured`."""
+    """Return the proposal of one metric; raises `Unmeasured`."""
     source, how = _SOURCES.get(metric.type, (None, None))
     found: Source | None = getattr(metric, source) if source else None
     if found is None or how is None:
@@ -147,7 +148,7 @@ def _resource_name(source: Source, utilization: str) -> str:
 
 
 def _of_resource(source: Source, context: MetricsContext, container: str) -> tuple[Proposal, dict[str, Any]]:
-    """Return what usage of a resource asks for, and its current value."""
+    """Return the proposal by usage of a resource, and its current value."""
     target, resource = source.target, source.name
     if target.average_value is None and target.average_utilization is None:
         either = "neither an average utilization target nor an average value (usage) target was set"
@@ -204,7 +205,7 @@ def _object(source: Source, context: MetricsContext) -> Measured:
         raise Unmeasured(reason, str(error), f"failed to get object metric value: {part}") from error
     current = {"value" if is_value else "averageValue": written(proposal.usage)}
     fields: dict[str, Any] = {"metric": _identifier(source.metric), "current": current}
-    # An average over pods does not say of which object, in Kubernetes neither.
+    # As in Kubernetes, an average over pods does not name the object.
     fields["describedObject"] = _reference(described) if is_value else {"kind": "", "name": ""}
     said = (
         f"{described.kind} metric {name}"
@@ -266,7 +267,7 @@ _SOURCES: Final[Mapping[str, tuple[str, Callable[[Source, MetricsContext], Measu
     "Object": ("object", _object),
     "External": ("external", _external),
 }
-"""By type: which field holds the source, and how it is measured."""
+"""By type: the field of its source, and the function that evaluates it."""
 
 
 def _status(type_: str, source: str, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -283,7 +284,7 @@ def _reference(described: Reference) -> dict[str, Any]:
 
 
 def _selector(metric: Identifier) -> LabelSelector:
-    if metric.selector is None:  # what is not there selects nothing in a spec, but everything here
+    if metric.selector is None:  # a missing selector matches everything here
         return LabelSelector()
     found = selector_of(metric.selector)
     if found is None:

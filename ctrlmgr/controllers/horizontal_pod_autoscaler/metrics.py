@@ -1,7 +1,7 @@
-"""What an autoscaler asks for when it measures: the resource, custom and external metrics APIs.
+"""The metrics client: resource, custom and external metrics for an autoscaler.
 
-Guarantees: amounts are thousandths, times and spans microseconds. What cannot be had is a `MetricsError` in the words
-of Kubernetes' clients (`pkg/controller/podautoscaler/metrics/client.go`).
+Guarantees: amounts are thousandths, times and windows microseconds. Unavailable metrics raise `MetricsError` with the
+messages of Kubernetes' clients (`pkg/controller/podautoscaler/metrics/client.go`).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _SECOND: Final = 1_000_000
 
 
 class MetricsError(CtrlmgrError):
-    """Nothing can be computed from what was measured."""
+    """The metrics are unavailable or unusable."""
 
 
 class PodMetric(NamedTuple):
-    """What was measured of a pod: how much, when, and over what span."""
+    """A metric of a pod: its value, time and window."""
 
     value: int
     at: int = 0
@@ -31,27 +31,27 @@ class PodMetric(NamedTuple):
 
 
 PodMetrics = dict[str, PodMetric]
-"""What was measured of pods, by their names."""
+"""Metrics of pods, by pod name."""
 
 
 class MetricsClient(Protocol):
-    """Where metrics come from. Everything raises `MetricsError`."""
+    """A source of metrics. Every method raises `MetricsError`."""
 
     def resource(self, resource: str, namespace: str, selector: LabelSelector, container: str) -> PodMetrics:
-        """Return what pods use of a resource; with a `container`, what that one of each uses."""
+        """Return the pods' usage of a resource; with a `container`, that container's usage in each pod."""
 
     def pods(self, name: str, namespace: str, selector: LabelSelector, metric: LabelSelector) -> PodMetrics:
         """Return a custom metric of pods."""
 
     def object(self, name: str, namespace: str, described: Mapping[str, Any], metric: LabelSelector) -> int:
-        """Return a custom metric of an object, which `described` names by apiVersion, kind and name."""
+        """Return a custom metric of an object; `described` has its apiVersion, kind and name."""
 
     def external(self, name: str, namespace: str, metric: LabelSelector) -> Sequence[int]:
         """Return all values of an external metric."""
 
 
 class Absent:
-    """The metrics of a cluster in which nothing serves metrics."""
+    """The metrics client of a cluster without metrics APIs."""
 
     def resource(self, resource: str, namespace: str, selector: LabelSelector, container: str) -> PodMetrics:
         """Raise `MetricsError`."""
@@ -80,14 +80,14 @@ _NO_CUSTOM_METRICS: Final = (
 
 
 class Served(Absent):
-    """The metrics of a cluster in which `metrics.k8s.io` is a kind like any other: objects that say what pods use."""
+    """The metrics client of a cluster that stores PodMetrics (`metrics.k8s.io`) as custom objects."""
 
     def __init__(self, pod_metrics: Callable[[str], Iterable[Mapping[str, Any]] | None]) -> None:
-        """Take what lists the PodMetrics of a namespace, None while there is no such kind."""
+        """Use `pod_metrics`, which lists the PodMetrics of a namespace and returns None if the kind does not exist."""
         self._list = pod_metrics
 
     def resource(self, resource: str, namespace: str, selector: LabelSelector, container: str) -> PodMetrics:
-        """Return what pods use of a resource; with a `container`, what that one of each uses."""
+        """Return the pods' usage of a resource; with a `container`, that container's usage in each pod."""
         listed = self._list(namespace)
         if listed is None:
             return super().resource(resource, namespace, selector, container)
@@ -98,7 +98,7 @@ class Served(Absent):
 
 
 def pod_metrics(found: Iterable[Mapping[str, Any]], resource: str) -> PodMetrics:
-    """Return what pods use of a resource in all; a pod of which a container says nothing is left out."""
+    """Return the pods' total usage of a resource; pods with a container without a value are left out."""
     metrics: PodMetrics = {}
     for each in found:
         usages = [container.get("usage") or {} for container in each.get("containers") or ()]
@@ -108,7 +108,7 @@ def pod_metrics(found: Iterable[Mapping[str, Any]], resource: str) -> PodMetrics
 
 
 def container_metrics(found: Iterable[Mapping[str, Any]], resource: str, container: str) -> PodMetrics:
-    """Return what one container of each pod uses of a resource; `MetricsError` when a pod has none of that name."""
+    """Return one container's usage of a resource in each pod; raises `MetricsError` if a pod has no such container."""
     metrics: PodMetrics = {}
     for each in found:
         same = [one for one in each.get("containers") or () if one.get("name") == container]
@@ -129,7 +129,7 @@ def _measured(found: Mapping[str, Any], value: int) -> PodMetric:
 
 
 def _span(text: str) -> int:
-    """Return the microseconds of a span such as `30s` or `1m0s`."""
+    """Return the microseconds of a duration such as `30s` or `1m0s`."""
     total, number = 0.0, ""
     units = {"h": 3600.0, "m": 60.0, "s": 1.0}
     for character in text:
@@ -147,5 +147,5 @@ def milli(amount: str | float) -> int:
 
 
 def written(thousandths: int) -> str:
-    """Return an amount of thousandths as Kubernetes writes it (`NewMilliQuantity`)."""
+    """Format an amount of thousandths as Kubernetes does (`NewMilliQuantity`)."""
     return quantity.canonical(f"{thousandths}m")

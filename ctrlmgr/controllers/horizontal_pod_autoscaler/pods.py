@@ -1,6 +1,6 @@
-"""What an autoscaler reads of pods: how they do, and how much they ask for.
+"""The fields of pods that an autoscaler reads: their state and requests.
 
-Rules come from Kubernetes' `pkg/controller/podautoscaler/replica_calculator.go` (`calculateRequests`).
+Source: Kubernetes' `pkg/controller/podautoscaler/replica_calculator.go` (`calculateRequests`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 PodCondition."""
+    """The fields of a v1 PodCondition that are read."""
 
     type: str = ""
     status: str = ""
@@ -55,10 +55,10 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
 
 
 class MeasuredPod:
-    """A pod of which something was, or should have been, measured."""
+    """A pod with or without metrics."""
 
     def __init__(self, obj: Object) -> None:
-        """See `obj`, which is a pod."""
+        """Wrap `obj`, which is a pod."""
         view = obj.view(_Pod)
         self.name = obj.name
         self.is_deleted = obj.is_terminating
@@ -67,7 +67,7 @@ class MeasuredPod:
 
     @property
     def phase(self) -> str:
-        """Its phase."""
+        """The pod's phase."""
         return self._status.phase
 
     @cached_property
@@ -77,24 +77,24 @@ class MeasuredPod:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it runs and is ready."""
+        """Whether it is running and ready."""
         return self.phase == "Running" and self.ready is not None and self.ready.status == "True"
 
     @property
     def ready_changed_at(self) -> int:
-        """When that condition last changed, microseconds since 1970."""
+        """When its condition Ready last changed, in microseconds since 1970."""
         at = self.ready.last_transition_time if self.ready is not None else None
         return parse_time(at) if at else 0
 
     @property
     def started_at(self) -> int | None:
-        """When it was taken on by a kubelet, microseconds since 1970; None if it was not."""
+        """When a kubelet accepted it, in microseconds since 1970; None if none has."""
         at = self._status.start_time
         return parse_time(at) if at else None
 
 
 def requests_of(pods: Iterable[MeasuredPod], resource: str, container: str) -> dict[str, int]:
-    """Return how much of a resource each pod asks for, or one container of each; raises `MetricsError`."""
+    """Return each pod's request of a resource, or that of one container; raises `MetricsError`."""
     return {pod.name: _request(pod, resource, container) for pod in pods}
 
 
@@ -106,7 +106,7 @@ def _request(pod: MeasuredPod, resource: str, container: str) -> int:
 
 
 def _pod_level(pod: MeasuredPod, level: Mapping[str, str], resource: str) -> int:
-    """Return what the pod asks for as a whole; what it does not say there, its containers do."""
+    """Return the pod-level request, or else the sum of its containers' requests."""
     overhead = milli((pod.spec.overhead or {}).get(resource, "0"))
     if resource in level:
         return milli(level[resource]) + overhead
@@ -133,7 +133,7 @@ def _of_containers(pod: MeasuredPod, resource: str, container: str) -> int:
 
 
 def _lasting(pod: MeasuredPod) -> list[_Container]:
-    """Return the containers that run as long as the pod does, sidecars last."""
+    """Return the containers that run as long as the pod, sidecars last."""
     sidecars = [each for each in pod.spec.init_containers or () if each.restart_policy == "Always"]
     return [*(pod.spec.containers or ()), *sidecars]
 

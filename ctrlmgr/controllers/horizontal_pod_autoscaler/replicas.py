@@ -1,17 +1,16 @@
-"""How many replicas a metric asks for.
+"""Computes the number of replicas that a metric proposes.
 
-The wanted number is the present one times how far the metric is from its target, rounded up; within a tolerance nothing
-changes. Not every pod counts as it is:
+The proposed number is the current one times the ratio of the metric to its target, rounded up. Within a tolerance it is
+not changed. Pods count as follows:
+- Terminating and failed pods, and their metrics, are left out.
+- Pods that are not ready yet (for CPU: in their first minutes, or never ready) count as zero usage when scaling up, and
+  are left out when scaling down.
+- Pods without metrics count as zero usage when scaling up. When scaling down they count as their whole request, or as
+  the target if that is higher.
+- If these corrections would reverse the direction, nothing changes.
 
-- pods that are going or have failed are left out, with what was measured of them;
-- pods that are not ready yet (of CPU: in their first minutes, or never ready) count as using nothing when it goes up,
-  and not at all when it goes down;
-- pods of which nothing was measured count as using nothing when it goes up, and the whole request (or the target, if
-  that is more) when it goes down;
-- when all that would turn the direction, nothing changes.
-
-Rules come from Kubernetes' `pkg/controller/podautoscaler/replica_calculator.go` and `metrics/utilization.go`.
-Amounts are thousandths, times and spans microseconds.
+Source: Kubernetes' `pkg/controller/podautoscaler/replica_calculator.go` and `metrics/utilization.go`. Amounts are
+thousandths, times and windows microseconds.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ _NO_PODS: Final = "no pods returned by selector while calculating replica count"
 
 
 class Tolerances(NamedTuple):
-    """How far a metric may be from its target without a change, as parts of the target."""
+    """The relative distance from its target within which a metric causes no change."""
 
     down: float = 0.1
     up: float = 0.1
 
     def covers(self, ratio: float) -> bool:
-        """Whether a ratio of usage to target is close enough to 1."""
+        """Return whether a ratio of usage to target is close enough to 1."""
         return 1.0 - self.down <= ratio <= 1.0 + self.up
 
 
 class Readiness(NamedTuple):
-    """For how long after its start a pod's CPU does not count while it is unready, and when it never was ready."""
+    """Microseconds after its start in which a pod's CPU does not count: if unready, and if it was never ready."""
 
     cpu_initialization_period: int = 300_000_000
     initial_readiness_delay: int = 30_000_000
@@ -57,7 +56,7 @@ class Grouped(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """How many replicas a metric asks for, and what it is now: as an amount, and in percent of the request."""
+    """The replicas that a metric proposes, and its current value: absolute, and in percent of the request."""
 
     replicas: int
     usage: int
@@ -65,7 +64,7 @@ class Proposal(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """What metrics are judged by: the replicas there are and their pods, and when."""
+    """The input for evaluating metrics: current replicas, their pods, and the time."""
 
     current: int
     pods: Sequence[MeasuredPod]
@@ -75,7 +74,7 @@ class Situation(NamedTuple):
 
 
 def group(situation: Situation, metrics: PodMetrics, resource: str) -> Grouped:
-    """Say how each pod counts."""
+    """Return the pods by how they count."""
     ready = 0
     unready, missing, ignored = set[str](), set[str](), set[str]()
     for pod in situation.pods:
@@ -97,7 +96,7 @@ def _is_starting(pod: MeasuredPod, metric: PodMetric, readiness: Readiness, now:
         return True
     is_unready, changed_at = pod.ready.status == "False", pod.ready_changed_at
     if pod.started_at + readiness.cpu_initialization_period > now:
-        # Not ready, or measured before a whole span has passed since it last changed.
+        # Not ready, or measured before a whole window has passed since its readiness changed.
         return is_unready or metric.at < changed_at + metric.window
     return is_unready and pod.started_at + readiness.initial_readiness_delay > changed_at
 
@@ -105,9 +104,9 @@ def _is_starting(pod: MeasuredPod, metric: PodMetric, readiness: Readiness, now:
 def by_utilization(
     situation: Situation, target: int, metrics: PodMetrics, resource: str, container: str = ""
 ) -> Proposal:
-    """Return what is asked for by usage in percent of what is requested, `target` of it being wanted.
+    """Return the proposal by usage in percent of requests; `target` is the target percentage.
 
-    Of pods as a whole, or of one `container` of each. Raises `MetricsError`.
+    With `container`, only that container of each pod counts. Raises `MetricsError`.
     """
     _check_pods(situation)
     grouped = group(situation, metrics, resource)
@@ -127,7 +126,7 @@ def by_utilization(
 
 
 def by_average(situation: Situation, target: int, metrics: PodMetrics, resource: str = "") -> Proposal:
-    """Return what is asked for by an amount per pod, `target` being the one that is wanted; raises `MetricsError`."""
+    """Return the proposal by an average amount per pod, whose target is `target`; raises `MetricsError`."""
     _check_pods(situation)
     grouped = group(situation, metrics, resource)
     counted = _counted(metrics, grouped)
@@ -156,7 +155,7 @@ def _counted(metrics: PodMetrics, grouped: Grouped) -> dict[str, int]:
 def _rebalanced(
     counted: Mapping[str, int], grouped: Grouped, ratio: float, filled: Mapping[str, int]
 ) -> dict[str, int] | None:
-    """Return what pods use, with a guess for those of which nothing is known; None when there is nothing to guess."""
+    """Return the usages including assumed ones for uncounted pods; None if there are none to assume."""
     counts_unready = bool(grouped.unready) and ratio > 1.0
     if not grouped.missing and not counts_unready:
         return None
@@ -181,7 +180,7 @@ def _average(used: Mapping[str, int], target: int) -> tuple[float, int]:
 
 
 def _ratio(amount: float, target: float) -> float:
-    """Divide as Go does, where a target of zero is no error."""
+    """Divide as Go does: a zero target is not an error."""
     if target:
         return amount / target
     return math.inf if amount > 0 else math.nan
@@ -192,7 +191,7 @@ def _plain(situation: Situation, ratio: float, ready: int) -> int:
 
 
 def _corrected(situation: Situation, ratio: float, again: float, pods: int) -> int:
-    """Return what the second pass asks for, unless that is little, or the other way."""
+    """Return the proposal of the second pass, or the current number if it is within tolerance or reverses direction."""
     current = situation.current
     if situation.tolerances.covers(again) or (ratio < 1.0 < again) or (again < 1.0 < ratio):
         return current
@@ -207,9 +206,9 @@ def _whole(number: float) -> int:
 
 
 def by_total(situation: Situation, usage: int, target: int) -> Proposal:
-    """Return what is asked for by one amount for all pods together; raises `MetricsError`.
+    """Return the proposal by one amount for all pods together; raises `MetricsError`.
 
-    From nothing, the amount alone decides.
+    From zero replicas, the amount alone decides.
     """
     ratio = _ratio(usage, target)
     if not situation.current:
@@ -222,7 +221,7 @@ def by_total(situation: Situation, usage: int, target: int) -> Proposal:
 
 
 def by_total_per_pod(current: int, usage: int, target: int, tolerances: Tolerances) -> Proposal:
-    """Return what is asked for by one amount for all `current` pods, `target` being what each may have of it."""
+    """Return the proposal by one amount for all `current` pods, with a `target` amount per pod."""
     ratio = _ratio(usage, target * current)
     replicas = current if tolerances.covers(ratio) else _whole(_ratio(usage, target))
     if usage >= _LARGEST_64:
@@ -232,5 +231,5 @@ def by_total_per_pod(current: int, usage: int, target: int, tolerances: Toleranc
 
 
 def total_of(values: Iterable[int]) -> int:
-    """Return the sum of the values of an external metric, as far as 64 bits go."""
+    """Return the sum of the values of an external metric, at most the largest int64."""
     return min(sum(values), _LARGEST_64)

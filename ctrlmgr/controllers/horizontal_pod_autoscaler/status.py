@@ -1,6 +1,6 @@
-"""The status of an autoscaler while it is worked out: its numbers, and three conditions.
+"""Builds the status of an autoscaler: its numbers and conditions.
 
-Rules come from Kubernetes' `pkg/controller/podautoscaler/horizontal.go` (`setStatus`, `setConditionInList`).
+Source: Kubernetes' `pkg/controller/podautoscaler/horizontal.go` (`setStatus`, `setConditionInList`).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ SCALING_LIMITED: Final = "ScalingLimited"
 
 
 class StatusDraft:
-    """A status that is changed step by step, from the one that was there."""
+    """A status that is changed step by step."""
 
     def __init__(self, status: AutoscalerStatus, now: int) -> None:
-        """Begin with `status`; what changes does so at `now`, microseconds since 1970."""
+        """Start with `status`; changed conditions get the time `now`, microseconds since 1970."""
         self._before = _fields(status)
         self._fields = dict(self._before)
         self._at = format_time_seconds(now)
 
     def condition(self, type_: str, is_true: bool, reason: str, message: str) -> None:
-        """Set a condition, in its place or as the last; its time is when it was last another."""
+        """Set a condition, in place or at the end; its transition time changes only with its status."""
         status = "True" if is_true else "False"
         new = {"type": type_, "status": status, "lastTransitionTime": self._at, "reason": reason, "message": message}
         conditions = list(self._fields.get("conditions") or ())
@@ -44,7 +44,7 @@ class StatusDraft:
     def numbers(
         self, current: int, desired: int | None, metrics: Sequence[Mapping[str, Any]] | None, *, rescaled: bool = False
     ) -> None:
-        """Set how many replicas there are and shall be (None: as before), and what was measured (None: nothing)."""
+        """Set the current and desired replicas (None: unchanged) and the metrics (None: none measured)."""
         kept = ("lastScaleTime", "conditions")
         wanted = self._fields["desiredReplicas"] if desired is None else desired
         fields = {name: self._fields[name] for name in kept if name in self._fields}
@@ -54,14 +54,14 @@ class StatusDraft:
         self._fields = {**fields, "currentReplicas": current, "desiredReplicas": wanted, "currentMetrics": listed}
 
     def written_to(self, obj: Object) -> Object | None:
-        """Return the autoscaler with this status, None if it has it already."""
+        """Return the autoscaler with this status, None if it is unchanged."""
         if self._normal(self._fields) == self._normal(self._before):
             return None
         return Object.from_dict({**obj.to_dict(), "status": self._fields})
 
     @staticmethod
     def _normal(fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is compared: an empty list is as good as none."""
+        """Return the fields for comparison: an empty list equals a missing one."""
         return {name: value for name, value in fields.items() if value not in (None, [], 0)}
 
 

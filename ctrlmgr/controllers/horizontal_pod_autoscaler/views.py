@@ -1,6 +1,6 @@
-"""Typed views of what the autoscaler's controller reads of a HorizontalPodAutoscaler (autoscaling/v2), and of a Scale.
+"""Typed views of a HorizontalPodAutoscaler (autoscaling/v2) and a Scale, with the fields that the controller reads.
 
-Guarantees: what is not named here stays in the object's body, untouched. A null list reads as an empty one.
+Guarantees: fields that are not listed here stay in the object's body unchanged. A null list reads as an empty one.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class AutoscalerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Autoscaler(msgspec.Struct, frozen=True, gc=False):
-    """What is read of an autoscaling/v2 HorizontalPodAutoscaler."""
+    """The fields of an autoscaling/v2 HorizontalPodAutoscaler that are read."""
 
     spec: AutoscalerSpec = AutoscalerSpec()
     status: AutoscalerStatus = AutoscalerStatus()
@@ -121,7 +121,7 @@ class _ScaleStatus(msgspec.Struct, frozen=True, gc=False):
 
 
 class Scale(msgspec.Struct, frozen=True, gc=False):
-    """What is read of an autoscaling/v1 Scale."""
+    """The fields of an autoscaling/v1 Scale that are read."""
 
     spec: _ScaleSpec = _ScaleSpec()
     status: _ScaleStatus = _ScaleStatus()

@@ -1,4 +1,4 @@
-"""Runs pods to completion, and counts each of them once."""
+"""The Job controller: runs pods to completion, and counts each of them once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the Job controller can be told."""
+    """The options of the Job controller."""
 
     concurrent_job_syncs: Annotated[
         int,

@@ -1,9 +1,9 @@
-"""How long a Job waits before it replaces a pod that failed.
+"""Computes the backoff before a Job replaces a failed pod.
 
-Guarantees: after n failures in a row it is 10 s · 2ⁿ⁻¹, at most 10 minutes, from when the last of them ended. With
-`backoffLimitPerIndex` each index waits for itself.
+Guarantees: after n failures in a row it is 10 s · 2ⁿ⁻¹, at most 10 minutes, from the end of the last one. With
+`backoffLimitPerIndex` each index has its own backoff.
 
-Rules come from Kubernetes' `pkg/controller/job/backoff_utils.go`.
+Source: Kubernetes' `pkg/controller/job/backoff_utils.go`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from ctrlmgr.controllers.job.views import JobPod
 FIRST: Final = 10_000_000
 """Microseconds after the first failure (`DefaultJobPodFailureBackOff`)."""
 LONGEST: Final = 600_000_000
-"""Microseconds that it never exceeds (`MaxJobPodFailureBackOff`)."""
+"""Maximum microseconds (`MaxJobPodFailureBackOff`)."""
 
 
 class Backoff(NamedTuple):
-    """How many pods failed since the last one that succeeded, and when the last of them ended (microseconds)."""
+    """The number of failed pods since the last success, and when the last of them ended (microseconds)."""
 
     failures: int = 0
     last: int | None = None
 
     def after(self, succeeded: Iterable[JobPod], failed: Iterable[JobPod]) -> Backoff:
-        """Return what it is once some more pods have ended."""
+        """Return the backoff after more pods have ended."""
         successes = [pod.finished_at for pod in succeeded]
         failures = sorted(pod.finished_at for pod in failed)
         if not successes:
@@ -36,19 +36,19 @@ class Backoff(NamedTuple):
         return Backoff(len(later), later[-1]) if later else Backoff()
 
     def remaining(self, now: int) -> int:
-        """Return how many microseconds are left to wait."""
+        """Return the microseconds left to wait."""
         return _remaining(self.failures, self.last, now)
 
 
 def recalled(pods: Iterable[JobPod]) -> Backoff:
-    """Return the back-off of a Job whose controller has seen all those of its pods end that are counted already."""
+    """Return the backoff from the pods that are counted already, as if the controller had run since they started."""
     counted = [pod for pod in pods if not pod.is_tracked]
     succeeded, failed = ([pod for pod in counted if pod.phase == phase] for phase in ("Succeeded", "Failed"))
     return Backoff().after(succeeded, failed)
 
 
 def remaining_for_index(last_failed: JobPod | None, now: int) -> int:
-    """Return how many microseconds an index has to wait, whose last pod was `last_failed`."""
+    """Return the microseconds that an index must wait after its pod `last_failed`."""
     if last_failed is None:
         return 0
     failures = failure_count(last_failed) + ignored_failure_count(last_failed) + 1
@@ -63,7 +63,7 @@ def _remaining(failures: int, last: int | None, now: int) -> int:
 
 
 def ready_indexes(wanted: Sequence[int], delayed: dict[int, JobPod], now: int) -> tuple[list[int], int]:
-    """Return which of the indexes need not wait; if all must, how many microseconds until the first need not."""
+    """Return the indexes that need not wait; if all must, return the microseconds until the first is ready."""
     waits = {index: remaining_for_index(delayed.get(index), now) for index in wanted}
     ready = [index for index in wanted if not waits[index]]
     return ready, 0 if ready else min(waits.values(), default=0)

@@ -1,10 +1,10 @@
-"""Keeps the pods of Jobs, and lets go of pods whose Job does not count them any more.
+"""The Job controller: manages the pods of Jobs, and removes the finalizer of pods whose Job no longer counts them.
 
 Guarantees, Kubernetes' (`pkg/controller/job`):
-- Each pod that ends is counted once, whatever fails in between (`tracking`); no finalizer outlives its Job.
-- What happens to pods is gathered for a second; what happens to a Job's spec is looked at at once.
-- A Job that another controller manages, or that has finished, is left alone.
-- A Job decides again only once its caches show what it did last, so it never makes one pod too many.
+- Each pod that ends is counted once, even after failures (`tracking`); no finalizer outlives its Job.
+- Changes of pods are batched for `BATCH_PERIOD`. Changes of a Job's spec are reconciled at once.
+- A Job that another controller manages, or that has finished, is ignored.
+- A Job is reconciled only after the caches contain its last writes, so it never creates too many pods.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ KIND: Final = "Job"
 _MODES: Final = (None, "NonIndexed", "Indexed")
 _FIRST_RETRY: Final = 1.0
 _LAST_RETRY: Final = 60.0
-"""Seconds until a Job whose reconcile failed is tried again, at first and at last (`MaxJobApiBackOff`)."""
+"""Minimum and maximum seconds until the retry of a failed reconcile (`MaxJobApiBackOff`)."""
 _ORPHAN: Final = "pods/"
-"""What the name in a key begins with that is not a Job's but a pod's; no name has a slash."""
+"""The prefix of a key's name that marks a pod; names have no slash."""
 
 
 class JobReconciler:
-    """A reconciler whose key is a Job's, or that of a pod without one."""
+    """Reconciles Jobs, and pods without a Job."""
 
     def __init__(
         self,
@@ -63,9 +63,9 @@ class JobReconciler:
         clock: Clock,
         recalls: bool = False,
     ) -> None:
-        """Read from these caches; see `index_by_controller`, which the pods' needs.
+        """Read from these caches; `pods` needs `index_by_controller`.
 
-        If it `recalls`, pods that were counted before it began count for the back-off of their Job.
+        With `recalls`, pods that were counted before the start count for the backoff of their Job.
         """
         self._recalls = recalls
         self._jobs = jobs
@@ -73,11 +73,11 @@ class JobReconciler:
         self._claimer = claimer
         self._recorder = recorder
         self._clock = clock
-        # A key is reconciled by one worker at a time, and dictionaries take care of themselves.
+        # Only one worker reconciles a key at a time, and dictionary operations are atomic.
         self._backoffs: dict[Key, Backoff] = {}
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Do what is to be done about a Job; raises what the API refuses."""
+        """Reconcile a Job or an orphan pod; raises the errors of the API."""
         if key.name.startswith(_ORPHAN):
             self._let_go(Key(key.namespace, key.name.removeprefix(_ORPHAN)), client)
             return None
@@ -117,7 +117,7 @@ class JobReconciler:
         return None if again is None else Result(requeue_after=again)
 
     def _let_go(self, key: Key, client: EngineClient) -> None:
-        """Take the finalizer from a pod that no Job counts (`syncOrphanPod`)."""
+        """Remove the finalizer from a pod that no Job counts (`syncOrphanPod`)."""
         pod = self._pods.get(key)
         if pod is None or not is_uncounted(pod, self._jobs):
             return
@@ -128,13 +128,13 @@ class JobReconciler:
 
 
 def selects(job: Object, pod: Object) -> bool:
-    """Say whether a Job selects a pod."""
+    """Return whether a Job selects a pod."""
     selector = selector_of(job.view(Job).spec.selector or {})
     return selector is not None and selector.matches(pod.labels)
 
 
 def is_uncounted(pod: Object, jobs: Lister) -> bool:
-    """Say whether a pod is held for a Job that is gone or over; not if the Job is another controller's to keep."""
+    """Return whether a pod has the finalizer of a deleted or finished Job that this controller manages."""
     if TRACKING not in (pod.metadata.finalizers or ()):
         return False
     reference = controller_of(pod)
@@ -150,31 +150,31 @@ def is_uncounted(pod: Object, jobs: Lister) -> bool:
 
 
 class JobChanges:
-    """Which Jobs, and which pods without one, have to be looked at after a change."""
+    """Maps changes to the Jobs, and the pods without a Job, to reconcile."""
 
     def __init__(self, jobs: Lister, pods: Lister) -> None:
-        """Look at these caches."""
+        """Read from these caches."""
         self._jobs = jobs
         self._pods = pods
 
     def at_once(self, change: Change) -> Iterable[Key]:
-        """Return the key of a Job that came, went or shall be another."""
+        """Return the key of a Job that was created, deleted, or whose spec changed."""
         note_job(change)
         return (change.object.key,) if _is_new(change) else ()
 
     def gathered(self, change: Change) -> Iterable[Key]:
-        """Return the key of a Job whose status, say, has changed."""
+        """Return the key of a Job of which only the status or metadata changed."""
         return () if _is_new(change) else (change.object.key,)
 
     def left_behind(self, change: Change) -> Iterator[Key]:
-        """Yield the keys of pods that are held for a Job that went, or is over."""
+        """Yield the keys of pods whose Job was deleted or has finished."""
         job = change.object
         if change.new is None or job.view(Job).status.finished is not None:
             for pod in owned(self._pods, job):
                 yield from self._if_uncounted(pod)
 
     def orphaned(self, change: Change) -> Iterator[Key]:
-        """Yield the key of a pod that is held for no Job."""
+        """Yield the key of a pod that no Job counts."""
         note_pod(change)
         if change.new is not None:
             yield from self._if_uncounted(change.new)
@@ -185,13 +185,13 @@ class JobChanges:
 
 
 def _is_new(change: Change) -> bool:
-    """Whether a Job came, went, or shall be another."""
+    """Return whether a Job was created, deleted, or its spec changed."""
     old, new = change.old, change.new
     return old is None or new is None or old.metadata.generation != new.metadata.generation
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     jobs, pods = context.informers.informer(JOBS), context.informers.informer(PODS)
     index_by_controller(pods)
     changes = JobChanges(jobs.lister, pods.lister)

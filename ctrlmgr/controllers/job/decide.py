@@ -1,12 +1,12 @@
-"""What is to be done about a Job: which pods are made, which are deleted, and how it is going to end.
+"""Decides which pods of a Job to create and delete, and how the Job ends.
 
 Guarantees:
-- A reconcile either makes pods or deletes some, at most 500 of them.
-- A Job that is going to end deletes what still runs, and makes nothing any more; whether it is going to end well or not
-  is decided once (`SuccessCriteriaMet` or `FailureTarget`) and stays.
-- What is suspended runs nothing and keeps its counts.
+- A reconcile either creates or deletes pods, at most 500 of them.
+- A Job that is ending deletes its active pods and creates none. Whether it succeeds or fails is decided once
+  (`SuccessCriteriaMet` or `FailureTarget`) and not changed.
+- A suspended Job has no active pods and keeps its counts.
 
-Rules come from Kubernetes' `pkg/controller/job/job_controller.go` (`syncJob`, `manageJob`).
+Source: Kubernetes' `pkg/controller/job/job_controller.go` (`syncJob`, `manageJob`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ctrlmgr.controllers.job.policies import judge, met_rule
 from ctrlmgr.controllers.job.views import JobCondition, JobPod, by_rank
 
 AT_ONCE: Final = 500
-"""How many pods a reconcile makes or deletes (`MaxPodCreateDeletePerSync`)."""
+"""The maximum of pods that a reconcile creates or deletes (`MaxPodCreateDeletePerSync`)."""
 
 FAILURE_TARGET: Final = "FailureTarget"
 SUCCESS_CRITERIA_MET: Final = "SuccessCriteriaMet"
@@ -32,10 +32,10 @@ SUSPENDED: Final = "Suspended"
 
 
 class Plan(NamedTuple):
-    """What a reconcile does to pods.
+    """The pods that a reconcile creates and deletes.
 
-    `delete` are deleted; with `release` they lose the finalizer first, and are not counted. `create` has an index (or
-    None) for each pod to be made. When pods are due only in `wait` microseconds, nothing is made.
+    Pods in `delete` are deleted; with `release` they first lose the finalizer, and are not counted. `create` has an
+    index (or None) for each pod to create. If pods may be created only in `wait` microseconds, none is created.
     """
 
     delete: Sequence[JobPod] = ()
@@ -45,12 +45,12 @@ class Plan(NamedTuple):
 
 
 def ending(snapshot: JobSnapshot) -> JobCondition | None:
-    """Return the condition that says how the Job is going to end, None while it goes on."""
+    """Return the condition of how the Job ends, None if it continues."""
     return _decided(snapshot) or _over_the_limits(snapshot) or _indexes_decide(snapshot)
 
 
 def _decided(snapshot: JobSnapshot) -> JobCondition | None:
-    """Return what has been decided already, or what a pod's failure decides by the policy."""
+    """Return the ending that was decided before, or that a failed pod causes by the pod failure policy."""
     if met := snapshot.status.true(SUCCESS_CRITERIA_MET):
         return met
     if target := snapshot.status.true(FAILURE_TARGET):
@@ -91,7 +91,7 @@ def _indexes_decide(snapshot: JobSnapshot) -> JobCondition | None:
 
 
 def _restarted_too_often(snapshot: JobSnapshot) -> bool:
-    """Whether the containers of pods that restart them have done so too often (`pastBackoffLimitOnFailure`)."""
+    """Return whether the restarts of containers exceed the backoff limit (`pastBackoffLimitOnFailure`)."""
     if snapshot.spec.template.spec.restart_policy != "OnFailure":
         return False
     restarts: int = sum(
@@ -104,7 +104,7 @@ def _restarted_too_often(snapshot: JobSnapshot) -> bool:
 
 
 def until_deadline(snapshot: JobSnapshot) -> int | None:
-    """Return how many microseconds it may still be active; None when there is no deadline now."""
+    """Return the microseconds until the active deadline; None if there is no deadline now."""
     seconds, started = snapshot.spec.active_deadline_seconds, snapshot.status.start_time
     if seconds is None or snapshot.spec.is_suspended:
         return None
@@ -112,7 +112,7 @@ def until_deadline(snapshot: JobSnapshot) -> int | None:
 
 
 def completed(snapshot: JobSnapshot, active: int) -> JobCondition | None:
-    """Return that the Job is going to end well, if enough pods have succeeded and `active` of them run."""
+    """Return the success condition if enough pods have succeeded and none is `active`, else None."""
     completions = snapshot.spec.completions
     if snapshot.succeeded < completions if completions is not None else not snapshot.succeeded:
         return None
@@ -123,7 +123,7 @@ def completed(snapshot: JobSnapshot, active: int) -> JobCondition | None:
 
 
 def plan(snapshot: JobSnapshot) -> Plan:
-    """Return what a Job that goes on does to its pods."""
+    """Return the pods to create and delete for a Job that continues."""
     if snapshot.spec.is_suspended:
         return Plan(delete=_to_remove(snapshot, len(snapshot.active)), release=True)
     wanted = _wanted(snapshot)
@@ -136,14 +136,14 @@ def plan(snapshot: JobSnapshot) -> Plan:
 
 
 def _wanted(snapshot: JobSnapshot) -> int:
-    """Return how many pods shall run now."""
+    """Return how many pods should be active now."""
     if snapshot.spec.completions is None:
         return len(snapshot.active) if snapshot.succeeded > 0 else snapshot.spec.parallelism
     return max(0, min(snapshot.spec.completions - snapshot.succeeded, snapshot.spec.parallelism))
 
 
 def _to_remove(snapshot: JobSnapshot, at_least: int) -> Sequence[JobPod]:
-    """Return the active pods that go: those that are in the way of others, and `at_least` so many."""
+    """Return the active pods to delete: invalid or duplicate indexes, and further ones up to `at_least`."""
     gone: list[JobPod] = []
     left: Sequence[JobPod] = snapshot.active
     if snapshot.spec.is_indexed:
@@ -165,6 +165,6 @@ def _additions(snapshot: JobSnapshot, missing: int) -> Plan:
 
 
 def condition(type: str, now: int, reason: str, message: str, status: str = "True") -> JobCondition:
-    """Return a condition that has become so at `now`."""
+    """Return a condition with the transition time `now`."""
     at = format_time_seconds(now)
     return JobCondition(type, status, at, at, reason, message)

@@ -1,12 +1,12 @@
-"""Completion indexes of an Indexed Job, as the compressed lists that its status holds: `1,3-5`.
+"""Completion indexes of an Indexed Job, in the compressed form of its status: `1,3-5`.
 
 Guarantees:
-- `Intervals` are ordered, do not overlap and do not touch; `str` writes what Kubernetes writes: two neighbours as
-  `3,4`, three and more as `3-5`. Reading drops what cannot be read and what lies beyond the completions.
-- Of the indexes that are wanted the lowest come first; of several active pods with one index the one stays that is
-  farthest on its way.
+- `Intervals` are ordered, do not overlap and are not adjacent. `str` formats them as Kubernetes does: two neighbours as
+  `3,4`, three and more as `3-5`. Parsing ignores invalid parts and indexes beyond the completions.
+- The lowest missing indexes are created first. Of several active pods with one index the one that has progressed
+  furthest is kept.
 
-Rules come from Kubernetes' `pkg/controller/job/indexed_job_utils.go`.
+Source: Kubernetes' `pkg/controller/job/indexed_job_utils.go`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Intervals(tuple[Interval, ...]):
 
     @classmethod
     def parse(cls, text: str, completions: int) -> Intervals:
-        """Read what a status or a rule says, as far as it lies below `completions`."""
+        """Parse the indexes of a status or a rule that are below `completions`."""
         found: list[Interval] = []
         for part in text.split(",") if text else ():
             numbers = [_number(each) for each in part.split("-")]
@@ -61,7 +61,7 @@ class Intervals(tuple[Interval, ...]):
         return cls().merge(cls(Interval(each, each) for each in sorted(set(indexes))))
 
     def merge(self, other: Iterable[Interval]) -> Intervals:
-        """Return all that is in either set."""
+        """Return the union of both sets."""
         merged: list[Interval] = []
         for each in sorted([*self, *other]):
             if not merged or each.first > merged[-1].last + 1:
@@ -71,21 +71,21 @@ class Intervals(tuple[Interval, ...]):
         return Intervals(merged)
 
     def with_indexes(self, indexes: Iterable[int]) -> Intervals:
-        """Return the set with some indexes more."""
+        """Return the set with some indexes added."""
         return self.merge(Interval(each, each) for each in indexes)
 
     @property
     def total(self) -> int:
-        """How many indexes there are."""
+        """The number of indexes."""
         return sum(each.last - each.first + 1 for each in self)
 
     def has(self, index: int) -> bool:
-        """Whether an index is in the set."""
+        """Return whether an index is in the set."""
         at = bisect_left(self, index, key=lambda each: each.last)
         return at < len(self) and self[at].first <= index
 
     def gaps(self, end: int) -> Iterator[int]:
-        """Yield the indexes below `end` that are not in the set, from the lowest on."""
+        """Yield the indexes below `end` that are not in the set, ascending."""
         candidate = 0
         for each in self:
             yield from range(candidate, min(each.first, end))
@@ -104,24 +104,24 @@ def _written(interval: Interval) -> str:
 
 
 def _number(text: str) -> int | None:
-    """Return what Go's `strconv.Atoi` makes of a text, None where it fails."""
+    """Parse an integer as Go's `strconv.Atoi` does; return None if that fails."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
 
 
 def completion_index(annotations: Mapping[str, str]) -> int | None:
-    """Return the index that a pod says it has, None if it says none that could be one."""
+    """Return the index in a pod's annotations, None if it is missing or invalid."""
     index = _number(annotations.get(INDEX, ""))
     return index if index is not None and index >= 0 else None
 
 
 def failure_count(pod: JobPod) -> int:
-    """Return how many pods of this pod's index had failed before it, those not counted that were to be ignored."""
+    """Return how many counted failures this pod's index had before it."""
     return _count(pod.annotations.get(FAILURES, ""))
 
 
 def ignored_failure_count(pod: JobPod) -> int:
-    """Return how many pods of this pod's index had failed before it and were to be ignored."""
+    """Return how many ignored failures this pod's index had before it."""
     return _count(pod.annotations.get(IGNORED_FAILURES, ""))
 
 
@@ -131,12 +131,12 @@ def _count(text: str) -> int:
 
 
 def indexes_of(pods: Iterable[JobPod]) -> set[int]:
-    """Return the indexes that some pods have."""
+    """Return the indexes of some pods."""
     return {index for pod in pods if (index := completion_index(pod.annotations)) is not None}
 
 
 def superfluous(pods: Sequence[JobPod], completions: int) -> tuple[list[JobPod], list[JobPod]]:
-    """Divide active pods into those that have no index, one beyond the completions or another's, and the rest."""
+    """Split active pods into those to delete (without an index, beyond the completions, or duplicate) and the rest."""
     gone: list[JobPod] = []
     left: list[JobPod] = []
     ordered = sorted(pods, key=_order)
@@ -157,5 +157,5 @@ def _order(pod: JobPod) -> int:
 
 
 def by_completion_index(pods: Iterable[JobPod]) -> list[JobPod]:
-    """Return pods in the order of their indexes, those without one first."""
+    """Return pods sorted by index, those without one first."""
     return sorted(pods, key=_order)

@@ -1,7 +1,7 @@
-"""A snapshot for a Job's reconcile: the Job and its pods at one moment, and what follows from them alone.
+"""A snapshot for a Job's reconcile: the Job and its pods at one moment, and values derived from them.
 
-Rules come from Kubernetes' `pkg/controller/job/job_controller.go` (`syncJobCtx`, `getNewFinishedPods`, `isPodFailed`)
-and `indexed_job_utils.go`.
+Source: Kubernetes' `pkg/controller/job/job_controller.go` (`syncJobCtx`, `getNewFinishedPods`, `isPodFailed`) and
+`indexed_job_utils.go`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ctrlmgr.controllers.job.views import Job, JobPod, JobSpec, JobStatus, Uncou
 
 @dataclass(frozen=True, kw_only=True)
 class JobSnapshot:
-    """A Job, the pods that are its own, the time (microseconds since 1970) and how it waited so far."""
+    """A Job, its pods, the time (microseconds since 1970) and its backoff so far."""
 
     job: Job
     pods: Sequence[JobPod]
@@ -33,63 +33,63 @@ class JobSnapshot:
 
     @property
     def spec(self) -> JobSpec:
-        """What the Job shall be."""
+        """The Job's spec."""
         return self.job.spec
 
     @property
     def status(self) -> JobStatus:
-        """What the Job was when it was last written down."""
+        """The Job's stored status."""
         return self.job.status
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the Job is on its way out."""
+        """Whether the Job is being deleted."""
         return self.job.metadata.deletion_timestamp is not None
 
     @property
     def completions(self) -> int:
-        """How many indexes an Indexed Job has."""
+        """The number of completions of an Indexed Job."""
         return self.spec.completions or 0
 
     @property
     def uncounted(self) -> Uncounted:
-        """The uids that the status holds as ended and not yet counted."""
+        """The uids in the status of pods that have ended and are not counted yet."""
         return self.status.uncounted_terminated_pods or Uncounted()
 
     @cached_property
     def active(self) -> Sequence[JobPod]:
-        """The pods that run, or may yet, and shall."""
+        """The pods that have not ended and are not being deleted."""
         return [pod for pod in self.pods if pod.is_active]
 
     @cached_property
     def ready(self) -> int:
-        """How many of the active pods are ready."""
+        """The number of active pods that are ready."""
         return sum(pod.is_ready for pod in self.active)
 
     @cached_property
     def terminating(self) -> int:
-        """How many pods shall end and have not yet."""
+        """The number of pods that are being deleted and have not ended."""
         return sum(pod.is_terminating for pod in self.pods)
 
     def has_failed(self, pod: JobPod) -> bool:
-        """Whether a pod is a failure: also by being deleted, unless the Job waits for it to end."""
+        """Return whether a pod counts as failed; a deleted pod does too, unless the Job waits for its end."""
         if pod.phase == "Failed":
             return True
         return not self.spec.waits_for_the_end and pod.is_deleted and pod.phase != "Succeeded"
 
     def index_of(self, pod: JobPod) -> int | None:
-        """Return which of the Job's indexes a pod has, None for none."""
+        """Return a pod's completion index, None if it has no valid one."""
         index = completion_index(pod.annotations)
         return index if index is not None and index < self.completions else None
 
     @cached_property
     def newly_succeeded(self) -> Sequence[JobPod]:
-        """The pods that have succeeded and are not in the status."""
+        """The pods that have succeeded and are not in the status yet."""
         return self._new(self.uncounted.succeeded, lambda pod: pod.phase == "Succeeded")
 
     @cached_property
     def newly_failed(self) -> Sequence[JobPod]:
-        """The pods that have failed and are not in the status."""
+        """The pods that have failed and are not in the status yet."""
         return self._new(self.uncounted.failed, self.has_failed)
 
     def _new(self, known: Iterable[str] | None, test: Callable[[JobPod], bool]) -> Sequence[JobPod]:
@@ -98,42 +98,42 @@ class JobSnapshot:
 
     @cached_property
     def _counting(self) -> Sequence[JobPod]:
-        """The pods that have not been counted, and can be."""
+        """The pods that are not counted yet and have a valid index."""
         tracked = [pod for pod in self.pods if pod.is_tracked]
         return [pod for pod in tracked if self.index_of(pod) is not None] if self.spec.is_indexed else tracked
 
     @cached_property
     def succeeded(self) -> int:
-        """How many pods, or indexes, have succeeded."""
+        """The number of succeeded pods, or indexes."""
         if self.spec.is_indexed:
             return self.succeeded_indexes.total
         return self.status.succeeded + len(self.newly_succeeded) + len(self.uncounted.succeeded or ())
 
     @cached_property
     def failed(self) -> int:
-        """How many pods have failed in a way that counts."""
+        """The number of failed pods that count."""
         counted = sum(judge(self.spec.pod_failure_policy, pod).counts for pod in self.newly_failed)
         return self.status.failed + counted + len(self.uncounted.failed or ())
 
     @cached_property
     def backoff(self) -> Backoff:
-        """How it waits, now that more pods have ended."""
+        """The backoff after the newly ended pods."""
         return self.waited.after(self.newly_succeeded, self.newly_failed)
 
     @cached_property
     def counted_indexes(self) -> Intervals:
-        """The indexes that the status has as succeeded."""
+        """The succeeded indexes in the status."""
         return Intervals.parse(self.status.completed_indexes, self.completions)
 
     @cached_property
     def succeeded_indexes(self) -> Intervals:
-        """All indexes that have succeeded."""
+        """All succeeded indexes."""
         new = (self.index_of(pod) for pod in self.pods if pod.is_tracked and pod.phase == "Succeeded")
         return self.counted_indexes.with_indexes(index for index in new if index is not None)
 
     @cached_property
     def failed_indexes(self) -> Intervals | None:
-        """The indexes that have failed for good, None where indexes cannot."""
+        """The failed indexes, None for a Job without a limit per index."""
         if self.spec.backoff_limit_per_index is None or not self.spec.is_indexed:
             return None
         before = Intervals.parse(self.status.failed_indexes or "", self.completions)
@@ -150,7 +150,7 @@ class JobSnapshot:
 
     @cached_property
     def delayed(self) -> dict[int, JobPod]:
-        """By index, the failed pod that is kept until it is replaced: its successor inherits how often it failed."""
+        """By index, the failed pod that is kept until it is replaced; its successor takes over the failure count."""
         if self.failed_indexes is None:
             return {}
         taken = indexes_of(self.active)
@@ -166,7 +166,7 @@ class JobSnapshot:
         return kept
 
     def free_indexes(self, count: int) -> list[int]:
-        """Return the lowest indexes that nothing has been done for, `count` at most."""
+        """Return the lowest indexes without a pod or result, at most `count`."""
         taken = self.succeeded_indexes.with_indexes(indexes_of(self.active))
         if self.spec.waits_for_the_end:
             taken = taken.with_indexes(indexes_of(pod for pod in self.pods if pod.is_terminating))

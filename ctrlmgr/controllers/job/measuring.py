@@ -1,6 +1,6 @@
-"""What is counted of Jobs: their syncs, how they and their pods end, and what is made for them.
+"""Records the metrics of Jobs: their syncs, their endings, and their pods.
 
-Rules come from Kubernetes' `pkg/controller/job/job_controller.go` (`recordJobPodFinished`, `recordJobFinished`,
+Source: Kubernetes' `pkg/controller/job/job_controller.go` (`recordJobPodFinished`, `recordJobFinished`,
 `recordJobPodsCreationTotal`, `recordFinishedPodWithTrackingFinalizer`, `recordJobPodFailurePolicyActions`).
 """
 
@@ -34,7 +34,7 @@ RECONCILING: Final = "reconciling"
 TRACKED: Final = "tracking"
 CREATED: Final = "pods_created"
 DELETED: Final = "pods_deleted"
-"""What a sync was for."""
+"""The actions of a sync."""
 
 _ENDED: Final = ("Succeeded", "Failed")
 
@@ -47,7 +47,7 @@ def note_sync(snapshot: JobSnapshot, action: str, seconds: float, *, failed: boo
 
 
 def note_created(snapshot: JobSnapshot, made: int, missed: int) -> None:
-    """Count pods that were made, and some that could not be."""
+    """Count pods that were created, and failed creations."""
     reason = "new"
     if snapshot.spec.waits_for_the_end and snapshot.failed:
         reason = "recreate_failed"
@@ -59,7 +59,7 @@ def note_created(snapshot: JobSnapshot, made: int, missed: int) -> None:
 
 
 def note_counted(snapshot: JobSnapshot, before: JobStatus, after: JobStatus) -> None:
-    """Count what ended according to a status that has been written."""
+    """Count the pods and indexes that have ended according to a written status."""
     mode, succeeded = _mode(snapshot), after.succeeded - before.succeeded
     if snapshot.spec.is_indexed:
         limit = "global" if snapshot.spec.backoff_limit_per_index is None else "perIndex"
@@ -73,13 +73,13 @@ def note_counted(snapshot: JobSnapshot, before: JobStatus, after: JobStatus) -> 
 
 
 def _gained(snapshot: JobSnapshot, before: str | None, after: str | None) -> int:
-    """Return how many more indexes a text names; none if the Job has become smaller."""
+    """Return how many indexes were added to a list, at least 0."""
     size = snapshot.completions
     return max(0, Intervals.parse(after or "", size).total - Intervals.parse(before or "", size).total)
 
 
 def note_released(snapshot: JobSnapshot, pods: Iterable[JobPod]) -> None:
-    """Count which rules were applied to failed pods that need not be held any longer."""
+    """Count the actions of the pod failure policy for pods that lose their finalizer."""
     for pod in pods:
         action = judge(snapshot.spec.pod_failure_policy, pod).action if snapshot.has_failed(pod) else None
         if action is not None:
@@ -92,10 +92,10 @@ def note_finished(snapshot: JobSnapshot, final: JobCondition) -> None:
 
 
 def note_pod(change: Change) -> None:
-    """Count a pod that has ended and is held, and one that is held no longer."""
+    """Count an ended pod that gets or loses the finalizer."""
     old, new = change.old, change.new
     if (new is None or not new.metadata.finalizers) and (old is None or not old.metadata.finalizers):
-        return  # as for nearly all pods of others
+        return  # true for nearly all other pods
     held, was_held = _is_held(new), _is_held(old)
     if held != was_held:
         terminated_pods_tracked.labels("add" if held else "delete").inc()

@@ -1,6 +1,6 @@
-"""The pods that a Job makes.
+"""Builds the pods of a Job.
 
-Rules come from Kubernetes' `pkg/controller/job/job_controller.go` (`manageJob`) and `indexed_job_utils.go`.
+Source: Kubernetes' `pkg/controller/job/job_controller.go` (`manageJob`) and `indexed_job_utils.go`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ctrlmgr.controllers.workloads.pod_control import pod_from_template
 
 INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 _LONGEST_PREFIX: Final = 58
-"""So that a generated name has room for its five characters (`names.MaxGeneratedNameLength`)."""
+"""Leaves room for the five generated characters (`names.MaxGeneratedNameLength`)."""
 
 
 def desired_pod(template: Mapping[str, Any], owner: Owner, snapshot: JobSnapshot, index: int | None) -> dict[str, Any]:
-    """Return a pod of a Job's template, which is for one index of it if the Job has such."""
+    """Return a pod from a Job's template; for an Indexed Job with its index."""
     tracked = _with_metadata(template, finalizers=_tracked((template.get("metadata") or {}).get("finalizers")))
     if index is None:
         return pod_from_template(tracked, owner)
@@ -39,7 +39,7 @@ def desired_pod(template: Mapping[str, Any], owner: Owner, snapshot: JobSnapshot
 
 
 def name_prefix(job: str, index: int) -> str:
-    """Return what the generated names of the pods of an index begin with; the Job's name is cut to make room."""
+    """Return the prefix of the generated names of an index's pods; the Job's name is cut if it is too long."""
     ending = f"-{index}-"
     return job[: _LONGEST_PREFIX - len(ending)] + ending
 
@@ -50,7 +50,7 @@ def _tracked(finalizers: list[str] | None) -> list[str]:
 
 
 def _with_metadata(template: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-    """Return a template whose metadata has these fields; maps among them are merged."""
+    """Return a template with these metadata fields; maps are merged."""
     metadata = dict(template.get("metadata") or {})
     for field, value in fields.items():
         metadata[field] = {**(metadata.get(field) or {}), **value} if isinstance(value, dict) else value
@@ -58,7 +58,7 @@ def _with_metadata(template: Mapping[str, Any], **fields: Any) -> dict[str, Any]
 
 
 def _annotations(snapshot: JobSnapshot, index: int) -> dict[str, str]:
-    """Return the index, and how often it has failed where that is limited."""
+    """Return annotations with the index, and its failure count if failures per index are limited."""
     annotations = {INDEX: str(index)}
     if snapshot.failed_indexes is None:
         return annotations
@@ -70,7 +70,7 @@ def _annotations(snapshot: JobSnapshot, index: int) -> dict[str, str]:
 
 
 def _failures(snapshot: JobSnapshot, replaced: JobPod | None) -> tuple[int, int]:
-    """Return how many pods of an index failed up to `replaced`: those that count, and those to be ignored."""
+    """Return the failures of an index including `replaced`: the counted ones, and the ignored ones."""
     if replaced is None:
         return 0, 0
     counted, ignored = failure_count(replaced), ignored_failure_count(replaced)
@@ -80,7 +80,7 @@ def _failures(snapshot: JobSnapshot, replaced: JobPod | None) -> tuple[int, int]
 
 
 def _with_index_variable(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a pod's spec whose containers are told the index, unless they set the variable themselves."""
+    """Return a pod's spec with the index as an environment variable of each container, unless it sets it itself."""
     told = dict(spec)
     for field in ("initContainers", "containers"):
         if spec.get(field):

@@ -1,6 +1,6 @@
-"""What a Job's policies say: what a failed pod means, and when enough has succeeded.
+"""Evaluates a Job's policies: the pod failure policy and the success policy.
 
-Rules come from Kubernetes' `pkg/controller/job/pod_failure_policy.go` and `success_policy.go`.
+Source: Kubernetes' `pkg/controller/job/pod_failure_policy.go` and `success_policy.go`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ctrlmgr.controllers.job.views import (
 
 
 class Verdict(NamedTuple):
-    """What a failed pod means: whether it counts, by which action, and what is to be said if the whole Job fails."""
+    """The result for a failed pod: whether it counts, the action, and the message if the whole Job fails."""
 
     counts: bool = True
     action: str | None = None
@@ -33,7 +33,7 @@ _PLAIN = Verdict()
 
 
 def judge(policy: FailurePolicy | None, pod: JobPod) -> Verdict:
-    """Return what the first rule that fits says of a failed pod; where none does, it counts."""
+    """Return the result of the first rule that matches a failed pod; without one, it counts."""
     for index, rule in enumerate(policy.rules or () if policy is not None else ()):
         said = _fits(rule, pod)
         if said is None:
@@ -48,7 +48,7 @@ def judge(policy: FailurePolicy | None, pod: JobPod) -> Verdict:
 
 
 def _fits(rule: FailureRule, pod: JobPod) -> str | None:
-    """Return what it is about a pod that a rule is about, in words; None if there is nothing."""
+    """Return a description of what a rule matches in a pod; None if it does not match."""
     where = f"{pod.metadata.namespace}/{pod.name}"
     if rule.on_exit_codes is not None:
         status = _exited(pod.status.container_statuses or (), rule.on_exit_codes)
@@ -77,7 +77,7 @@ def _condition(conditions: Iterable[PodCondition], wanted: Sequence[OnPodConditi
 
 
 def met_rule(policy: SuccessPolicy | None, completions: int, succeeded: Intervals) -> int | None:
-    """Return the place of the first rule by which enough indexes have succeeded, None if there is none."""
+    """Return the index of the first success rule that is met, None if there is none."""
     if policy is None or not succeeded:
         return None
     for place, rule in enumerate(policy.rules or ()):
@@ -96,7 +96,7 @@ def _enough(required: Intervals, succeeded: Intervals, count: int | None) -> boo
 
 
 def _overlap(one: Intervals, other: Intervals) -> int:
-    """Return how many indexes are in both."""
+    """Return how many indexes are in both sets."""
     found = i = j = 0
     while i < len(one) and j < len(other):
         found += max(0, min(one[i].last, other[j].last) - max(one[i].first, other[j].first) + 1)

@@ -1,8 +1,7 @@
-"""One reconcile of a Job: pods are made or deleted, the status is written, pods that are counted are let go.
+"""One reconcile of a Job: creates or deletes pods, writes the status, and removes finalizers of counted pods.
 
-Rules come from Kubernetes' `pkg/controller/job/job_controller.go` (`syncJob` and below). What is decided is in `decide`
-and `tracking`; here it is done, in an order in which whatever fails in between is found and finished by the next
-reconcile.
+Source: Kubernetes' `pkg/controller/job/job_controller.go` (`syncJob` and below). `decide` and `tracking` decide. The
+writes here are in an order that lets the next reconcile detect and finish interrupted work.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches
 from ctrlmgr.errors import ApiError, CtrlmgrError, NotFound
 
 BATCH_PERIOD: Final = 100_000
-"""How long changes of pods are gathered, in microseconds: what Kubernetes takes a second for (`syncJobBatchPeriod`)."""
+"""Microseconds for which changes of pods are batched; Kubernetes uses a second (`syncJobBatchPeriod`)."""
 
 
 class Pods(NamedTuple):
-    """How many pods are active, ready and terminating once a reconcile has acted, and what went wrong."""
+    """The numbers of active, ready and terminating pods after the writes, and the first error."""
 
     active: int
     ready: int
@@ -50,10 +49,10 @@ class Pods(NamedTuple):
 
 
 class Run:
-    """What a reconcile does about one Job."""
+    """Performs a reconcile of one Job."""
 
     def __init__(self, snapshot: JobSnapshot, owner: Owner, client: EngineClient, recorder: Recorder) -> None:
-        """Act on what `snapshot` shows, for the Job that `owner` holds."""
+        """Write as `snapshot` requires, for the Job in `owner`."""
         self._snapshot = snapshot
         self._owner = owner
         self._object = owner.object
@@ -62,17 +61,17 @@ class Run:
         self._control = PodControl(owner, client, recorder)
         self._written = snapshot.status
         self.flushed = False
-        """Whether the status has been written: then what it counts need not be remembered."""
+        """Whether the status was written; then the new backoff may be stored."""
         self.action = RECONCILING
-        """What it was for, as metrics have it."""
+        """The action of this sync, for metrics."""
         self.failure: CtrlmgrError | None = None
-        """Why some pods were not made or deleted; the rest has been done."""
+        """Why some pods were not created or deleted; the other writes were made."""
         self._again: list[int] = []
 
     def reconcile(self) -> float | None:
-        """Do it all; return in how many seconds to look again, None if only a change asks for it.
+        """Run the reconcile; return the seconds until the next one, None if only a change triggers it.
 
-        Raises what the status, or a pod that is to be let go, is refused for.
+        Raises the error of writing the status or of removing a finalizer.
         """
         snapshot = self._snapshot
         status = _started(snapshot)
@@ -99,11 +98,11 @@ class Run:
     # Pods.
 
     def _end(self) -> Pods:
-        """Delete what still runs; its finalizers stay until it is counted."""
+        """Delete the active pods; they keep their finalizers until they are counted."""
         return self._delete(self._snapshot.active, release=False)
 
     def _go_on(self) -> tuple[Pods, bool]:
-        """Make or delete pods, as a Job that is not on its way out does; return whether it is one."""
+        """Create or delete pods; return whether the Job is managed, which it is unless it is being deleted."""
         snapshot = self._snapshot
         if snapshot.is_deleted:
             return Pods(len(snapshot.active), snapshot.ready, snapshot.terminating), False
@@ -111,8 +110,8 @@ class Run:
         self.action = DELETED if planned.delete else CREATED if planned.create else TRACKED
         if planned.wait:
             self._again.append(max(planned.wait, BATCH_PERIOD))
-            # Kubernetes 1.36.2 says that none is active, and is refused when one of them is ready: nothing is counted
-            # until the wait is over (kubernetes/kubernetes#139428, mended in later patch releases).
+            # Kubernetes 1.36.2 reports 0 active pods here, and the update is refused if one of them is ready: nothing
+            # is counted until the backoff ends (kubernetes/kubernetes#139428, fixed in later patch releases).
             return Pods(0, snapshot.ready, snapshot.terminating), True
         if planned.delete or not planned.create:
             return self._delete(planned.delete, release=planned.release), True
@@ -146,7 +145,7 @@ class Run:
         return Pods(left, snapshot.ready - deleted_ready, snapshot.terminating + deleted, failure)
 
     def _release(self, pod: JobPod) -> None:
-        """Take away the finalizer; a pod that is gone has none."""
+        """Remove the finalizer; a deleted pod has none."""
         if not pod.is_tracked:
             return
         try:
@@ -157,9 +156,9 @@ class Run:
     # Status.
 
     def _with_suspension(self, status: JobStatus) -> JobStatus:
-        """Return the status that says whether the Job is suspended, telling of it when that is new.
+        """Return the status with the condition Suspended, and record an Event if it changed.
 
-        What is resumed starts anew: the deadline counts what it has been active for without a break.
+        A resumed Job gets a new start time, so the deadline counts from the resumption.
         """
         now = self._snapshot.now
         if self._snapshot.spec.is_suspended:
@@ -176,7 +175,7 @@ class Run:
         return replace(status, start_time=format_time_seconds(now))
 
     def _count(self, tracked: Tracked, pods: Pods) -> None:
-        """Write what has ended, let it go, and write that it is counted."""
+        """Write the ended pods to the status, remove their finalizers, and write the new counts."""
         held = {pod.uid for pod in self._snapshot.pods if pod.is_tracked}
         if tracked.status != self._snapshot.status:
             self._flush(tracked.status)
@@ -221,7 +220,7 @@ class Run:
 
 
 def _started(snapshot: JobSnapshot) -> JobStatus:
-    """Return the status of a Job that has started, unless it is suspended."""
+    """Return the status with a start time, unless the Job is suspended."""
     status = replace(snapshot.status, uncounted_terminated_pods=snapshot.uncounted)
     if status.start_time is None and not snapshot.spec.is_suspended:
         return replace(status, start_time=format_time_seconds(snapshot.now))
@@ -229,5 +228,5 @@ def _started(snapshot: JobSnapshot) -> JobStatus:
 
 
 def released(pod: Object) -> dict[str, Any]:
-    """Return the patch that takes the finalizer from a pod, from this very one."""
+    """Return the patch that removes the finalizer from this pod."""
     return {"metadata": {"uid": pod.uid, "$deleteFromPrimitiveList/finalizers": [TRACKING]}}

@@ -1,13 +1,13 @@
-"""How the pods of a Job are counted, each of them once.
+"""Counts the pods of a Job, each of them once.
 
-A pod has a finalizer until it is counted. When it has ended its uid is written into the Job's status, then the
-finalizer is taken away, then the uid is taken out of the status and the count raised: whatever happens in between, what
-is seen next says how far it got. Of an Indexed Job's successes the index in the status is enough.
+A pod has a finalizer until it is counted. When it has ended, its uid is written into the Job's status. Then the
+finalizer is removed; then the uid is removed from the status and the count increased. After an interruption, the state
+shows how far this got. For successes of an Indexed Job the index in the status is sufficient.
 
-Guarantees: at most 500 uids are in the status at a time; a Job has finished only when none is left and no pod of it is
-on its way out.
+Guarantees: at most 500 uids are in the status at a time. A Job finishes only when none is left and none of its pods is
+terminating.
 
-Rules come from Kubernetes' `pkg/controller/job/job_controller.go` (`trackJobStatusAndRemoveFinalizers`, KEP-2307).
+Source: Kubernetes' `pkg/controller/job/job_controller.go` (`trackJobStatusAndRemoveFinalizers`, KEP-2307).
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from ctrlmgr.controllers.job.policies import judge
 from ctrlmgr.controllers.job.views import JobCondition, JobPod, JobStatus, Uncounted
 
 AT_ONCE: Final = 500
-"""How many uids the status holds at most (`MaxUncountedPods`)."""
+"""The maximum of uids in the status (`MaxUncountedPods`)."""
 
 
 class Tracked(NamedTuple):
-    """What is to be written before finalizers go, which pods lose theirs, and how the Job is going to end then."""
+    """The status to write before finalizers are removed, the pods that lose theirs, and the final condition."""
 
     status: JobStatus
     release: Sequence[JobPod]
     final: JobCondition | None
     is_partial: bool
-    """Whether there was more to count than goes at once."""
+    """Whether there are more pods to count than fit at once."""
 
 
 def track(snapshot: JobSnapshot, status: JobStatus, end: JobCondition | None) -> Tracked:
-    """Return how pods that have ended are counted, from `status`, which has all else that is new.
+    """Return how ended pods are counted, starting from `status`, which has all other new values.
 
-    `end` is the condition of a Job that is going to end, None if it goes on or cannot end yet.
+    `end` is the condition of how the Job ends, None if it continues or cannot end yet.
     """
     held = {pod.uid for pod in snapshot.pods if pod.is_tracked}
     uncounted = Uncount(counted(status, held), snapshot)
@@ -58,7 +58,7 @@ def track(snapshot: JobSnapshot, status: JobStatus, end: JobCondition | None) ->
 
 
 def _may_be_released(snapshot: JobSnapshot, pod: JobPod, end: JobCondition | None) -> bool:
-    """Whether a pod need not be held any longer (`canRemoveFinalizer`)."""
+    """Return whether a pod's finalizer may be removed (`canRemoveFinalizer`)."""
     if snapshot.is_deleted or end is not None or pod.phase == "Succeeded":
         return True
     if not snapshot.has_failed(pod):
@@ -69,10 +69,10 @@ def _may_be_released(snapshot: JobSnapshot, pod: JobPod, end: JobCondition | Non
 
 
 class Uncount:
-    """Gathers what has ended and is not counted yet."""
+    """Collects ended pods that are not counted yet."""
 
     def __init__(self, status: JobStatus, snapshot: JobSnapshot) -> None:
-        """Begin with what `status` has."""
+        """Start with the pods in `status`."""
         known = status.uncounted_terminated_pods or Uncounted()
         self._status = status
         self._snapshot = snapshot
@@ -85,7 +85,7 @@ class Uncount:
         return len(self._indexes) + len(self._succeeded) + len(self._failed)
 
     def add(self, pod: JobPod, end: JobCondition | None) -> None:
-        """Take in a pod that loses its finalizer; of a Job that fails whatever has not ended has failed."""
+        """Add a pod that loses its finalizer; if the Job fails, a pod that has not ended counts as failed."""
         snapshot = self._snapshot
         failed_before = pod.uid in (self._before.failed or ())
         if pod.phase == "Succeeded" and not failed_before:
@@ -106,7 +106,7 @@ class Uncount:
             self._indexes.append(index)
 
     def status(self) -> JobStatus:
-        """Return the status with all that was gathered."""
+        """Return the status with all added pods."""
         status = replace(
             self._status, uncounted_terminated_pods=Uncounted(self._succeeded or None, self._failed or None)
         )
@@ -123,14 +123,14 @@ class Uncount:
 
 
 def _with_interim(status: JobStatus, end: JobCondition | None) -> JobStatus:
-    """Return the status with the condition that says how the Job is going to end, when that is new."""
+    """Return the status with the new interim condition of how the Job ends."""
     if end is None or end.type not in (FAILURE_TARGET, SUCCESS_CRITERIA_MET) or status.true(end.type) is not None:
         return status
     return replace(status, conditions=[*(status.conditions or ()), end])
 
 
 def final(end: JobCondition | None, now: int) -> JobCondition | None:
-    """Return the condition of a Job that has ended, by that of one that is going to."""
+    """Return the final condition for an interim one."""
     if end is None:
         return None
     if end.type == SUCCESS_CRITERIA_MET:
@@ -139,7 +139,7 @@ def final(end: JobCondition | None, now: int) -> JobCondition | None:
 
 
 def counted(status: JobStatus, held: Collection[str]) -> JobStatus:
-    """Return the status in which the pods that have lost their finalizer are counted; `held` are those that have not.
+    """Return the status after counting the pods without a finalizer; `held` are those that still have one.
 
     See `cleanUncountedPodsWithoutFinalizers`.
     """
@@ -158,7 +158,7 @@ def _still(uids: Iterable[str] | None, held: Collection[str]) -> list[str]:
 
 
 def finished(status: JobStatus, tracked: Tracked, terminating: int) -> JobStatus | None:
-    """Return the status of the Job as having ended; None when it has not: something is left to count or to go."""
+    """Return the final status of the Job; None if pods are left to count or terminating."""
     known = status.uncounted_terminated_pods or Uncounted()
     if tracked.final is None or tracked.is_partial or known.succeeded or known.failed or terminating:
         return None
@@ -171,7 +171,7 @@ def finished(status: JobStatus, tracked: Tracked, terminating: int) -> JobStatus
 def with_condition(status: JobStatus, wanted: JobCondition) -> tuple[JobStatus, bool]:
     """Return the status with a condition, and whether that changed it (`ensureJobConditionStatus`).
 
-    One that is False is not added where there was none.
+    A condition with status False is not added if it is missing.
     """
     conditions = list(status.conditions or ())
     for place, old in enumerate(conditions):

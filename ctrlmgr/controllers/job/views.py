@@ -1,7 +1,7 @@
-"""Typed views of what the Job controller reads: a Job, and its pods.
+"""Typed views of a Job and its pods, with the fields that the Job controller reads.
 
-Guarantees: what is not named here stays in the object's body, untouched. A null list reads as an empty one, a field
-that the API server would have defaulted reads as its default.
+Guarantees: fields that are not listed here stay in the object's body unchanged. A null list reads as an empty one, and
+a missing field as the API server's default.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.clock import parse_time
 
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
-"""The finalizer that holds a pod until its Job has counted it."""
+"""The finalizer of a pod that its Job has not counted yet."""
 JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
-"""What `spec.managedBy` says of Jobs that are this controller's."""
+"""The value of `spec.managedBy` for Jobs of this controller."""
 
 _NONE: Final[Mapping[str, str]] = {}
 
@@ -74,7 +74,7 @@ class _Template(msgspec.Struct, frozen=True, gc=False):
 
 
 class JobSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a batch/v1 JobSpec."""
+    """The fields of a batch/v1 JobSpec that are read."""
 
     parallelism: int = 1
     completions: int | None = None
@@ -98,17 +98,17 @@ class JobSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def is_suspended(self) -> bool:
-        """Whether it shall run nothing now."""
+        """Whether it is suspended."""
         return bool(self.suspend)
 
     @property
     def waits_for_the_end(self) -> bool:
-        """Whether a pod is replaced, and counted as failed, only when it has ended (`onlyReplaceFailedPods`)."""
+        """Whether a pod is replaced, and counted as failed, only after it has ended (`onlyReplaceFailedPods`)."""
         return self.pod_replacement_policy == "Failed" or self.pod_failure_policy is not None
 
     @property
     def foreign_manager(self) -> str | None:
-        """Who else takes care of the Job, None if this controller does."""
+        """The other controller that manages the Job, None if this one does."""
         return self.managed_by if self.managed_by != JOB_CONTROLLER else None
 
 
@@ -150,18 +150,18 @@ class JobStatus(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defa
         return next((each for each in self.conditions or () if each.type == type), None)
 
     def true(self, type: str) -> JobCondition | None:
-        """Return its condition of a type if that is True."""
+        """Return its condition of a type if its status is True."""
         found = self.condition(type)
         return found if found is not None and found.status == "True" else None
 
     @property
     def finished(self) -> JobCondition | None:
-        """The condition that says that the Job is over."""
+        """The condition of a finished Job, None if it has not finished."""
         return self.true("Complete") or self.true("Failed")
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a batch/v1 Job."""
+    """The fields of a batch/v1 Job that are read."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: JobSpec = JobSpec()
@@ -169,7 +169,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
 
 
 class Terminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 ContainerStateTerminated."""
+    """The fields of a v1 ContainerStateTerminated that are read."""
 
     exit_code: int = 0
     finished_at: str | None = None
@@ -180,7 +180,7 @@ class _ContainerState(msgspec.Struct, frozen=True, gc=False):
 
 
 class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 ContainerStatus."""
+    """The fields of a v1 ContainerStatus that are read."""
 
     name: str = ""
     state: _ContainerState = _ContainerState()
@@ -188,12 +188,12 @@ class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def terminated(self) -> Terminated | None:
-        """How it ended, None if it has not."""
+        """Its terminated state, None if it has not ended."""
         return self.state.terminated
 
 
 class PodCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 PodCondition."""
+    """The fields of a v1 PodCondition that are read."""
 
     type: str = ""
     status: str = ""
@@ -211,7 +211,7 @@ class _PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 PodStatus."""
+    """The fields of a v1 PodStatus that are read."""
 
     phase: str = ""
     conditions: list[PodCondition] | None = None
@@ -226,10 +226,10 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
 
 
 class JobPod:
-    """A pod as its Job sees it; made once for each version of the pod that a reconcile looks at."""
+    """A pod of a Job, with its decoded fields."""
 
     def __init__(self, obj: Object) -> None:
-        """See `obj`, which is a pod."""
+        """Wrap `obj`, which is a pod."""
         view = obj.view(_Pod)
         self.object = obj
         self.metadata = obj.metadata
@@ -258,27 +258,27 @@ class JobPod:
 
     @property
     def has_ended(self) -> bool:
-        """Whether all its containers have stopped for good."""
+        """Whether it has ended, in success or failure."""
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
     def is_deleted(self) -> bool:
-        """Whether its deletion has been asked for."""
+        """Whether it is being deleted."""
         return self.metadata.deletion_timestamp is not None
 
     @property
     def is_active(self) -> bool:
-        """Whether it runs, or may yet, and shall (`IsPodActive`)."""
+        """Whether it has not ended and is not being deleted (`IsPodActive`)."""
         return not self.has_ended and not self.is_deleted
 
     @property
     def is_terminating(self) -> bool:
-        """Whether it shall end and has not yet (`IsPodTerminating`)."""
+        """Whether it is being deleted and has not ended (`IsPodTerminating`)."""
         return not self.has_ended and self.is_deleted
 
     @property
     def is_tracked(self) -> bool:
-        """Whether it is held until its Job has counted it."""
+        """Whether it has the finalizer, because its Job has not counted it."""
         return TRACKING in (self.metadata.finalizers or ())
 
     @cached_property
@@ -293,10 +293,10 @@ class JobPod:
 
     @cached_property
     def finished_at(self) -> int:
-        """When it ended, microseconds since 1970, from the best source that there is (`getFinishedTime`).
+        """When it ended, in microseconds since 1970, from the best available source (`getFinishedTime`).
 
-        When all its containers (sidecars included) have ended, the last of them; else when it ceased to be ready; else
-        when it was deleted; else when it was created.
+        If all its containers (sidecars included) have ended, the last end; else when it became not ready; else when it
+        was deleted; else when it was created.
         """
         ended = self._last_container_end()
         if ended is not None:
@@ -310,14 +310,14 @@ class JobPod:
 
     @property
     def sidecar_statuses(self) -> Sequence[ContainerStatus]:
-        """The statuses of its init containers that restart always."""
+        """The statuses of its sidecars: init containers that restart always."""
         sidecars = {each.name for each in self.spec.init_containers or () if each.restart_policy == "Always"}
         return [each for each in self.status.init_container_statuses or () if each.name in sidecars]
 
     def _last_container_end(self) -> int | None:
         last = _last_end(self.status.container_statuses or ())
         sidecars = self.sidecar_statuses
-        # A list in which something still runs counts for nothing, also after one that is over (`latestFinishTime`).
+        # If a list has a running container, no end is known, even if the other list has ended (`latestFinishTime`).
         return _last_end(sidecars, last) if sidecars else last
 
 
@@ -336,10 +336,10 @@ _FIRST: Final = float("-inf")
 
 
 def by_rank(pod: JobPod) -> tuple[object, ...]:
-    """Return what active pods are sorted by, those first that are the least loss (`controller.ActivePods`).
+    """Return a sort key for active pods: those whose deletion loses least come first (`controller.ActivePods`).
 
-    Without a node before with one, pending before running, not ready before ready, ready for a shorter time, more
-    restarts (of containers, then of sidecars), younger; a time that is not known comes before any other.
+    Unbound before bound, pending before running, not ready before ready, recently ready first, more restarts first (of
+    containers, then of sidecars), younger first. An unknown time is before any other.
     """
     since = pod.ready.last_transition_time if pod.is_ready and pod.ready is not None else None
     created = pod.metadata.creation_timestamp

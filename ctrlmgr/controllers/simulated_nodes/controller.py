@@ -107,8 +107,8 @@ class SimulatedNodes:
         self._misunderstood: dict[str, list[str]] = {}
         # The addresses of accepted pods that the cache may not contain yet; empty for pods on the host's network.
         self._given: dict[Key, tuple[str, ...]] = {}
-        # By pod: the revision that is as it should be, after how many changes of Services, and until when it is; what
-        # is written comes back as a change.
+        # By pod: its last reconciled revision with the number of Service changes, and until when (monotonic seconds) it
+        # needs no reconcile. Skips the changes that this controller wrote.
         self._looked_at: dict[Key, tuple[tuple[int, int], float]] = {}
         self._shared = SharedFiles()
         # Held while a worker assigns addresses or accepts a pod.

@@ -1,7 +1,7 @@
-"""What the controllers of workloads share, once.
+"""Code that the controllers of workloads share.
 
-In the order a reconcile uses it: `claims` says which pods (or ReplicaSets, or revisions) are the owner's, `pods` reads
-them, `deletion_order` says which go first, `pod_control` makes and deletes them and tells of it, `conditions` and
-`status` write down what came of it. `go_print` and `hashes` give names exactly as Kubernetes does, `revisions` keeps
-the history of a template.
+In the order of a reconcile: `claims` finds the pods (or ReplicaSets, or revisions) of an owner, `pods` reads them,
+`deletion_order` sorts them for deletion, `pod_control` creates and deletes them with Events, `conditions` and `status`
+build the status. `go_print` and `hashes` generate names exactly as Kubernetes does; `revisions` keeps the history of a
+template.
 """

@@ -1,11 +1,11 @@
-"""Whose things are: a controller keeps what it owns, adopts what it selects, releases what it no longer selects.
+"""Ownership of objects: a controller keeps its own objects, adopts those it selects, and releases the others.
 
 Guarantees, Kubernetes' (`pkg/controller/controller_ref_manager.go`):
-- An object has one controller at most, and only its controller releases it.
-- Nothing is adopted by what is being deleted, nor what is being deleted; before the first adoption the log, not the
-  cache, says that the adopter is the one that was read and lives on.
-- Both patches carry the object's uid: what took its name meanwhile is neither adopted nor released.
-- What is gone when it is to be adopted or released is no error.
+- An object has at most one controller, and only its controller releases it.
+- Neither the owner nor the adopted object may be terminating. Before the first adoption, the owner is read from the log
+  and not from the cache, to check that it still exists with the same uid and is not terminating.
+- Both patches contain the object's uid, so another object with its name is neither adopted nor released.
+- If the object to adopt or release no longer exists, that is not an error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Matches = Callable[[Object], bool]
 
 
 class Claims(NamedTuple):
-    """What a controller is to do about objects that are its own or have no controller."""
+    """The objects of a controller: kept, to be adopted, and to be released."""
 
     kept: Sequence[Object] = ()
     adopted: Sequence[Object] = ()
@@ -35,14 +35,14 @@ class Claims(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """A controller's object, and how references name its kind."""
+    """A controller's object, with the apiVersion and kind for references."""
 
     object: Object
     api_version: str
     kind: str
 
     def reference(self) -> dict[str, Any]:
-        """Return the reference that its dependents have to it."""
+        """Return the owner reference for its dependents."""
         return {
             "apiVersion": self.api_version,
             "kind": self.kind,
@@ -54,7 +54,7 @@ class Owner(NamedTuple):
 
 
 def decide_claims(owner: Object, objects: Iterable[Object], matches: Matches) -> Claims:
-    """Return which of `objects` are `owner`'s, are to be adopted, and are to be released."""
+    """Return which of `objects` are kept by `owner`, to be adopted, and to be released."""
     kept, adopted, released = [], [], []
     for obj in objects:
         reference = controller_of(obj)
@@ -70,20 +70,20 @@ def decide_claims(owner: Object, objects: Iterable[Object], matches: Matches) ->
 
 
 class Claimer:
-    """Carries out `decide_claims`."""
+    """Performs `decide_claims`."""
 
     def __init__(self, event_log: EventLog, finalizer: str | None = None) -> None:
-        """Ask `event_log` before something is adopted: a cache may not know that the adopter is going.
+        """Read `event_log` before an adoption, because a cache may not know that the owner is terminating.
 
-        What is adopted is given the finalizer, if there is one, and loses it when it is released.
+        An adopted object gets `finalizer`, if given, and loses it when it is released.
         """
         self._log = event_log
         self._finalizer = finalizer
 
     def claim(self, owner: Owner, objects: Iterable[Object], matches: Matches, client: EngineClient) -> list[Object]:
-        """Return which of `objects` are the owner's, those among them that it adopts just now.
+        """Return which of `objects` are the owner's, including those adopted now.
 
-        Raises `Conflict` when the owner may not adopt any more, and what `client` raises.
+        Raises `Conflict` if the owner must not adopt any more, and the errors of `client`.
         """
         claims = decide_claims(owner.object, objects, matches)
         for obj in claims.released:
@@ -118,5 +118,5 @@ class Claimer:
             metadata["$deleteFromPrimitiveList/finalizers"] = [self._finalizer]
         try:
             client.patch(obj, {"metadata": metadata})
-        except (NotFound, Invalid) as error:  # it is gone, has been released already, or is another one
+        except (NotFound, Invalid) as error:  # it was deleted, released already, or replaced
             log.debug("nothing to release", object=str(obj.key), error=str(error))

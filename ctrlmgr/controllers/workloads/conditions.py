@@ -1,4 +1,4 @@
-"""Conditions in the status of an object, as lists of plain dicts in the order in which they were set."""
+"""Status conditions as lists of dicts, in the order in which they were set."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def condition_of(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> 
 
 
 def without(conditions: Iterable[Condition] | None, type_: str) -> list[Condition]:
-    """Return the conditions but for that of a type."""
+    """Return the conditions without the one of a type."""
     return [each for each in conditions or () if each["type"] != type_]
 
 
 def with_condition(conditions: Iterable[Condition] | None, new: Mapping[str, Any]) -> list[Condition]:
-    """Return the conditions with `new` as the last; as they are if its status and reason are there already.
+    """Return the conditions with `new` at the end; unchanged if its status and reason are set already.
 
-    The time of the last transition stays when the status does.
+    The transition time is kept if the status is unchanged.
     """
     conditions = list(conditions or ())
     current = condition_of(conditions, new["type"])

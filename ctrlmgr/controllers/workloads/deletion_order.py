@@ -1,16 +1,15 @@
-"""Which pod goes first when there are too many.
+"""The order in which surplus pods are deleted.
 
-Guarantee: `deletion_order` sorts by the criteria of kube-controller-manager 1.36, all of them in its order
+Guarantee: `deletion_order` sorts by all criteria of kube-controller-manager 1.36, in its order
 (`pkg/controller/controller_utils.go`, `ActivePodsWithRanks`):
-
-1. without a node before with one;
+1. unbound before bound;
 2. Pending before Unknown before Running;
 3. not ready before ready;
 4. the lower `controller.kubernetes.io/pod-deletion-cost` first (KEP 2255);
 5. the one with more pods of related ReplicaSets on its node first;
-6. ready for a shorter time before longer, times compared by their binary logarithm, the uid deciding (KEP 2185);
-7. more restarts before fewer: of containers, then of sidecars;
-8. younger before older, again by the logarithm.
+6. ready for a shorter time first; times are compared by their binary logarithm, then the uid decides (KEP 2185);
+7. more restarts first: of containers, then of sidecars;
+8. younger first, again by the logarithm.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _FIRST: Final = frozenset("-123456789")
 
 
 class _Ranked(NamedTuple):
-    """A pod with what it is compared by; the first five criteria are `plain`, as a tuple compares."""
+    """A pod with its sort keys; `plain` has the first five criteria."""
 
     pod: Object
     plain: tuple[bool, int, bool, int, int]
@@ -45,7 +44,7 @@ class _Ranked(NamedTuple):
 
 
 def deletion_order(pods: Sequence[Object], related: Iterable[Object], now: int) -> list[Object]:
-    """Return `pods` in the order in which they go; `related` are the pods of all ReplicaSets of the same owner.
+    """Return `pods` in deletion order; `related` are the pods of all ReplicaSets of the same owner.
 
     `now` is in microseconds since 1970.
     """
@@ -60,7 +59,7 @@ def deletion_order(pods: Sequence[Object], related: Iterable[Object], now: int) 
 
 
 def deletion_cost(pod: Object) -> int:
-    """Return what a pod's annotation says it costs to delete it, 0 where that is not a 32-bit number."""
+    """Return the deletion cost in a pod's annotation, 0 if it is not a 32-bit number."""
     text = pod.annotations.get(DELETION_COST, "")
     if text != "0" and text[:1] not in _FIRST:  # no plus sign, no leading zero
         return 0
@@ -91,7 +90,7 @@ def _compare(one: _Ranked, other: _Ranked, now: int) -> int:
 
 
 def _younger(one: _Ranked, other: _Ranked, since: Callable[[_Ranked], int], now: int) -> int:
-    """Compare two times that differ: none before some, then the later one, as far as the logarithm of ages tells."""
+    """Compare two different times: unknown first, then the later one, by the logarithm of ages."""
     first, second = since(one), since(other)
     if not first or not second:
         return -1 if not first else 1

@@ -1,15 +1,15 @@
-"""How Go prints API types: go-spew's `%#v` with sorted keys, without methods, pointer addresses and capacities.
+"""Formats API types as Go does: go-spew's `%#v` with sorted keys, without methods, pointer addresses and capacities.
 
 Kubernetes hashes that text (`pkg/util/hash.DeepHashObject`, `dump.ForHash`), so names of ReplicaSets depend on every
-byte of it. The fields, their order and their types are those that `schema.structure` has of Kubernetes 1.36; what that
-leaves out is here: the names that Go has for them, and which are embedded structs.
+byte of it. `schema.structure` has the fields of Kubernetes 1.36 with their order and types. This module adds their Go
+names, and which structs are embedded.
 
     a struct                  {Name:(string)web Optional:(*bool)true …}
     a list, a map             ([]v1.EnvVar)[{…} {…}]    (map[string]string)map[app:web tier:db]
-    what is absent            ([]v1.EnvVar)<nil>        (*int64)<nil>
+    an absent value           ([]v1.EnvVar)<nil>        (*int64)<nil>
 
-Guarantees: `print_value` prints a value of a type as kube-controller-manager 1.36 has it after decoding it from
-protobuf, where empty lists and maps are nil. The literal hashes of recordings are the test.
+Guarantees: `print_value` formats a value as kube-controller-manager 1.36 does after decoding it from protobuf, where
+empty lists and maps are nil. The tests compare with hashes in recordings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ctrlmgr.controllers.workloads.go_quantity import GoQuantity, read
 from ctrlmgr.schema.structure import go_fields
 
 Print: TypeAlias = Callable[[Any], str]
-"""Prints a value, None for one that is absent, without the type in front."""
+"""Formats a value, None for an absent one, without its type."""
 
 _CORE: Final = "io.k8s.api.core.v1."
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
@@ -58,7 +58,7 @@ _NAMES: Final = {
     "chapAuthSession": "SessionCHAPAuth",
     "pdName": "PDName",
 }
-"""What Go calls a field, by its name in JSON, where that is more than the same with a capital letter."""
+"""Go names of fields, by JSON name, if they are not just the JSON name with a capital letter."""
 _NAMES_IN: Final = {
     "PodSpec": {"serviceAccount": "DeprecatedServiceAccount"},
     "RBDVolumeSource": {"monitors": "CephMonitors", "image": "RBDImage", "pool": "RBDPool", "user": "RadosUser"},
@@ -78,22 +78,22 @@ _EMBEDDED: Final = {
     "SecretProjection": _NAMED,
     "ConfigMapVolumeSource": _NAMED,
 }
-"""The struct that is embedded in one, and which JSON fields it has, or (`_ALL_BUT`) does not have."""
+"""The embedded struct of a struct, and the JSON fields that it has, or (`_ALL_BUT`) does not have."""
 _ALL_BUT: Final = frozenset(("EphemeralContainer", "Volume"))
 
 _ZERO: Final = {"bool": "false", "int": "0", "int32": "0", "int64": "0", "float64": "0", "intstr.Type": "0"}
 _YEAR_1: Final = 62135596800
-"""Seconds from the start of the year 1, from which Go counts, to 1970."""
+"""Seconds from the year 1, Go's epoch, to 1970."""
 _NO_ZONE: Final = "<nil>"
 _LOCAL_ZONE: Final = (
     "{name:(string)UTC zone:([]time.zone)<nil> tx:([]time.zoneTrans)<nil> extend:(string) "
     "cacheStart:(int64)0 cacheEnd:(int64)0 cacheZone:(*time.zone)<nil>}"
 )
-"""`time.Local`, in which times from protobuf are, in a container without a time zone, as the official images are."""
+"""`time.Local` in a container without a time zone, such as the official images; times from protobuf have it."""
 
 
 def print_value(type_: str, value: Any) -> str:
-    """Print a value, as decoded from JSON, of a Go type such as `v1.PodTemplateSpec`."""
+    """Format a value, decoded from JSON, of a Go type such as `v1.PodTemplateSpec`."""
     return f"({type_}){_printer(type_)(value)}"
 
 
@@ -116,7 +116,7 @@ def _printer(type_: str) -> Print:
 
 
 def _lazily(type_: str) -> Print:
-    """Return a printer that is looked for when it is first needed: types may hold themselves."""
+    """Return a printer that is created on first use, because types may be recursive."""
     return lambda value: _printer(type_)(value)
 
 
@@ -157,7 +157,7 @@ def _struct(name: str, definition: str) -> Print:
     inner = _fields(inside)
     outside = [row for row in rows if row not in inside]
     rest = _fields(outside)
-    if rows.index(inside[0]) == 0:  # it comes first, or last
+    if rows.index(inside[0]) == 0:  # it is first, or last
         return lambda value: f"{{{embedded}:(v1.{embedded}){inner(value)} {rest(value)[1:]}"
     return lambda value: f"{rest(value)[:-1]} {embedded}:(v1.{embedded}){inner(value)}}}"
 
@@ -173,7 +173,7 @@ def _fields(rows: list[tuple[str, str, str]]) -> Print:
 
 
 def _go_name(struct: str, field: str) -> str:
-    if field == "metadata":  # embedded, as everywhere
+    if field == "metadata":  # embedded, in every struct
         return "ObjectMeta"
     return _NAMES_IN.get(struct, {}).get(field) or _NAMES.get(field) or field[0].upper() + field[1:]
 

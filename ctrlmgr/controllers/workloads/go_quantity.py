@@ -1,8 +1,8 @@
-"""What Go holds of a `resource.Quantity` that it has read, field by field: hashes of templates contain all of it.
+"""The internal fields of Go's `resource.Quantity` after parsing, all of which template hashes contain.
 
 Guarantees: `read` returns the fields that `ParseQuantity` of Kubernetes 1.36 sets (apimachinery's
 `pkg/api/resource/quantity.go`): which amounts are an int64 and which a decimal of any size, which keep their text, and
-in which format they are. Kubernetes' clients read every amount this way, from JSON and from protobuf alike.
+their format. Kubernetes' clients parse amounts from JSON and from protobuf this way.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from ctrlmgr.api.quantity import BINARY, DECIMAL, PATTERN, exponent_of, keeps_text
 
 _FINEST: Final = 9
-"""Decimal places that Go keeps."""
+"""Maximum decimal places in Go."""
 _LARGEST: Final = 2**63 - 1
 _WORD: Final = 2**64
 """The base of the digits of a `big.Int`."""
@@ -32,11 +32,11 @@ class GoQuantity(NamedTuple):
     scale: int = 0
     decimal: Decimal | None = None
     text: str = ""
-    """The text that is kept, if it passes for canonical."""
+    """The text, kept if it is canonical."""
     format: str = ""
 
     def __str__(self) -> str:
-        """Print it as go-spew's `%#v` does."""
+        """Format it as go-spew's `%#v` does."""
         return (
             f"{{i:(resource.int64Amount){{value:(int64){self.value} scale:(resource.Scale){self.scale}}} "
             f"d:(resource.infDecAmount){{Dec:(*inf.Dec){_printed(self.decimal)}}} "
@@ -45,7 +45,7 @@ class GoQuantity(NamedTuple):
 
 
 def read(text: str) -> GoQuantity:
-    """Return what Go makes of an amount; raises `ValueError` if it is none."""
+    """Parse an amount as Go does; raises `ValueError` if it is invalid."""
     if text == "0":
         return GoQuantity(text=text, format="DecimalSI")
     match = PATTERN.fullmatch(text)
@@ -64,7 +64,7 @@ def read(text: str) -> GoQuantity:
 
 
 def _quick(whole: str, fraction: str, suffix: str) -> tuple[int, int] | None:
-    """Return the amount and the power of ten of a quantity that fits an int64, None if Go does not see that it does."""
+    """Return amount and power of ten of a quantity that Go stores as int64, else None."""
     if suffix in BINARY:
         factor, scale = 1 << BINARY[suffix], 0
         room = -1 if fraction else 15 - len(whole) - BINARY[suffix] * 3 // 10 - 1
@@ -77,7 +77,7 @@ def _quick(whole: str, fraction: str, suffix: str) -> tuple[int, int] | None:
 
 
 def _decimal(whole: str, fraction: str, suffix: str) -> Decimal:
-    """Return an amount of any size, without its sign: rounded up to billionths, and no binary one above 2^63-1."""
+    """Return an amount of any size without its sign, rounded up to billionths; a binary one is at most 2^63-1."""
     unscaled, scale = int(whole + fraction or "0"), len(fraction)
     if suffix in BINARY:
         unscaled <<= BINARY[suffix]
@@ -90,7 +90,7 @@ def _decimal(whole: str, fraction: str, suffix: str) -> Decimal:
 
 
 def rounded_up(amount: Decimal, scale: int) -> Decimal:
-    """Return an amount with so many decimal places, no closer to 0 than it is (`inf.Dec.Round`, `RoundUp`)."""
+    """Return an amount rounded to `scale` decimal places, away from 0 (`inf.Dec.Round`, `RoundUp`)."""
     if not amount.unscaled:
         return amount
     if scale >= amount.scale:

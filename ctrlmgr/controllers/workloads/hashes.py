@@ -1,8 +1,8 @@
-"""Hashes that names are made of: of pod templates, and of revisions.
+"""Hashes in generated names: of pod templates, and of revisions.
 
 Guarantees: `template_hash` and `revision_hash` are byte for byte those of kube-controller-manager 1.36
 (`pkg/controller/controller_utils.go`, `ComputeHash`; `pkg/controller/history/controller_history.go`,
-`HashControllerRevision`), so a cluster that changes hands keeps its ReplicaSets and ControllerRevisions.
+`HashControllerRevision`). A cluster that moves from or to Kubernetes keeps its ReplicaSets and ControllerRevisions.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ctrlmgr.controllers.workloads.go_print import print_value
 _OFFSET: Final = 2166136261
 _PRIME: Final = 16777619
 _LONGEST_REMEMBERED: Final = 16 * 1024
-"""Bytes of a template whose hash is remembered."""
+"""Maximum bytes of a template whose hash is cached."""
 _MASK: Final = 2**32 - 1
 _SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""What names are made of: no vowels and nothing that looks like one, lest words come out (`rand.alphanums`)."""
+"""The alphabet of generated names: no vowels and no similar characters, so that no words occur (`rand.alphanums`)."""
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder().decode
@@ -36,7 +36,7 @@ def fnv1a_32(data: bytes) -> int:
 
 
 def fnv1_32(data: bytes) -> int:
-    """Return the 32-bit FNV-1 hash, which multiplies first."""
+    """Return the 32-bit FNV-1 hash, which multiplies before the XOR."""
     value = _OFFSET
     for byte in data:
         value = ((value * _PRIME) & _MASK) ^ byte
@@ -44,12 +44,12 @@ def fnv1_32(data: bytes) -> int:
 
 
 def safe_encoded(text: str) -> str:
-    """Return `text`, character by character, in the alphabet of generated names (`rand.SafeEncodeString`)."""
+    """Encode `text`, byte by byte, in the alphabet of generated names (`rand.SafeEncodeString`)."""
     return "".join(_SAFE[byte % len(_SAFE)] for byte in text.encode())
 
 
 def template_hash(template: Mapping[str, Any], collisions: int | None) -> str:
-    """Return the hash of a PodTemplateSpec as it is stored; `collisions` is the owner's collisionCount."""
+    """Return the hash of a stored PodTemplateSpec; `collisions` is the owner's collisionCount."""
     written = _encode(template)
     return (_template_hash if len(written) <= _LONGEST_REMEMBERED else _template_hash.__wrapped__)(written, collisions)
 

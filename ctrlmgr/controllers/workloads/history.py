@@ -1,9 +1,9 @@
-"""The revisions of one owner, kept through the API: found, adopted, made, numbered, and let go of.
+"""The ControllerRevisions of one owner: finds, adopts, creates, renumbers and deletes them through the API.
 
 Guarantees, Kubernetes' (`pkg/controller/history/controller_history.go` and the two controllers that use it):
-- What the owner wants now is the newest revision: the one that holds it already, or an older one that does, brought to
-  the top by its number, or a new one.
-- Beyond the limit the oldest go, but never one that is live.
+- The newest revision holds the owner's current template. It is the existing newest one, or an older equal one with a
+  new number, or a new one.
+- Beyond the limit the oldest revisions are deleted, but never a live one.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from ctrlmgr.informer import Lister
 
 
 class Newest(NamedTuple):
-    """The revision that holds what the owner wants, and how many names were taken so far."""
+    """The revision with the owner's current template, and the number of name collisions so far."""
 
     revision: Object
     collisions: int
 
 
 class History:
-    """Keeps revisions; `index_by_controller` must index them."""
+    """Manages revisions; `index_by_controller` must index them."""
 
     def __init__(self, revisions: Lister, event_log: EventLog) -> None:
-        """Find them in `revisions`; `event_log` says who has a name that is wanted."""
+        """Read `revisions`; `event_log` is read for the object that already has a name."""
         self._revisions = revisions
         self._log = event_log
         self._claimer = Claimer(event_log)
 
     def of(self, owner: Owner, selects: Callable[[Object], bool], client: EngineClient) -> list[Object]:
-        """Return the revisions of an owner that it selects, orphans among them being adopted; the oldest first."""
+        """Return the revisions of an owner that it selects, after adopting orphans; oldest first."""
         found = [each for each in owned_or_orphaned(self._revisions, owner.object) if selects(each)]
         return in_order(self._claimer.claim(owner, found, selects, client))
 
     def create(
         self, wanted: NewRevision, hash_of: Callable[[int], str], collisions: int, client: EngineClient
     ) -> Newest:
-        """Create a revision under a name that is free, or find that it is there; `hash_of` hashes it by collisions."""
+        """Create a revision under a free name, or return an equal one; `hash_of` returns its hash by collisions."""
         while True:
             named = wanted.named(hash_of(collisions))
             try:
@@ -67,7 +67,7 @@ class History:
     def delete_beyond(
         self, limit: int, revisions: Sequence[Object], live: Container[str], client: EngineClient
     ) -> None:
-        """Delete the oldest of the revisions, given in order, that are not live by name, but for `limit` of them."""
+        """Delete the oldest of the ordered revisions that are not live by name, except `limit` of them."""
         for each in beyond(limit, revisions, live):
             try:
                 client.delete(each)
@@ -76,13 +76,13 @@ class History:
 
 
 def beyond(limit: int, revisions: Sequence[Object], live: Container[str]) -> Sequence[Object]:
-    """Return the revisions, given in order, that are too many; a negative limit is none."""
+    """Return the ordered revisions beyond the limit; a negative limit means no limit."""
     old = [each for each in revisions if each.name not in live]
     return old[: max(len(old) - limit, 0)] if limit >= 0 else ()
 
 
 def found_or_raised(revisions: Sequence[Object], data: Mapping[str, Any], client: EngineClient) -> Object | None:
-    """Return the newest revision that holds `data`, brought to the top unless it is equal to what is there; or None."""
+    """Return the newest revision with `data`, renumbered to be the newest of all if it is not; None without one."""
     same = [each for each in revisions if data_of(each) == data]
     if not same:
         return None
@@ -93,11 +93,11 @@ def found_or_raised(revisions: Sequence[Object], data: Mapping[str, Any], client
 
 
 def next_number(revisions: Sequence[Object]) -> int:
-    """Return the number of the revision after these, which are in order."""
+    """Return the number of the next revision after these, which are ordered."""
     return number_of(revisions[-1]) + 1 if revisions else 1
 
 
 def template_in(revision: Object) -> dict[str, Any]:
-    """Return the template that a revision gives its owner."""
+    """Return the template in a revision."""
     template = ((data_of(revision) or {}).get("spec") or {}).get("template") or {}
     return {key: value for key, value in template.items() if key != "$patch"}

@@ -1,8 +1,8 @@
-"""What the controllers of workloads count, under the names that kube-controller-manager has for it.
+"""The metrics of workload controllers, with kube-controller-manager's names.
 
 Guarantees: names, labels, their values and buckets are Kubernetes' (`pkg/controller/{job,cronjob,replicaset,
-podautoscaler,ttlafterfinished}/…/metrics`), so that dashboards made for it work. The metrics that all controllers have
-are in `ctrlmgr.metrics`.
+podautoscaler,ttlafterfinished}/…/metrics`), so existing dashboards work. The metrics of all controllers are in
+`ctrlmgr.metrics`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FAILED: Final = "failed"
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Return Prometheus' `ExponentialBuckets`: the upper bounds of so many buckets."""
+    """Return Prometheus' `ExponentialBuckets`: `count` upper bounds."""
     return tuple(start * factor**place for place in range(count))
 
 
@@ -108,19 +108,19 @@ _computation_seconds = Histogram(
 NONE: Final = "none"
 INTERNAL: Final = "internal"
 SPEC: Final = "spec"
-"""What is wrong, if anything: something here, or what an autoscaler asks for."""
+"""The error label: none, an internal error, or an error in the autoscaler's spec."""
 
 
 class DecisionMetrics:
-    """What is counted of one look at an autoscaler; it begins when this is made."""
+    """The metrics of one autoscaling pass, which starts when this is created."""
 
     def __init__(self, clock: Clock) -> None:
-        """Measure with `clock`."""
+        """Measure durations with `clock`."""
         self._clock = clock
         self._began = self._last = clock.monotonic()
 
     def computed(self, metric_type: str, current: int, wanted: int | None, error: str = NONE) -> None:
-        """Count a metric: how many replicas it asks for instead of `current`; None if it could not be had."""
+        """Count one metric, which proposes `wanted` replicas instead of `current`; None if it was unavailable."""
         labels = (_action(current, wanted), error, metric_type)
         now = self._clock.monotonic()
         _computations.labels(*labels).inc()
@@ -128,7 +128,7 @@ class DecisionMetrics:
         self._last = now
 
     def decided(self, current: int, wanted: int | None, error: str = NONE) -> None:
-        """Count the look as a whole."""
+        """Count the whole pass."""
         labels = (_action(current, wanted), error)
         _reconciliations.labels(*labels).inc()
         _reconciliation_seconds.labels(*labels).observe(self._clock.monotonic() - self._began)
@@ -141,7 +141,7 @@ def _action(current: int, wanted: int | None) -> str:
 
 
 def note_sorting(ready_ages: Iterable[int], chosen_ages: Iterable[int]) -> None:
-    """Note how old the ready pods are that a scaling down has chosen, beside the youngest of all; in one unit."""
+    """Record the ratio of the ages of ready pods chosen for deletion to the youngest ready pod's age; any one unit."""
     youngest = min(ready_ages, default=0)
     if youngest > 0:
         for age in chosen_ages:

@@ -1,8 +1,8 @@
-"""Which controllers' objects have to be looked at when one of their dependents changes.
+"""Maps the changes of dependents to the owners to reconcile.
 
-Guarantees, those of the handlers in Kubernetes' controllers (`addPod`, `updatePod`, `deletePod` and their like):
-- What changes concerns its controller, and the one it had before.
-- An orphan concerns all that select it: when it appears, when its labels change, when it is released.
+Guarantees, those of the handlers in Kubernetes' controllers (`addPod`, `updatePod`, `deletePod` and similar):
+- A change affects the dependent's controller, and its previous one.
+- An orphan affects all owners that select it: when it is created, when its labels change, when it is released.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class DependentChanges:
     def __init__(
         self, owners: Lister, group: str, kind: str, selects: Callable[[Object, Object], bool] | None = None
     ) -> None:
-        """Look at `owners`, objects of `kind` in `group`; `selects` says whether one selects an orphan (None: no)."""
+        """Read `owners`, objects of `kind` in `group`; `selects` says whether one selects an orphan (None: never)."""
         self._owners = owners
         self._group = group
         self._kind = kind
         self._selects = selects
 
     def __call__(self, change: Change) -> Iterable[Key]:
-        """Return whose dependents have changed; most kinds of owners have no object at all, and cost nothing."""
+        """Return the keys of the affected owners; returns quickly if there are no owners."""
         return self._changed(change) if len(self._owners) else ()
 
     def _changed(self, change: Change) -> Iterator[Key]:

@@ -1,10 +1,10 @@
-"""Pods made from templates and deleted, and what is told of it on the owner.
+"""Creates and deletes pods of an owner, and records Events on the owner.
 
 Guarantees, Kubernetes' (`pkg/controller/controller_utils.go`, `RealPodControl`):
 - A pod has its template's labels, annotations and finalizers, and its owner as controller.
-- Each pod made or deleted, and each failure, is an Event on the owner: `SuccessfulCreate`, `FailedCreate`,
-  `SuccessfulDelete`, `FailedDelete`. A namespace on its way out refuses pods silently.
-- Many are made in a slow start: 1, 2, 4 … at a time, and no more after a batch in which one failed.
+- Each creation and deletion, and each failure, is an Event on the owner: `SuccessfulCreate`, `FailedCreate`,
+  `SuccessfulDelete`, `FailedDelete`. In a terminating namespace, failed creations cause no Event.
+- Many pods are created with slow start: 1, 2, 4 … per batch, and no further batch after a failure.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ NOT_DELETED: Final = "FailedDelete"
 
 
 def name_prefix(owner: str) -> str:
-    """Return what the generated names of an owner's pods begin with: its name and a dash, where that is valid."""
+    """Return the prefix of the generated names of an owner's pods: its name and a dash, if that is valid."""
     prefix = f"{owner}-"
     return owner if subdomain_name(prefix, True) else prefix
 
 
 def pod_from_template(template: Mapping[str, Any], owner: Owner, **metadata: Any) -> dict[str, Any]:
-    """Return a pod made of a template; `metadata` are further fields of it, over a `generateName` by the owner."""
+    """Return a pod from a template; `metadata` fields override the default `generateName`."""
     given = template.get("metadata") or {}
     kept = {key: given[key] for key in ("labels", "annotations", "finalizers") if given.get(key)}
     return {
@@ -51,7 +51,7 @@ def pod_from_template(template: Mapping[str, Any], owner: Owner, **metadata: Any
 
 
 def slow_start(count: int, first: int = 1) -> Iterator[int]:
-    """Yield how many to do in each batch: `first`, then twice as many each time, `count` in all."""
+    """Yield the size of each batch: `first`, then doubling, `count` in total."""
     size = first
     while count > 0:
         batch = min(size, count)
@@ -61,10 +61,10 @@ def slow_start(count: int, first: int = 1) -> Iterator[int]:
 
 
 def in_batches(count: int, act: Callable[[int], object], at_once: int = 1) -> tuple[int, CtrlmgrError | None]:
-    """Call `act` with 0 … `count` - 1 in a slow start; return how often it succeeded, and the first error.
+    """Call `act` with 0 … `count` - 1 in a slow start; return the number of successes, and the first error.
 
-    A batch is gone through to its end; after one in which a call failed there is no other. So many calls are made
-    `at_once`, each on a thread of its own, so that the log commits what they write together.
+    A batch is always completed; after one with a failure there is no other. `at_once` calls run concurrently in
+    threads, so that the log commits their writes together.
     """
     succeeded, at = 0, 0
     for batch in slow_start(count):
@@ -77,7 +77,7 @@ def in_batches(count: int, act: Callable[[int], object], at_once: int = 1) -> tu
 
 
 def _attempted(act: Callable[[int], object], numbers: range, at_once: int) -> list[ApiError | None]:
-    """Call `act` with each of the numbers, and return what the API refused each for."""
+    """Call `act` with each number, and return the API's error for each."""
 
     def attempt(number: int) -> ApiError | None:
         try:
@@ -92,16 +92,16 @@ def _attempted(act: Callable[[int], object], numbers: range, at_once: int) -> li
 
 
 class PodControl:
-    """Makes and deletes the pods of one owner during one reconcile."""
+    """Creates and deletes the pods of one owner during one reconcile."""
 
     def __init__(self, owner: Owner, client: EngineClient, recorder: Recorder) -> None:
-        """Write through `client`; `recorder` is told of it."""
+        """Write through `client`; `recorder` records Events."""
         self._owner = owner
         self._client = client
         self._recorder = recorder
 
     def create(self, pod: Mapping[str, Any]) -> Object | None:
-        """Create a pod; None when its namespace is on its way out. Raises what `EngineClient.create` raises."""
+        """Create a pod; return None if its namespace is terminating. Raises the errors of `EngineClient.create`."""
         try:
             created = self._client.create(Object.from_dict(pod))
         except NamespaceTerminating:
@@ -113,7 +113,7 @@ class PodControl:
         return created
 
     def delete(self, pod: Object) -> None:
-        """Delete a pod, unless it is gone; raises what else `EngineClient.delete` raises."""
+        """Delete a pod, which may already be deleted; raises other errors of `EngineClient.delete`."""
         try:
             self._client.delete(pod)
         except NotFound:
@@ -124,7 +124,7 @@ class PodControl:
         self._tell(NORMAL, DELETED, f"Deleted pod: {pod.name}")
 
     def delete_each(self, pods: Iterable[Object]) -> ApiError | None:
-        """Delete as many of the pods as can be, and return the first error."""
+        """Delete all pods, continuing after errors; return the first error."""
         failure: ApiError | None = None
         for pod in pods:
             try:

@@ -1,6 +1,6 @@
-"""What controllers of workloads read of pods, and how they find those that may be theirs.
+"""Functions on pods for the controllers of workloads: their state, and an index by controller.
 
-Guarantees: "active", "ready" and "available" mean what they mean in Kubernetes (`pkg/controller/controller_utils.go`,
+Guarantees: "active", "ready" and "available" have Kubernetes' meanings (`pkg/controller/controller_utils.go`,
 `pkg/api/v1/pod/util.go`). Times are microseconds since 1970.
 """
 
@@ -15,7 +15,7 @@ from ctrlmgr.clock import parse_time
 from ctrlmgr.informer import Informer, Lister
 
 CONTROLLER_INDEX: Final = "controller"
-"""The index under which an informer finds what a controller owns, by its uid, or what none owns, by namespace."""
+"""The name of an informer's index by controller uid; objects without a controller are indexed by namespace."""
 
 _SECOND: Final = 1_000_000
 
@@ -26,13 +26,13 @@ def controller_of(obj: Object) -> OwnerReference | None:
 
 
 def is_controlled_by(obj: Object, owner: Object) -> bool:
-    """Say whether `owner`, this very incarnation, is the controller of an object."""
+    """Return whether `owner`, by uid, is the controller of an object."""
     reference = controller_of(obj)
     return reference is not None and reference.uid == owner.uid
 
 
 def index_by_controller(informer: Informer) -> None:
-    """Let `owned_or_orphaned` find what is in the informer's store; asked for before it syncs, by any who need it."""
+    """Add the index that `owned_or_orphaned` reads; call it before the informer syncs, repeatedly if needed."""
     informer.add_index(CONTROLLER_INDEX, _controller)
 
 
@@ -42,27 +42,27 @@ def _controller(obj: Object) -> Iterator[str]:
 
 
 def _orphans(namespace: str) -> str:
-    return f"orphans of {namespace}"  # no uid has a blank
+    return f"orphans of {namespace}"  # a uid has no blanks
 
 
 def owned(lister: Lister, owner: Object) -> list[Object]:
-    """Return what `owner` controls, by the references alone; sorted by name."""
+    """Return the objects whose controller reference is `owner`, sorted by name."""
     return [each for each in lister.by_index(CONTROLLER_INDEX, owner.uid) if each.namespace == owner.namespace]
 
 
 def orphaned(lister: Lister, namespace: str) -> list[Object]:
-    """Return what no controller owns in a namespace; sorted by name."""
+    """Return the objects of a namespace without a controller, sorted by name."""
     return lister.by_index(CONTROLLER_INDEX, _orphans(namespace))
 
 
 def owned_or_orphaned(lister: Lister, owner: Object) -> list[Object]:
-    """Return what `owner` controls or may adopt; sorted by name."""
+    """Return the objects that `owner` controls or may adopt, sorted by name."""
     found = [*owned(lister, owner), *orphaned(lister, owner.namespace)]
     return sorted(found, key=lambda each: each.name)
 
 
 def is_active(pod: Object) -> bool:
-    """Say whether a pod counts as a replica: it has not ended and is not being deleted (`IsPodActive`)."""
+    """Return whether a pod counts as a replica: it has not ended and is not being deleted (`IsPodActive`)."""
     return not pod.is_terminating and not pod.view(Pod).is_terminal
 
 
@@ -72,23 +72,23 @@ def active(pods: Iterable[Object]) -> list[Object]:
 
 
 def is_terminating(pod: Object) -> bool:
-    """Say whether a pod is on its way out and has not ended yet (`IsPodTerminating`)."""
+    """Return whether a pod is being deleted and has not ended (`IsPodTerminating`)."""
     return pod.is_terminating and not pod.view(Pod).is_terminal
 
 
 def is_ready(pod: Object) -> bool:
-    """Say whether a pod's condition Ready is True."""
+    """Return whether a pod's condition Ready is True."""
     return pod.view(Pod).is_ready
 
 
 def ready_since(pod: Object) -> int | None:
-    """Return when a ready pod became ready; None if it is not, or does not say."""
+    """Return when a ready pod became ready; None if it is not ready or the time is unknown."""
     view = pod.view(Pod)
     return view.ready_changed_at if view.is_ready else None
 
 
 def is_available(pod: Object, min_ready_seconds: int, now: int) -> bool:
-    """Say whether a pod has been ready for long enough."""
+    """Return whether a pod has been ready for long enough."""
     if not is_ready(pod):
         return False
     if not min_ready_seconds:
@@ -98,7 +98,7 @@ def is_available(pod: Object, min_ready_seconds: int, now: int) -> bool:
 
 
 def next_availability(pods: Iterable[Object], min_ready_seconds: int, now: int) -> float | None:
-    """Return the seconds until the next of the pods becomes available, None if none is going to by time alone."""
+    """Return the seconds until the next pod becomes available, None if none will by time alone."""
     if not min_ready_seconds:
         return None
     dues = [since + min_ready_seconds * _SECOND for pod in pods if (since := ready_since(pod)) is not None]
@@ -107,6 +107,6 @@ def next_availability(pods: Iterable[Object], min_ready_seconds: int, now: int) 
 
 
 def created_at(obj: Object) -> int:
-    """Return when an object was created; 0 if it does not say."""
+    """Return when an object was created; 0 if unknown."""
     text = obj.metadata.creation_timestamp
     return parse_time(text) if text else 0

@@ -1,4 +1,4 @@
-"""What is read of a ReplicaSet or a ReplicationController, to keep their pods and to roll them out."""
+"""The fields of a ReplicaSet or a ReplicationController that controllers read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REPLICATION_CONTROLLERS: Final = Resource("", "replicationcontrollers")
 
 
 class ReplicaSetSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """The spec of either; a ReplicationController's `selector` is a map of labels."""
+    """The spec of either kind; a ReplicationController's `selector` is a map of labels."""
 
     replicas: int | None = None
     min_ready_seconds: int = 0
@@ -27,7 +27,7 @@ class ReplicaSetSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ReplicaSetStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """The status of either."""
+    """The status of either kind."""
 
     replicas: int = 0
     fully_labeled_replicas: int = 0
@@ -39,39 +39,39 @@ class ReplicaSetStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ReplicaSet(msgspec.Struct, frozen=True, dict=True):
-    """One of either; `dict` is where the compiled selector is kept."""
+    """An object of either kind; `dict` allows cached properties."""
 
     spec: ReplicaSetSpec = ReplicaSetSpec()
     status: ReplicaSetStatus = ReplicaSetStatus()
 
     @property
     def replicas(self) -> int:
-        """How many pods there shall be; 1 where it does not say."""
+        """The desired number of pods; 1 if unset."""
         return 1 if self.spec.replicas is None else self.spec.replicas
 
     @property
     def template(self) -> Mapping[str, Any]:
-        """What pods are made of."""
+        """The pod template."""
         return self.spec.template or {}
 
     @cached_property
     def selector(self) -> LabelSelector | None:
-        """Which pods are its own; None if that is not valid."""
+        """The pod selector of a ReplicaSet; None if it is not valid."""
         return selector_of(self.spec.selector or {})
 
     @cached_property
     def map_selector(self) -> LabelSelector | None:
-        """The same for a ReplicationController."""
+        """The pod selector of a ReplicationController."""
         return selector_of({"matchLabels": self.spec.selector or {}})
 
 
 def selects(replica_set: Object, pod: Object) -> bool:
-    """Say whether a ReplicaSet selects a pod; an empty selector selects nothing here."""
+    """Return whether a ReplicaSet selects a pod; an empty selector selects none here."""
     selector = replica_set.view(ReplicaSet).selector
     return selector is not None and not selector.is_empty and selector.matches(pod.labels)
 
 
 def controller_selects(controller: Object, pod: Object) -> bool:
-    """Say the same of a ReplicationController."""
+    """Return whether a ReplicationController selects a pod."""
     selector = controller.view(ReplicaSet).map_selector
     return selector is not None and not selector.is_empty and selector.matches(pod.labels)

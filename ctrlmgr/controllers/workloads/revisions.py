@@ -1,9 +1,9 @@
-"""ControllerRevisions: the history of what a StatefulSet or a DaemonSet wanted.
+"""ControllerRevisions: the template history of a StatefulSet or a DaemonSet.
 
 Guarantees, Kubernetes' (`pkg/controller/history/controller_history.go`):
-- A revision is named by its owner's name and a hash; when another object has that name, the collision is counted and
-  the hash taken anew. When it is equal, it is the revision.
-- Two revisions are equal when their data is.
+- A revision's name consists of its owner's name and a hash. If another object has that name, the collision is counted,
+  which changes the hash. If it is equal, it is the revision.
+- Two revisions are equal if their data is.
 - The data is the owner's template as a strategic merge patch that replaces it, as JSON with sorted keys, in Go's
   escaping.
 """
@@ -27,16 +27,16 @@ from ctrlmgr.eventlog import EventLog
 CONTROLLER_REVISIONS: Final = Resource("apps", "controllerrevisions")
 
 _LONGEST_PREFIX: Final = 223
-"""Characters of an owner's name that a revision's name may begin with."""
+"""Maximum characters of an owner's name in a revision's name."""
 
 _LARGEST_EXACT: Final = 2**53
-"""The largest integer up to which a float64 holds every integer."""
+"""The largest integer up to which a float64 represents every integer."""
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 def number_of(revision: Object) -> int:
-    """Return which revision of its owner this is, counted from 1."""
+    """Return a revision's number, counted from 1."""
     return int(revision.to_dict().get("revision") or 0)
 
 
@@ -46,17 +46,17 @@ def data_of(revision: Object) -> Any:
 
 
 def revision_name(owner: str, hash_: str) -> str:
-    """Return the name of the revision of `owner` with a hash."""
+    """Return the name of a revision from its owner's name and its hash."""
     return f"{owner[:_LONGEST_PREFIX]}-{hash_}"
 
 
 def template_patch(template: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the patch that gives an owner this template in place of whatever it has."""
+    """Return the patch that replaces an owner's template with this one."""
     return {"spec": {"template": {**template, "$patch": "replace"}}}
 
 
 def patch_bytes(patch: Mapping[str, Any]) -> bytes:
-    """Return a patch as Go's `json.Marshal` writes a map: sorted keys, `<`, `>` and `&` escaped."""
+    """Encode a patch as Go's `json.Marshal` encodes a map: sorted keys, `<`, `>` and `&` escaped."""
     text = _encode(_with_go_numbers(patch))
     for character in (b"<", b">", b"&"):
         text = text.replace(character, b"\\u%04x" % ord(character))
@@ -64,7 +64,7 @@ def patch_bytes(patch: Mapping[str, Any]) -> bytes:
 
 
 def _with_go_numbers(value: Any) -> Any:
-    """Return JSON as Go's `json.Unmarshal` reads it: numbers are float64, written with the fewest digits."""
+    """Convert JSON numbers as Go's `json.Unmarshal` does: to float64, written with the fewest digits."""
     match value:
         case dict():
             return {name: _with_go_numbers(each) for name, each in value.items()}
@@ -76,18 +76,18 @@ def _with_go_numbers(value: Any) -> Any:
 
 
 def in_order(revisions: Iterable[Object]) -> list[Object]:
-    """Return revisions, the oldest first; of equal numbers the one made first, then by name."""
+    """Return revisions, oldest first; equal numbers by creation time, then by name."""
     return sorted(revisions, key=lambda each: (number_of(each), created_at(each), each.name))
 
 
 def equal_to(revision: Object, among: Iterable[Object]) -> list[Object]:
-    """Return those `among` that hold the same data as `revision`."""
+    """Return those `among` that have the same data as `revision`."""
     data = data_of(revision)
     return [each for each in among if data_of(each) == data]
 
 
 class NewRevision(NamedTuple):
-    """A revision that may have to be created; `hash_label` is where its hash is, besides its name."""
+    """A revision to create; `hash_label` is the label with its hash."""
 
     owner: Owner
     number: int
@@ -97,7 +97,7 @@ class NewRevision(NamedTuple):
     hash_label: str
 
     def named(self, hash_: str) -> Object:
-        """Return it under the name that a hash gives it."""
+        """Return the revision with the name for a hash."""
         metadata: dict[str, Any] = {
             "name": revision_name(self.owner.object.name, hash_),
             "namespace": self.owner.object.namespace,
@@ -111,12 +111,12 @@ class NewRevision(NamedTuple):
 
 
 def renumbered(revision: Object, number: int) -> Object:
-    """Return a revision with another number; the bytes of its data, which is immutable, stay as they are."""
+    """Return a revision with another number; the bytes of its data, which is immutable, are unchanged."""
     return revision.with_field("revision", number)
 
 
 def existing(event_log: EventLog, wanted: Object, error: AlreadyExists) -> Object:
-    """Return what has the name of `wanted` already; raises `error` if it has gone again."""
+    """Return the existing object with the name of `wanted`; raises `error` if it was deleted meanwhile."""
     found = event_log.get(CONTROLLER_REVISIONS, wanted.key)
     if found is None:
         raise error
@@ -124,5 +124,5 @@ def existing(event_log: EventLog, wanted: Object, error: AlreadyExists) -> Objec
 
 
 def set_number(revision: Object, number: int, client: EngineClient) -> Object:
-    """Give a revision a number, unless it has it; raises what `client` raises."""
+    """Set a revision's number if it differs; raises the errors of `client`."""
     return revision if number_of(revision) == number else client.update(renumbered(revision, number))
