@@ -1,20 +1,20 @@
-"""An event-sourced controller manager: a Kubernetes control plane whose only memory is an event log.
+"""An event-sourced controller manager: a Kubernetes control plane that stores its state in an event log only.
 
 The packages in the order an event travels:
 
-- `api`: what an object is: names, metadata, bodies.
-- `eventlog`: the one totally ordered log of changes, on SQLite, PostgreSQL or in memory. Everything else reads it.
-- `informer`: the watch cache, the one bounded history that all readers share, and the caches folded from it.
-- `workqueue`: which keys need a look, each by one worker at a time.
-- `manager`: controllers (watches, queue, workers), periodic work, and the phases things start and stop in.
-- `controllers`: what is decided, as pure functions, and the reconcilers that act on it through `client`.
-- `framework`: kinds and controllers of one's own.
-- `recording`: a real cluster's watch stream as a file, and its replay through all of the above.
-- `server`: health and metrics over HTTP.
-- `serve`, `cli`: settings in, a running process out.
+- `api`: objects: names, metadata, bodies.
+- `eventlog`: the totally ordered log of changes, on SQLite, PostgreSQL or in memory. Everything else reads it.
+- `informer`: the watch cache, a bounded history that all readers share, and the caches derived from it.
+- `workqueue`: the keys to reconcile, each by one worker at a time.
+- `manager`: controllers (watches, queue, workers), periodic work, and the phases of start and stop.
+- `controllers`: decisions as pure functions, and the reconcilers that write them through `client`.
+- `framework`: kinds and controllers of users.
+- `recording`: a real cluster's watch stream as a file, and its replay.
+- `server`: the Kubernetes API, health and metrics over HTTP.
+- `serve`, `cli`: create the running process from its settings.
 
-What is public stands in `__all__`, and comes from `framework`; it is loaded when it is first asked for, so that
-importing this package costs nothing. `ctrlmgr.testing` is public, too.
+The public names are in `__all__`, most of them from `framework`. Each is loaded at its first use, so importing this
+package is cheap. `ctrlmgr.testing` is public, too.
 """
 
 from importlib import import_module as _import_module
@@ -49,11 +49,11 @@ _PUBLIC = {
     "definition_of": "ctrlmgr.framework.definition",
 }
 
-__all__ = ["__version__", *sorted(_PUBLIC)]  # names that `__getattr__` finds
+__all__ = ["__version__", *sorted(_PUBLIC)]  # names that `__getattr__` loads
 
 
 def __getattr__(name: str) -> object:
-    """Load what is public when it is first asked for."""
+    """Load a public name at its first use."""
     if name not in _PUBLIC:
         raise AttributeError(f"module 'ctrlmgr' has no attribute {name!r}")
     found: object = getattr(_import_module(_PUBLIC[name]), name)
@@ -62,5 +62,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Return what is public, loaded or not."""
+    """Return all public names, loaded or not."""
     return sorted({*globals(), *__all__})

@@ -1,7 +1,7 @@
-"""Everything that reads the time or waits does it through a `Clock`, so that tests and replay own both.
+"""Clocks: all code reads the time and waits through a `Clock`, so that tests and replay control both.
 
-`now` goes into objects and events and is never used to order anything; `monotonic` is for deadlines; `wait` is
-the one place where a thread sleeps on a condition with a timeout.
+`now` is stored in objects and events, and never used for ordering. `monotonic` is for deadlines. `wait` is the only
+method that waits for a condition with a timeout.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # of UTC, and written so
 _FIRST = (datetime.min - _NAIVE_EPOCH) // timedelta(microseconds=1)  # noqa: DTZ901  # as above
 _LAST = (datetime.max - _NAIVE_EPOCH) // timedelta(microseconds=1)  # noqa: DTZ901  # as above
-"""What RFC 3339 can say, in microseconds since 1970."""
+"""The range of RFC 3339, in microseconds since 1970."""
 _SECONDS: Final = 64
-"""Seconds that are kept as they are written."""
+"""Number of seconds whose text is cached."""
 _latest = (0, "1970-01-01T00:00:00.")
-"""The second of which a time was written last, and how each time of it begins: most are of the same."""
+"""The second of the last formatted time, and its text: consecutive times are mostly within the same second."""
 _THREE_DIGITS: Final = tuple(f"{number:03d}" for number in range(1000))
-"""To have a number formatted takes as long as all the rest of writing a time."""
+"""Precomputed because formatting a number takes as long as the rest of `format_time`."""
 
 
 class Clock(Protocol):
-    """Time as the rest of ctrlmgr sees it."""
+    """The interface of clocks."""
 
     def now(self) -> int:
         """Return the wall clock: microseconds since 1970, UTC."""
 
     def monotonic(self) -> float:
-        """Return seconds that only grow; meaningful as differences."""
+        """Return seconds of a monotonic clock; only differences are meaningful."""
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
-        """Wait on `condition` (held by the caller) up to `timeout` seconds; False if the time ran out."""
+        """Wait on `condition` (held by the caller) up to `timeout` seconds; return False if the time has passed."""
 
 
 def pause(clock: Clock, seconds: float) -> None:
-    """Sleep on a clock; no time at all if that is not positive."""
-    condition = threading.Condition()  # which nobody notifies
+    """Sleep for `seconds` on a clock; return at once if they are not positive."""
+    condition = threading.Condition()  # never notified
     with condition:
         clock.wait(condition, seconds)
 
@@ -51,10 +51,10 @@ class SystemClock:
     """The machine's clock."""
 
     def __init__(self) -> None:
-        """Read the machine's own clocks."""
-        # Asked twenty times a request: so there is no function of ours around the system's.
+        """Use the machine's clocks."""
+        # Called about twenty times per request, so there is no Python function around the system call.
         self.monotonic: Callable[[], float] = partial(time.clock_gettime, _MONOTONIC)
-        """Return seconds since an arbitrary moment, suspended time included where the system counts it."""
+        """Return seconds since an arbitrary moment, including suspended time where the system counts it."""
 
     def now(self) -> int:
         """Return the wall clock: microseconds since 1970, UTC."""
@@ -66,17 +66,17 @@ class SystemClock:
 
 
 class OtherTime:
-    """What the time is somewhere else, in a recording or in the past, while waiting goes by another clock."""
+    """A clock that shows another time, such as that of a recording, while `wait` and `monotonic` use a real clock."""
 
     def __init__(self, now: Callable[[], int], clock: Clock) -> None:
-        """Take the wall clock from `now`, microseconds since 1970, and the rest from `clock`."""
+        """Read the wall clock from `now`, microseconds since 1970, and the rest from `clock`."""
         self.now = now
         self.monotonic = clock.monotonic
         self.wait = clock.wait
 
 
 def format_time(microseconds: int) -> str:
-    """Write a wall-clock time as Kubernetes' MicroTime: `2026-01-02T03:04:05.123456Z`."""
+    """Return a wall-clock time as Kubernetes' MicroTime: `2026-01-02T03:04:05.123456Z`."""
     global _latest
     began, text = _latest
     rest = microseconds - began
@@ -90,25 +90,25 @@ def format_time(microseconds: int) -> str:
 
 
 def format_time_seconds(microseconds: int) -> str:
-    """Write a wall-clock time as Kubernetes' Time, whole seconds: `2026-01-02T03:04:05Z`."""
+    """Return a wall-clock time as Kubernetes' Time, whole seconds: `2026-01-02T03:04:05Z`."""
     if not _FIRST <= microseconds <= _LAST:
         microseconds = _nearest(microseconds)
     return f"{_second(microseconds // 1_000_000)}Z"
 
 
 def _nearest(microseconds: int) -> int:
-    """Return the first or the last time there is, for what lies before the year 1 or after the year 9999."""
+    """Return the nearest time between the years 1 and 9999."""
     return min(max(microseconds, _FIRST), _LAST)
 
 
 @lru_cache(_SECONDS)
 def _second(second: int) -> str:
-    """Return the beginning of all times within a second: most of what is written at a time is of one or two."""
+    """Return the text of a second; most times that are formatted together share one or two."""
     return (_NAIVE_EPOCH + timedelta(seconds=second)).isoformat(timespec="seconds")
 
 
 def parse_time(text: str) -> int:
-    """Read an RFC 3339 time into microseconds since 1970; raises ValueError when it is not one."""
+    """Return an RFC 3339 time as microseconds since 1970; raises ValueError if it is malformed."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone")

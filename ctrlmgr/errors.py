@@ -52,18 +52,18 @@ class CtrlmgrError(Exception):
     """Whether the same call may succeed later without a change of its arguments."""
 
     lost_race: ClassVar[bool] = False
-    """Whether it may mean no more than that another writer was first: the caller reads again and decides anew.
+    """Whether another writer may simply have been first: the caller reads again and decides again.
 
-    That is nothing out of the ordinary for a controller, whose cache is always a moment behind.
+    This is normal for a controller, whose cache is always a moment behind.
     """
 
     def __init__(self, message: str | None = None) -> None:
-        """Take a message, or let the first line of the class's docstring be it."""
+        """Use the message, by default the first line of the class's docstring."""
         super().__init__(message or (self.__doc__ or "").strip().split("\n")[0])
 
 
 class StatusCause(NamedTuple):
-    """One cause of a refusal (meta/v1 StatusCause); empty strings are left out on the wire."""
+    """One cause of a refusal (meta/v1 StatusCause); empty strings are omitted in JSON."""
 
     reason: str = ""
     message: str = ""
@@ -71,7 +71,7 @@ class StatusCause(NamedTuple):
 
 
 class StatusDetails(NamedTuple):
-    """What a refusal is about (meta/v1 StatusDetails); `kind` is a resource (`services`) or a kind (`Service`)."""
+    """The subject of a refusal (meta/v1 StatusDetails); `kind` is a resource (`services`) or a kind (`Service`)."""
 
     name: str = ""
     group: str = ""
@@ -87,16 +87,16 @@ class ApiError(CtrlmgrError):
     code: int = 500
     reason: str = "InternalError"
     warnings: Sequence[str] = ()
-    """What else the caller is told in `Warning` headers."""
+    """Texts for the answer's `Warning` headers."""
     annotations: Mapping[str, str] = {}
-    """What the audit log is told of the refusal."""
+    """Annotations for the audit event."""
     refused_by: str = ""
-    """The admission plugin that refused; empty if none did."""
+    """The name of the admission plugin that refused; empty if none did."""
     is_final: bool = False
-    """Whether it stands whatever else is true now, because another process was asked: a webhook, say."""
+    """Whether the refusal holds on any state, because another process decided it, such as a webhook."""
 
     def __init__(self, message: str | None = None, *, details: StatusDetails | None = None) -> None:
-        """Take `details` too, where there is more to say than a message."""
+        """Add `details` to the message."""
         super().__init__(message)
         self.details = details
 
@@ -115,7 +115,7 @@ class DeniedByWebhook(ApiError):
     is_final = True
 
     def __init__(self, message: str, code: int, reason: str = "", details: StatusDetails | None = None) -> None:
-        """Take the code and the reason that the webhook gave."""
+        """Use the webhook's code and reason."""
         super().__init__(message, details=details)
         self.code, self.reason = code, reason
 
@@ -186,7 +186,7 @@ class Conflict(ApiError):
         actual: int = 0,
         details: StatusDetails | None = None,
     ) -> None:
-        """Take the revisions too: the one `expected` and the `actual` one, 0 when the object does not exist."""
+        """Add the revisions: the `expected` and the `actual` one, 0 if the object does not exist."""
         super().__init__(message, details=details)
         self.expected = expected
         self.actual = actual
@@ -206,9 +206,9 @@ class Expired(ApiError):
     reason = "Expired"
 
     def __init__(self, asked: int, oldest: int, message: str = "", *, continue_token: str = "") -> None:
-        """`asked` is the revision wanted, `oldest` the oldest one still complete.
+        """Report that revision `asked` is no longer available, and `oldest` is the oldest complete one.
 
-        A `continue_token`, where there is one, goes on with the list that expired, at the newest revision.
+        A `continue_token` continues the expired list at the newest revision.
         """
         super().__init__(message or f"too old resource version: {asked} ({oldest})")
         self.asked = asked
@@ -261,7 +261,7 @@ class ConversionFailed(UnknownError):
     is_final = True
 
     def __init__(self, source: str, problem: str) -> None:
-        """Name the version and kind that was to be converted, in Go's form, and say what went wrong."""
+        """Report a failed conversion; `source` is the version and kind in Go's form."""
         super().__init__(f"conversion webhook for {source} {problem}")
         self._problem = problem
 
@@ -304,7 +304,7 @@ class LogCorrupt(LogError):
     """The event log is damaged."""
 
     def __init__(self, message: str | None = None, *, revision: int | None = None) -> None:
-        """`revision` is the first one known to be damaged."""
+        """Report the damage; `revision` is the first damaged one, if known."""
         super().__init__(message)
         self.revision = revision
 
@@ -333,7 +333,7 @@ class Fenced(CtrlmgrError):
     """The leader term of this append is over."""
 
     def __init__(self, message: str | None = None, *, current: int = 0) -> None:
-        """Take the `current` term of the log too, 0 when that is not known."""
+        """Add the `current` term of the log, 0 if unknown."""
         super().__init__(message)
         self.current = current
 
@@ -350,7 +350,7 @@ class RecordingError(CtrlmgrError):
     """The recording cannot be used."""
 
     def __init__(self, file: str, line: int, reason: str) -> None:
-        """`line` counts from 1; 0 when the file as a whole is at fault."""
+        """Report a problem in `line`, counted from 1; 0 means the whole file."""
         super().__init__(f"{file}:{line}: {reason}" if line else f"{file}: {reason}")
         self.file = file
         self.line = line

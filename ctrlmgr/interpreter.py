@@ -22,8 +22,10 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 _MALLOC = {-3: 128 * 1024, -1: 4 * 1024 * 1024}
-"""M_MMAP_THRESHOLD and M_TRIM_THRESHOLD in bytes, by mallopt's numbers (malloc.h). A value that is set stays: glibc
-adapts these only while they have their defaults."""
+"""M_MMAP_THRESHOLD and M_TRIM_THRESHOLD in bytes, by mallopt's numbers (malloc.h).
+
+glibc adapts these only while they have their defaults, so a value that is set stays.
+"""
 
 _SWITCH_INTERVAL = 0.0005
 _THRESHOLDS = (5_000, 4, 40)

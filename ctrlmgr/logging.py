@@ -1,11 +1,11 @@
-"""How ctrlmgr's own log lines are written: structlog, to stderr, for people or as one JSON object a line.
+"""Configures ctrlmgr's log lines: structlog on stderr, as console text or as one JSON object per line.
 
 Guarantees:
-- A password in a database URL never reaches a log line, whichever field it is in.
-- A value is cut after `LONGEST` characters, and writing a line takes time linear in what is left: what came over the
-  network can neither fill a disk with one request nor hold up the thread that logs it.
-- One event is one line: newlines and terminal escapes in values are written as escapes, so that nothing that came
-  over the network can forge a line or drive a reader's terminal. (A traceback on a console keeps its lines.)
+- A password in a database URL never appears in a log line, in any field.
+- A value is cut after `LONGEST` characters, and writing a line takes linear time. So one request can neither fill a
+  disk nor block the thread that logs it.
+- One event is one line: newlines and terminal escapes in values are escaped. So input from the network can neither
+  forge a line nor control a reader's terminal. (A traceback on a console keeps its lines.)
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ _USER = re.compile(r"://[^\s:/@]*:")
 _RUN = re.compile(r"[^\s\"',]*")
 _PASSWORD = re.compile(r"(\bpassword=)[^\s&]+", re.IGNORECASE)
 LONGEST = 16 * 1024
-"""Characters of one value in a line."""
+"""Maximum characters of one value."""
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Control characters, and those that change lines or the direction of what is written (Unicode's `Bidi_Control`)."""
+"""Control characters, line separators, and characters that change the text's direction (Unicode's `Bidi_Control`)."""
 
 
 def configure(*, level: str, format: str, stream: TextIO | None = None) -> None:
-    """Set up structlog for the process; `level` and `format` are the values of `[log]`, `stream` is stderr by default.
+    """Configure structlog for the process; `level` and `format` are values of `[log]`, `stream` is stderr by default.
 
-    Libraries that log through the standard library (APScheduler, alembic) go the same way, from warnings up.
+    Warnings and errors of libraries that use the standard library's logging (APScheduler, alembic) are written the same
+    way.
     """
     stream = stream or sys.stderr
     threshold = logging.getLevelNamesMapping()[level.upper()]
@@ -58,7 +59,7 @@ def configure(*, level: str, format: str, stream: TextIO | None = None) -> None:
 
 
 def mask(text: str) -> str:
-    """Replace the password of every URL or DSN in `text` by `***`; takes time linear in its length."""
+    """Replace the password of every URL or DSN in `text` by `***`, in linear time."""
     return _PASSWORD.sub(r"\1***", _without_url_passwords(text) if "://" in text else text)
 
 
@@ -68,7 +69,7 @@ def _without_url_passwords(text: str) -> str:
     while user := _USER.search(text, at):
         run = _RUN.match(text, user.end())
         at = run.end() if run else user.end()
-        sign = text.rfind("@", user.end() + 1, at)  # the last one: a password may have some, too
+        sign = text.rfind("@", user.end() + 1, at)  # the last one, because a password may contain some
         if sign >= 0:
             parts += (text[done : user.end()], "***")
             done = sign
@@ -76,7 +77,7 @@ def _without_url_passwords(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Write control characters (newlines, terminal escapes, directions) as Python escapes, `\n`, `\x1b`, `\u202e`."""
+    r"""Return the text with control characters (newlines, escapes, directions) as Python escapes, `\n`, `\x1b`."""
     return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
@@ -94,13 +95,13 @@ def _mask_values(logger: WrappedLogger, method: str, event: EventDict) -> EventD
 
 
 def _lead(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """Put first what a person scans for."""
+    """Move the most important fields to the beginning."""
     first = {key: event.pop(key) for key in ("timestamp", "level", "event") if key in event}
     return {**first, **event}
 
 
 def _masked(value: Any) -> Any:
-    """Mask texts, in containers too; anything but a plain value becomes its text first, where a password may be."""
+    """Mask passwords in texts and containers; other values are converted to text first."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, dict):

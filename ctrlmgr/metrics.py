@@ -4,12 +4,12 @@ Some are declared where they are counted: `admission.times`, `controllers.worklo
 `manager.counts`.
 
 Guarantees:
-- Names, labels and buckets are those of client-go (`util/workqueue/metrics.go`, `component-base` for the
-  registration) and kube-apiserver (`apiserver/pkg/endpoints/metrics`), so dashboards made for them work. The depth of a
-  queue has the label `priority` beyond that, as controller-runtime's has: `sum by (name)` is client-go's.
-- A queue pays for its metrics with plain arithmetic under the lock it holds anyway: it keeps a few numbers, and
-  the families are put together at a scrape. Nothing ticks; what is unfinished is measured at that moment.
-- A queue that is gone takes its series with it; queues of one name are reported as one.
+- Names, labels and buckets are those of client-go (`util/workqueue/metrics.go`, `component-base` for the registration)
+  and kube-apiserver (`apiserver/pkg/endpoints/metrics`), so existing dashboards work. The depth of a queue has the
+  additional label `priority`, as in controller-runtime; `sum by (name)` is client-go's value.
+- A queue counts with plain arithmetic under its own lock. The metric families are built at a scrape. There is no timer;
+  the duration of unfinished work is measured at the scrape.
+- The series of a queue end when it is no longer used. Queues with the same name are reported together.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ _REQUEST_BUCKETS = (
 
 
 class Durations:
-    """A histogram of seconds without a lock: its owner calls `observe` under a lock of its own."""
+    """A histogram of seconds without a lock: the owner calls `observe` under its own lock."""
 
     __slots__ = ("counts", "total")
 
     def __init__(self) -> None:
         """Start empty."""
-        # counts[i] observations fell into bucket i alone; the last one holds what is beyond every bound.
+        # counts[i] is the number in bucket i alone; the last one counts values above all bounds.
         self.counts = [0] * (len(_QUEUE_BUCKETS) + 1)
         self.total = 0.0
 
@@ -79,12 +79,12 @@ class Durations:
         self.total += seconds
 
     def add(self, other: Durations) -> None:
-        """Count everything that `other` has counted."""
+        """Add the counts of `other`."""
         self.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
         self.total += other.total
 
     def copy(self) -> Durations:
-        """Return what has been counted so far."""
+        """Return a copy of the counts."""
         copied = Durations()
         copied.add(self)
         return copied
@@ -92,10 +92,10 @@ class Durations:
 
 @dataclass(slots=True)
 class QueueReading:
-    """What a queue counts: items waiting now, adds and retries so far, durations, seconds of each item in work."""
+    """The counts of a queue: waiting items, adds and retries, durations, and seconds of each item in progress."""
 
     depths: dict[int, int] = field(default_factory=dict)
-    """Items waiting now, by their priority."""
+    """Number of waiting items by priority."""
     adds: int = 0
     retries: int = 0
     queued: Durations = field(default_factory=Durations)
@@ -104,7 +104,7 @@ class QueueReading:
 
     @property
     def depth(self) -> int:
-        """Items waiting now."""
+        """Number of waiting items."""
         return sum(self.depths.values())
 
     def add(self, other: QueueReading) -> None:
@@ -119,20 +119,20 @@ class QueueReading:
 
 
 class MeasuredQueue(Protocol):
-    """What the collector asks of a queue."""
+    """The interface of a queue with metrics."""
 
     name: str
 
     def measure(self) -> QueueReading:
-        """Return the numbers as they are now; they belong to the caller."""
+        """Return the current numbers; the caller owns the result."""
 
 
 class _WorkQueues(Collector):
-    """client-go's `workqueue_*`, read from the queues that are alive."""
+    """client-go's `workqueue_*`, read from the queues in use."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # Every queue that is still in use; guarded by _lock, because a scrape walks it while queues are made.
+        # All queues in use. Guarded by _lock, because a scrape iterates over it while queues are created.
         self._queues: WeakSet[MeasuredQueue] = WeakSet()
 
     def watch(self, queue: MeasuredQueue) -> None:
@@ -187,7 +187,7 @@ def _cumulative(durations: Durations) -> list[tuple[str, float]]:
 
 
 def at_or_below(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
-    """Return (upper bound, observations at or below it), as the exposition format wants them."""
+    """Return (upper bound, count at or below it), as the exposition format requires."""
     buckets: list[tuple[str, float]] = []
     below = 0
     for bound, count in zip((*bounds, float("inf")), counts, strict=True):
@@ -197,7 +197,7 @@ def at_or_below(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[st
 
 
 def _go_float(bound: float) -> str:
-    """Write a bound as Go does, which is what a query for `le` compares: `1e-08`, `0.1`, `+Inf`."""
+    """Return a bound in Go's format, which queries for `le` compare: `1e-08`, `0.1`, `+Inf`."""
     return "+Inf" if bound == float("inf") else repr(bound)
 
 
@@ -206,12 +206,12 @@ REGISTRY.register(_work_queues)
 
 
 def watch_queue(queue: MeasuredQueue) -> None:
-    """Report `queue` in every scrape for as long as it is in use."""
+    """Report `queue` in every scrape while it is in use."""
     _work_queues.watch(queue)
 
 
 def queue_readings() -> dict[str, QueueReading]:
-    """Return the numbers of every queue that is alive, by name."""
+    """Return the numbers of all queues in use, by name."""
     return _work_queues.read()
 
 
@@ -232,28 +232,28 @@ _master = Gauge(
 
 
 def leader_election_status(name: str) -> Gauge:
-    """Return the gauge of whether this process leads by the lease `name` (client-go's `tools/leaderelection`)."""
+    """Return the gauge that is 1 while this process holds the lease `name` (client-go's `tools/leaderelection`)."""
     status = _master.labels(name)
     status.set(0)
     return status
 
 
 def in_flight(request_kind: str) -> Gauge:
-    """Return the gauge of requests being worked on, `readOnly` or `mutating`."""
+    """Return the gauge of running requests, `readOnly` or `mutating`."""
     return _in_flight.labels(request_kind)
 
 
 class RequestMetrics:
-    """kube-apiserver's `apiserver_request*` for one kind of request; made once a route, kept and used by one thread."""
+    """kube-apiserver's `apiserver_request*` for one route. The event loop owns it."""
 
     def __init__(
         self, verb: str, group: str, version: str, resource: str, subresource: str, scope: str, dry_run: str = ""
     ) -> None:
-        """Take what tells requests apart: the verb is upper case, the scope `resource`, `namespace` or `cluster`."""
+        """Count requests with these labels: the verb in upper case, the scope `resource`, `namespace` or `cluster`."""
         self.route = (verb, group, version, resource, subresource, scope, dry_run)
         self.codes: dict[int, int] = {}
-        """Answers by their HTTP status."""
-        # counts[i] answers fell into bucket i alone; the last one holds what is beyond every bound.
+        """Number of answers by HTTP status."""
+        # counts[i] is the number in bucket i alone; the last one counts values above all bounds.
         self.counts = [0] * (len(_REQUEST_BUCKETS) + 1)
         self.total = 0.0
         _requests.watch(self)
@@ -266,11 +266,11 @@ class RequestMetrics:
 
 
 class _Requests(Collector):
-    """kube-apiserver's `apiserver_request*`, read at a scrape from what has been counted."""
+    """kube-apiserver's `apiserver_request*`, computed at a scrape."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._metrics: WeakSet[RequestMetrics] = WeakSet()  # guarded by _lock, because scrapes walk it
+        self._metrics: WeakSet[RequestMetrics] = WeakSet()  # guarded by _lock, because scrapes iterate over it
 
     def watch(self, metrics: RequestMetrics) -> None:
         with self._lock:
@@ -293,7 +293,7 @@ class _Requests(Collector):
 
 
 def _sum(metrics: Sequence[RequestMetrics]) -> tuple[dict[int, int], list[int], float]:
-    """Add what was counted apart under one name."""
+    """Add the counts of several metrics with the same labels."""
     codes: dict[int, int] = {}
     for each in metrics:
         for code, number in each.codes.items():
@@ -307,17 +307,17 @@ REGISTRY.register(_requests)
 
 
 class WatchMetrics:
-    """The same for watches of one kind, while they last."""
+    """kube-apiserver's metrics of watches for one route."""
 
     def __init__(self, group: str, version: str, resource: str, scope: str) -> None:
-        """Take what tells watches apart; the scope is `resource`, `namespace` or `cluster`."""
+        """Count watches with these labels; the scope is `resource`, `namespace` or `cluster`."""
         self.long_running = _long_running.labels("WATCH", group, version, resource, "", scope)
         self.events = _watch_events.labels(group, version, resource)
         self.terminated = _terminated.labels(group, resource)
 
 
 class RepairMetrics(NamedTuple):
-    """kube-apiserver's metrics of one repair: what it found, by `type`, and how often it failed."""
+    """kube-apiserver's metrics of one repair loop: errors found by `type`, and failures."""
 
     found: Counter
     failed: Counter
@@ -377,7 +377,7 @@ CONFIGURATION_RELOADS = Counter(
 )
 
 _CALLED = ["name", "type", "operation"]
-# The client library gives counters the suffix `_total`, which these two do not have in Kubernetes: so they are gauges.
+# The client library appends `_total` to counters, which these two do not have in Kubernetes. So they are gauges.
 WEBHOOK_REJECTIONS = Gauge(
     "apiserver_admission_webhook_rejection_count",
     "Refusals by admission webhooks, and of those that could not be asked.",
@@ -398,13 +398,13 @@ WEBHOOK_SECONDS = Histogram(
 
 
 class TurnMetrics(Collector):
-    """How long the event loop worked in one turn, in seconds of processor time (`server.http.turn_watch`)."""
+    """The duration of the event loop's turns, in seconds of processor time (`server.http.turn_watch`)."""
 
     def __init__(self) -> None:
         self.longest = 0.0
-        """The longest turn since the process began, or since a test reset it."""
+        """The longest turn since the process started, or since a test reset it."""
         self.long = 0
-        """How many turns were long."""
+        """Number of long turns."""
 
     def observe(self, seconds: float, *, is_long: bool) -> None:
         """Count one turn; on the event loop."""
@@ -412,7 +412,7 @@ class TurnMetrics(Collector):
         self.long += is_long
 
     def collect(self) -> Iterable[Metric]:
-        """Return the two families."""
+        """Return both metric families."""
         words = "Longest turn of the event loop since the start, in seconds of processor time"
         yield GaugeMetricFamily("ctrlmgr_event_loop_longest_turn_seconds", words, value=self.longest)
         words = "Turns of the event loop of more than 0.1 seconds of processor time"
@@ -424,9 +424,9 @@ REGISTRY.register(TURNS)
 
 
 class CacheCounts:
-    """Hits and misses of all caches of one name, which share it.
+    """Hits and misses of all caches with the same name.
 
-    Caches count without a lock: threads that count at the same moment may lose a few.
+    Caches count without a lock, so threads that count at the same moment may lose a few.
     """
 
     __slots__ = ("hits", "misses")
@@ -438,7 +438,7 @@ class CacheCounts:
 
 
 class MeasuredCache(Protocol):
-    """What the collector asks of a cache."""
+    """The interface of a cache with metrics."""
 
     @property
     def name(self) -> str:
@@ -446,17 +446,17 @@ class MeasuredCache(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes that its owner has accounted to its entries."""
+        """Total bytes of its entries, as its owner has counted them."""
 
     def __len__(self) -> int:
         """Return the number of entries."""
 
 
 class _Caches(Collector):
-    """`ctrlmgr_cache_*`: counts live as long as the process, sizes are read from the caches that are in use."""
+    """`ctrlmgr_cache_*`: the counts live as long as the process; sizes are read from the caches in use."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards what follows: scrapes walk it
+        self._lock = threading.Lock()  # guards the attributes below, because scrapes iterate over them
         self._counts: dict[str, CacheCounts] = {}
         self._caches: WeakSet[MeasuredCache] = WeakSet()
 
@@ -487,5 +487,5 @@ REGISTRY.register(_caches)
 
 
 def watch_cache(cache: MeasuredCache) -> CacheCounts:
-    """Report `cache` in every scrape for as long as it is in use; return what it counts with."""
+    """Report `cache` in every scrape while it is in use; return its counters."""
     return _caches.watch(cache)

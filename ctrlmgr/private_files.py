@@ -1,10 +1,10 @@
-"""Files that hold what other users of the machine must not read: the database, its journal, the anchor, keys, tokens.
+"""Restricts files that other users of the machine must not read: the database, its journal, the anchor, keys, tokens.
 
-What a `ctrlmgr` command makes is its user's alone, because its umask is 077.
+Files that a `ctrlmgr` command creates are private, because its umask is 077.
 
 Guarantees:
-- What is there already and may be read by others is narrowed when a server starts, with a line in the log; what cannot
-  be narrowed, because it belongs to another user, is told of.
+- When a server starts, it removes the permissions of other users from existing files, and logs that. If that fails
+  because the file belongs to another user, it logs a warning.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _OTHERS = 0o077
 
 
 def narrow(directory: Path, files: Iterable[Path] = ()) -> None:
-    """Take from all other users what they may do with our files in `directory`, with that itself, and with `files`.
+    """Remove other users' permissions from `directory`, the private files in it, and `files`.
 
-    A directory that many users share (its sticky bit is set, as on `/tmp`) is left as it is.
+    A directory that many users share (its sticky bit is set, as on `/tmp`) is not changed.
     """
     narrowed = [str(path) for path in dict.fromkeys((*_ours(directory), *files)) if _narrow(path)]
     if narrowed:
@@ -37,7 +37,7 @@ def _ours(directory: Path) -> Iterator[Path]:
 
 
 def _narrow(path: Path) -> bool:
-    """Say whether a file or directory had to be narrowed and was."""
+    """Return whether the permissions of a file or directory were changed."""
     try:
         status = path.lstat()
         mode = stat.S_IMODE(status.st_mode)

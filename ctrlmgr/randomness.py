@@ -1,8 +1,8 @@
-"""Randomness for a process that needs a little of it all the time.
+"""Random numbers from the system, fetched in batches.
 
-Guarantees: numbers are the system's, as good for secrets as any, none is given out twice, and any thread may ask.
-Asking the system costs microseconds and, worse, the interpreter's lock: a thread that gives it up for a uid can wait
-for half a millisecond to get it back. So numbers are fetched by the hundred.
+Guarantees: the numbers are as good for secrets as the system's. No number is returned twice, and any thread may ask. A
+system call for each number would cost microseconds, and release the interpreter's lock; the thread could wait half a
+millisecond to get it back.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _FETCHED = 256
 
 
 class PooledRandom(SystemRandom):
-    """`SystemRandom`, with numbers of up to 128 bits and everything made of them from a pool in memory."""
+    """`SystemRandom` with a pool in memory, which it uses for up to 128 bits."""
 
     def __init__(self) -> None:
         """Start with an empty pool."""
         super().__init__()
-        self._pool: list[int] = []  # taking from and adding to a list are atomic
+        self._pool: list[int] = []  # `pop` and `+=` on a list are atomic
 
     def getrandbits(self, k: int) -> int:
         """Return `k` random bits."""

@@ -1,4 +1,4 @@
-"""The one place where a thread starts: named, daemonic, and never dying in silence."""
+"""The only module that starts threads: named, daemonic, and with logging of exceptions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 
 
 def start(name: str, target: Callable[[], None]) -> threading.Thread:
-    """Run `target` in a new thread called `name`; an exception that escapes it is logged with its traceback."""
+    """Run `target` in a new thread called `name`; an exception that it raises is logged with its traceback."""
 
     def run() -> None:
         try:
@@ -30,9 +30,9 @@ def start(name: str, target: Callable[[], None]) -> threading.Thread:
 
 
 def each(name: str, act: Callable[[T], R], items: Sequence[T], at_once: int) -> list[R]:
-    """Call `act` with each item, so many `at_once` on threads of their own, and return what it returned, in order.
+    """Call `act` with each item, `at_once` at a time on threads, and return the results in order.
 
-    All have ended when this returns, also when it raises the first exception that `act` raised.
+    All calls have ended when this returns, or when it raises the first exception of `act`.
     """
     with ThreadPoolExecutor(min(at_once, len(items)), thread_name_prefix=name) as pool:
         return [*pool.map(act, items)]

@@ -1,4 +1,4 @@
-"""The composition root: settings in, a running process out. The only package that knows all others."""
+"""The composition root: creates a running process from its settings. No other package imports all others."""
 
 from ctrlmgr.serve.application import Application
 from ctrlmgr.serve.process import serve

@@ -1,10 +1,10 @@
-"""Everything a process runs, wired together.
+"""The application: all parts of a serving process, wired together.
 
 Guarantees:
-- What can be refused is refused before anything starts: an unknown controller, an address that is taken,
-  certificates or tokens that cannot be used.
-- It stops in order: `/readyz` fails at once; controllers finish what they hold, and the lease is given back; the
-  server drains, then the caches and the log stop.
+- Errors of configuration are raised before anything starts: an unknown controller, an address in use, unusable
+  certificates or tokens.
+- Stopping has an order. `/readyz` fails at once. Controllers finish their current work, and the lease is released. The
+  server drains. Then the caches and the log stop.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ API_ONLY: Final = "api-only"
 CONTROLLERS_ONLY: Final = "controllers-only"
 
 _STANDSTILL: Final = 10.0
-"""Seconds after which an event loop that has not turned counts as stuck."""
+"""Seconds without a turn after which the event loop counts as stuck."""
 
 
 class Application(Fronted):
-    """Everything `serve` runs, wired and not yet started."""
+    """All parts of a serving process, wired and not yet started."""
 
     def __init__(self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random) -> None:
-        """Wire it on an open log; raises `SettingsError` for what is wrong with the settings or an address in use."""
+        """Wire the parts on an open log; raises `SettingsError` for wrong settings or an address in use."""
         settings = with_nodes(settings)
         apps, names, chosen = apps_of(settings, event_log)
         for warning in chosen.warnings:
@@ -143,13 +143,13 @@ class Application(Fronted):
         )
         self._roles = BootstrapRoles(parts.apiserver_client(), clock, chosen.descriptors)
         self._classes = SystemPriorityClasses(parts.apiserver_client())
-        # The reader ends after the server that asks it, the audit log after the one whose requests it writes down, and
-        # the broadcaster after all who tell it something.
+        # The reader stops after the server that uses it. The audit log stops after the server whose requests it
+        # records, and the broadcaster after all components that record Events.
         caches: list[Runnable] = [feed, informers, reader, audit_log, parts.broadcaster]
         self._arrange(probe, caches, self._members(parts, front, apps), led)
 
     def _members(self, parts: Parts, front: Front, apps: Sequence[App]) -> Iterator[Runnable]:
-        """Yield what runs in every process of this one's role, whichever leads."""
+        """Yield the runnables of every process with this role, leader or not."""
         if apps and self._role != API_ONLY:
             yield Definitions(apps, parts.apiserver_client(), parts.event_log, clock=parts.clock)
         if self._role != CONTROLLERS_ONLY:
@@ -165,7 +165,7 @@ class Application(Fronted):
     def _arrange(
         self, probe: Runnable, caches: Iterable[Runnable], members: Iterable[Runnable], led: Iterable[Runnable]
     ) -> None:
-        """Have all run in the order of their phases."""
+        """Add all runnables to the manager, by phase."""
         self.manager.add(probe, Phase.LOG)
         for each in caches:
             self.manager.add(each, Phase.CACHES)
@@ -176,26 +176,26 @@ class Application(Fronted):
             self.manager.add(each, Phase.LEADER)
 
     def tell(self, manager: ServiceManager) -> None:
-        """Have the service manager told, if there is one, when this is ready and that it lives."""
+        """Tell the service manager, if there is one, when this process is ready and that it is alive."""
         manager.is_ready, manager.is_alive = self.is_ready, self.is_alive
         if manager.listens:
             self.manager.add(manager, Phase.LOG)
 
     def _turn(self) -> None:
-        """Note that the event loop turns; called on it about once a second."""
+        """Note a turn of the event loop, which calls this about once a second."""
         self._turned_at = self._clock.monotonic()
 
     def is_ready(self) -> bool:
-        """Whether all checks of `/readyz` hold."""
+        """Return whether all checks of `/readyz` pass."""
         return all(check.problem() is None for check in self._ready)
 
     def is_alive(self) -> bool:
-        """Whether the checks of `/healthz` hold and the event loop turns, as far as can be seen from outside of it."""
+        """Return whether the checks of `/healthz` pass and the event loop has turned recently."""
         turns = self._clock.monotonic() - self._turned_at < _STANDSTILL
         return turns and all(check.problem() is None for check in self._alive_checks)
 
     def announce(self, *, claims: bool = True) -> None:
-        """Write the kubeconfig for this server; one that only runs controllers leaves that of one that serves."""
+        """Write the kubeconfig for this server. A process with only controllers keeps the file of a serving process."""
         serves = self._role != CONTROLLERS_ONLY
         if serves or not self.kubeconfig.exists():
             super().announce(claims=claims and serves)
@@ -203,18 +203,18 @@ class Application(Fronted):
     def _leadership(
         self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random
     ) -> Leadership | None:
-        """Return this process' candidacy, None when it does not stand."""
+        """Return this process's candidacy, None if it is not a candidate."""
         if self._role == API_ONLY or not settings.leader_election.enabled:
             return None
         return Leadership(settings, event_log, clock=clock, random=random)
 
     def _alive(self, leadership: Leadership | None, controllers: Sequence[Watched]) -> list[Check]:
-        """Return what being alive takes: to answer, to have stopped leading in time, and no controller that failed."""
+        """Return the checks of `/healthz`: a lost lease must be given up in time, and no controller may have failed."""
         elected = [] if leadership is None else [Check("leaderElection", leadership.elector.problem)]
         return [PING, *elected, *(Check(controller.name, controller.failure) for controller in controllers)]
 
     def _checks(self, probe: LogProbe, informers: Informers, controllers: Sequence[Watched]) -> list[Check]:
-        """Return what being ready takes: to reach the log, to know its content and to act on it."""
+        """Return the checks of `/readyz`: the log answers, the caches are in sync, and the controllers run."""
         return [
             PING,
             Check("log", probe.problem),
@@ -239,7 +239,7 @@ class Application(Fronted):
         return [] if self._election is None else [Check("leader-election", self._election.problem)]
 
     def _runs(self, controller: Watched) -> str | None:
-        """Return what is wrong with a controller: not to run is right for one of a process that does not lead."""
+        """Return the problem of a controller; in a process that does not lead, controllers need not run."""
         return controller.problem() if self._election is None or self._election.is_leading() else None
 
 
@@ -254,7 +254,7 @@ def _backend(
     clock: Clock,
     random: Random,
 ) -> Backend:
-    """Return what requests are decided by, with the admission that the settings and the apps of these names ask for."""
+    """Return the backend, with the admission that the settings ask for and the kinds of the apps in `apps`."""
     service = settings.service
     blueprint = Blueprint(
         settings.admission,
@@ -290,7 +290,10 @@ def _parts(
     clock: Clock,
     random: Random,
 ) -> Parts:
-    """Return what controllers are built from: they decide on the caches, as the requests' admission decides."""
+    """Return the parts that controllers are built from.
+
+    They decide on the informers' caches, with the server's admission.
+    """
     for resource in (NAMESPACES, *READ):
         informers.informer(resource)
     state = InformerState(informers, event_log)
@@ -311,12 +314,12 @@ def _parts(
 
 
 def _external(settings: Settings, port: int) -> str:
-    """Return where others reach this server."""
+    """Return the URL at which other processes reach this server."""
     address = advertised_address(settings)
     return f"https://[{address}]:{port}" if ":" in address else f"https://{address}:{port}"
 
 
 def _shown(settings: Settings) -> dict[str, Any]:
-    """Return the settings as they are shown to users who may ask."""
+    """Return the settings for `/configz`, with passwords masked."""
     values = {key: plain_value(settings, key) for key in keys()}
     return {key: mask(value) if isinstance(value, str) else value for key, value in values.items()}

@@ -1,7 +1,7 @@
-"""Apps beside our own controllers: what the settings name is loaded, checked and built like ours.
+"""Loads the apps that the settings name, and builds their controllers like the built-in ones.
 
-Guarantees: what cannot be right is refused before anything starts, in one line: an app that cannot be imported, two
-controllers of one name, a kind that contradicts a stored definition.
+Guarantees: errors are raised before anything starts, in one line: an app that cannot be imported, two controllers with
+the same name, a kind that contradicts a stored definition.
 """
 
 from __future__ import annotations
@@ -29,22 +29,23 @@ from ctrlmgr.settings import Settings
 log = structlog.get_logger(__name__)
 
 _RETRY: Final = 1.0
-"""Seconds until what could not be installed for the time being is tried again."""
+"""Seconds between attempts to install a definition."""
 
 
 class Chosen(NamedTuple):
-    """What runs: the apps, and the controllers, theirs among them."""
+    """The apps and controllers that run."""
 
     apps: Sequence[App]
     names: Sequence[str]
-    """What the apps are loaded by."""
+    """The names that the apps are loaded by."""
     controllers: registry.Enabled
 
 
 def chosen(settings: Settings, event_log: EventLog) -> Chosen:
-    """Return what the settings choose; raises `SettingsError`.
+    """Return the apps and controllers that the settings choose; raises `SettingsError`.
 
-    Entries of `controllers.enabled` may name apps, too: `shop:app`, or an installed one; that means its controllers.
+    Entries of `controllers.enabled` may also name apps: `shop:app`, or an installed one. Such an entry stands for the
+    app's controllers.
     """
     apps, names = load_apps(settings.controllers.apps), [*settings.controllers.apps]
     known = {name for each in registry.ALL for name in (each.name, *each.aliases, *each.former_names)}
@@ -52,7 +53,7 @@ def chosen(settings: Settings, event_log: EventLog) -> Chosen:
     wanted: list[str] = []
     for entry in settings.controllers.enabled:
         is_known = entry == "*" or entry.startswith("-") or entry in known
-        if ":" in entry or (not is_known and entry in installed()):  # to look for packages takes long
+        if ":" in entry or (not is_known and entry in installed()):  # searching the installed packages takes long
             app = load_app(entry, origin="--controllers")
             apps += [] if app in apps else [app]
             names.append(entry)
@@ -70,10 +71,10 @@ def chosen(settings: Settings, event_log: EventLog) -> Chosen:
 
 
 def _require_readable(kind: Declaration, event_log: EventLog) -> None:
-    """Raise `SettingsError` for a kind of which objects are stored that only a webhook can convert to this version.
+    """Raise `SettingsError` for a kind if only a webhook can convert its stored objects to the app's version.
 
-    Caches hold what is stored. Without a webhook all versions of an object have the same fields, and the class reads
-    those that it names.
+    Caches hold stored objects. Without a webhook, all versions of an object have the same fields, and the app's class
+    reads those that it declares.
     """
     stored = event_log.get(DEFINITIONS, Key("", str(kind.resource)))
     if stored is None:
@@ -88,7 +89,7 @@ def _require_readable(kind: Declaration, event_log: EventLog) -> None:
 
 
 def _tell_of_missing(app: App, event_log: EventLog) -> None:
-    """Log the kinds of an app that its controllers wait for: no definition of them is stored, and the app has none."""
+    """Log the kinds that an app's controllers wait for, because no definition is stored and the app has none."""
     defined = {kind.resource for kind in app.kinds}
     for controller in app.controllers:
         for kind in controller.kinds:
@@ -98,19 +99,19 @@ def _tell_of_missing(app: App, event_log: EventLog) -> None:
 
 
 class Definitions:
-    """A runnable that installs the definitions of apps, and ends."""
+    """A runnable that installs the definitions of apps, then ends."""
 
     name = "app-definitions"
 
     def __init__(self, apps: Sequence[App], client: EngineClient, event_log: EventLog, *, clock: Clock) -> None:
-        """Install them through `client`."""
+        """Install the definitions of `apps` through `client`."""
         self._apps = apps
         self._client = client
         self._log = event_log
         self._clock = clock
 
     def run(self, stop: threading.Event) -> None:
-        """Install; raises `SettingsError` for what is refused, and tries again what cannot be done now."""
+        """Install the definitions; raises `SettingsError` if one is refused, and retries transient errors."""
         pause = threading.Condition()
         while not stop.is_set():
             try:

@@ -1,7 +1,7 @@
-"""The audit log of a serving process, put together from the settings.
+"""Creates the audit log of a serving process from the settings.
 
-Guarantees: without a policy there is none, and requests do not pay for it; a policy or a file that cannot be used is
-refused before anything starts.
+Guarantees: without a policy there is no audit log, and requests have no overhead. An unusable policy or file is an
+error before anything starts.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from ctrlmgr.server.auditing.backends import ToFile, ToFileInBatches, ToStore
 from ctrlmgr.server.auditing.step import Auditing, Backend, SlowBackend
 from ctrlmgr.settings import Settings
 
-if TYPE_CHECKING:  # it loads an HTTP client, which a process without that webhook does not need
+if TYPE_CHECKING:  # it imports an HTTP client, which is needed only with a webhook
     from ctrlmgr.server.auditing.webhook import ToWebhook
 
 
 class _Kept(Protocol):
-    """A backend, as it is started and stopped."""
+    """A backend that can be started and stopped."""
 
     def start(self) -> None:
-        """Begin."""
+        """Start the backend."""
 
     def stop(self) -> None:
-        """Keep what is left, and end."""
+        """Write the queued events, and stop."""
 
 
 class AuditLog:
-    """The backends of the audit log: a Runnable; `step` is what the chain is given."""
+    """A Runnable with the backends of the audit log; `step` is for the request chain."""
 
     name = "audit log"
 
     def __init__(self, settings: Settings, *, clock: Clock) -> None:
-        """Read the policy and open what it writes to; raises `SettingsError`."""
+        """Read the policy and open the backends; raises `SettingsError`."""
         said = settings.audit
         self.kept: list[_Kept] = []
-        """What is started and stopped with it."""
+        """The backends that start and stop with it."""
         self.step: Auditing | None = None
-        """None without a policy."""
+        """The step of the request chain; None without a policy."""
         if not said.policy_file:
             return
         policy = read_policy(Path(said.policy_file).expanduser())
@@ -75,12 +75,12 @@ class AuditLog:
         self.step = Auditing(policy, backends, registers, slow, clock=clock)
 
     def run(self, stop: threading.Event) -> None:
-        """Write until stopped, and then what is left."""
+        """Write events until stopped, then the queued ones."""
         for each in self.kept:
             each.start()
         stop.wait()
         if self.step is not None:
-            self.step.end_round()  # the event loop has ended, whatever it was about to do
+            self.step.end_round()  # the event loop may have ended within a round
         for each in self.kept:
             each.stop()
 
@@ -134,7 +134,7 @@ def _webhook(settings: Settings, *, clock: Clock) -> ToWebhook:
 
 
 def _throttle(which: str, *, enabled: bool, qps: float, burst: int) -> tuple[float, int]:
-    """Return how many batches go out in a second, and at once; 0 a second if there is no limit."""
+    """Return the maximum batches per second and the burst; 0 per second means no limit."""
     if not enabled:
         return 0.0, 1
     for name, value in (("qps", qps), ("burst", burst)):

@@ -1,7 +1,7 @@
-"""Whom a serving process believes: its authenticators, put together from the settings.
+"""Creates the authenticators of a serving process from the settings.
 
-Guarantees: a file that cannot be used is refused before anything starts; one that becomes unusable while it is followed
-leaves in force what it said before.
+Guarantees: an unusable file is an error before anything starts. If a file becomes unusable later, its previous content
+remains in force.
 
 The order is Kubernetes' (`pkg/kubeapiserver/authenticator/config.go`): proxies, client certificates, then tokens: fixed
 ones, those of service accounts, bootstrap tokens.
@@ -40,18 +40,18 @@ from ctrlmgr.server.pages.pages import Page
 from ctrlmgr.settings import Settings
 
 _SHORTEST_LIMIT = 3600
-"""Seconds that every token may live at least, whatever the limit."""
+"""Minimum limit of a token's lifetime, in seconds."""
 
 
 class _Followed(Protocol):
-    """What is read from a file."""
+    """An authenticator that reads a file."""
 
     def reload(self) -> bool:
-        """Take up the file if it has changed."""
+        """Reload the file if it has changed."""
 
 
 class ServingAuthentication:
-    """See the module's docstring; `authenticator` is what it is for."""
+    """The authenticators of a serving process; `authenticator` combines them."""
 
     def __init__(
         self,
@@ -64,10 +64,10 @@ class ServingAuthentication:
         random: Random,
         on_use: Callable[[Object], None] = lambda secret: None,
     ) -> None:
-        """Read what the settings name; raises `SettingsError`.
+        """Read the files that the settings name; raises `SettingsError`.
 
-        `fixed` are tokens that are always good, `find` looks up what tokens are bound to, and `on_use` hears of Secrets
-        whose tokens are used.
+        `fixed` maps tokens that are always valid to users. `find` reads the objects that tokens are bound to, and
+        `on_use` receives the Secrets whose tokens are used.
         """
         self._settings = settings.authentication
         accounts = settings.service_accounts
@@ -123,17 +123,17 @@ class ServingAuthentication:
 
     @property
     def reloads(self) -> Sequence[Callable[[], object]]:
-        """What looks at files that may have changed."""
+        """Functions that reload changed files."""
         followed: list[_Followed | None] = [self._tokens, self._clients, self._proxies, self._configured]
         return [each.reload for each in followed if each is not None]
 
     def pages(self, keys_url: Callable[[], str]) -> Mapping[str, Page]:
-        """Return the pages by which others verify our tokens; `keys_url` tells where the keys are."""
+        """Return the pages with which other systems verify this server's tokens; `keys_url` returns the keys' URL."""
         named = self._keys_url
         return issuer_pages(self._issuers[0], self.keys.verifying, lambda: named or keys_url())
 
     def published(self) -> ClusterAuthentication:
-        """Return what servers that extend the API are told of how we know our clients."""
+        """Return the authentication of clients, as published for servers that extend the API."""
         said = self._settings
         return ClusterAuthentication(
             client_ca=self._clients.pem,
@@ -152,7 +152,7 @@ class ServingAuthentication:
         return ConfiguredTokens(file, self._issuers, audiences, self._take, clock=clock)
 
     def _take(self, said: Configuration) -> None:
-        """Let in without credentials whom a configuration lets in, or the settings if it says nothing of it."""
+        """Apply the anonymous access of a configuration, or that of the settings if it has none."""
         if said.anonymous is None:
             self._anonymous.admit(enabled=self._admits_anonymous)
         else:
@@ -172,7 +172,7 @@ class ServingAuthentication:
 
 
 def _admits_anonymous(settings: Settings) -> bool:
-    """Whether requests without credentials are let in: not where all users may do everything."""
+    """Return whether anonymous requests are allowed; never if all users may do everything."""
     return settings.authentication.anonymous_auth and "AlwaysAllow" not in settings.authorization.mode
 
 

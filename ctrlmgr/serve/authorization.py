@@ -1,10 +1,10 @@
-"""Who may do what in a serving process: its authorizers, put together from the settings.
+"""Creates the authorizers of a serving process from the settings.
 
 Guarantees:
-- Members of `system:masters` may do everything, whatever the mode. All may read the page at `/ui`, which holds no data
-  (that is below `/ui/api`).
-- Roles, bindings and what belongs to which node are followed object by object, whatever the mode: they also say who may
-  grant what.
+- Members of `system:masters` may do everything in every mode. All users may read the page at `/ui` without its data
+  below `/ui/api`.
+- Roles, bindings and the objects of each node are indexed in every mode, because they also decide which users may grant
+  rights.
 
 Rules: Kubernetes' `pkg/kubeapiserver/authorizer/{config,reload}.go`, `pkg/kubeapiserver/options/authorization.go`.
 """
@@ -43,15 +43,15 @@ from ctrlmgr.server.authz.webhook import WebhookAuthorizer
 from ctrlmgr.settings import AuthorizationSettings
 
 PAGE: Final = ("/ui", "/ui/*")
-"""What all may read: the page, without its data."""
+"""The paths that all users may read: the page without its data."""
 PAGE_DATA: Final = "/ui/api"
 
 
 class ServingAuthorization:
-    """See the module's docstring; `authorizer` is what it is for."""
+    """The authorizers of a serving process; `authorizer` combines them."""
 
     def __init__(self, settings: AuthorizationSettings, *, clock: Clock) -> None:
-        """Put together what the settings name; raises `SettingsError`."""
+        """Create the authorizers that the settings name; raises `SettingsError`."""
         self.index = RbacIndex()
         self._graph = NodeGraph()
         self._clock = clock
@@ -68,16 +68,16 @@ class ServingAuthorization:
 
     @property
     def reloads(self) -> Sequence[Callable[[], object]]:
-        """What looks at files that may have changed."""
+        """Functions that reload changed files."""
         return [self._configured.reload] if self._configured is not None else []
 
     def follow(self, cacher: Cacher) -> None:
-        """Decide on what a cacher has, as it comes to have it."""
+        """Index the objects of a cacher, now and as they change."""
         cacher.feed(self.index)
         cacher.feed(self._graph)
 
     def rights(self, user: User, backend: Backend) -> UserRights:
-        """Return what a controller of this process may do; it asks on a thread of its own."""
+        """Return the rights of a controller's user; it is asked on the controller's thread."""
 
         def decide(user: User, attributes: Attributes) -> Verdict:
             verdict = self.authorizer.authorize(user, attributes)
@@ -91,14 +91,14 @@ class ServingAuthorization:
         )
 
     def _generation(self) -> object | None:
-        """Return what changes with what is decided, None if another server may decide otherwise at any time."""
+        """Return a value that changes with the rules; None if a webhook may change its decision at any time."""
         asked = self._configured.asked if self._configured is not None else self._named
         if any(each.webhook is not None for each in asked):
             return None
         return asked, self.index.generation
 
     def _made(self, asked: Sequence[Asked]) -> Authorizer:
-        """Return what asks these, after what is allowed whatever they say; raises `SettingsError`."""
+        """Return an authorizer that asks the given ones after the fixed rules; raises `SettingsError`."""
         return Union(
             [PrivilegedGroup(), PublicPaths(PAGE, but=PAGE_DATA), *(self._authorizer_of(each) for each in asked)]
         )
@@ -116,7 +116,7 @@ class ServingAuthorization:
 
 
 def _refuse_more(settings: AuthorizationSettings) -> None:
-    """Raise `SettingsError` if settings say besides a file what only the file may say."""
+    """Raise `SettingsError` if other settings are set besides a configuration file."""
     only = AuthorizationSettings(config=settings.config, end_watches=settings.end_watches)
     for each in fields(settings):
         if getattr(settings, each.name) != getattr(only, each.name):

@@ -1,4 +1,4 @@
-"""Controllers in this process: what they are built from, and how they are started and watched."""
+"""The controllers of this process: the parts they are built from, their start and their health."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ from ctrlmgr.workqueue import TokenBucket
 _USER_AGENT = f"ctrlmgr/{__version__}"
 
 _AT_ONCE = 16
-"""How many pods a controller makes at the same time for one owner: the log commits them together."""
+"""Maximum number of pods that a controller creates concurrently for one owner; the log commits them together."""
 
-"""Who does what every process that serves does, and what keeps the log in order."""
+"""The users of the API server's own controllers, and of the controllers that maintain the log."""
 
 
 _API_SERVER: Final = "kube-apiserver"
 _COMPONENT: Final = "system:kube-"
-"""The prefix of components' user names; the part after `system:` is the program, which is Kubernetes' field manager."""
+"""The prefix of components' user names. The part after `system:` is the program, Kubernetes' field manager."""
 
 
 def _field_manager(user: User) -> str:
-    """Return the program that a component of Kubernetes is part of."""
+    """Return the program of a component, as Kubernetes' field managers name it."""
     if user == API_SERVER:
         return _API_SERVER
     return user.name.removeprefix("system:") if user.name.startswith(_COMPONENT) else CONTROLLER_MANAGER
 
 
 class Parts(NamedTuple):
-    """What every controller is made of: the `ControllerContext` of this process."""
+    """The parts that every controller is built from: the `ControllerContext` of this process."""
 
     settings: Settings
     informers: Informers
@@ -62,32 +62,32 @@ class Parts(NamedTuple):
     clock: Clock
     random: Random
     engine: WriteEngine
-    """What controllers write through: it decides on the caches that they read."""
+    """The engine of controllers' writes. It decides on the caches that they read."""
     run: Runner
     broadcaster: EventBroadcaster
     root_ca: str
-    """The certificate of the authority that signs for this server, as PEM."""
+    """The certificate of this server's authority, as PEM."""
     identity: Identity
-    """What the identity controllers sign with."""
+    """The keys that the identity controllers sign with."""
     fencing: Fencing | None
-    """What every write of a controller carries; None when no other process can lead."""
+    """The fence of every controller's write; None if no other process can lead."""
     rights: Callable[[User], Rights]
-    """Returns what a user may do."""
+    """Returns the rights of a user."""
 
     @property
     def at_once(self) -> int:
-        """How many objects a reconcile may write at the same time."""
+        """Maximum number of objects that a reconcile may write concurrently."""
         return _AT_ONCE
 
     @property
     def recalls(self) -> bool:
-        """Whether controllers remember their work from before they started: no, as in Kubernetes."""
+        """Whether controllers remember work from before they started: never here, as in Kubernetes."""
         return False
 
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
-        """Return what a controller reads and writes through, as itself and with its own rights.
+        """Return a controller's client, with its own user and rights.
 
-        Its requests are limited as the settings say (`controllers.kube_api_qps`), each controller's for itself.
+        Its requests are limited as the settings say (`controllers.kube_api_qps`), separately for each controller.
         """
         client = self.writer(descriptor.as_user, canonical=canonical)
         controllers = self.settings.controllers
@@ -97,7 +97,7 @@ class Parts(NamedTuple):
         return client.through(Throttled(self.run, bucket, clock=self.clock))
 
     def writer(self, user: User, *, canonical: bool = False, unfenced: bool = False) -> EngineClient:
-        """Return a client that writes as a component; `unfenced` for what every process does, whichever leads."""
+        """Return a client with a component's user; `unfenced` is for writes that every process makes, leader or not."""
         fence = None if unfenced else self.fencing
         requester = Requester(user.name, user.groups, _USER_AGENT)
         return EngineClient(
@@ -112,16 +112,16 @@ class Parts(NamedTuple):
         )
 
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
-        """Return what a controller records Events through."""
+        """Return the Event recorder of a controller."""
         return self.recorder_of(descriptor.event_source, descriptor.as_user, in_series=descriptor.tells_in_series)
 
     def recorder_of(self, component: str, user: User, *, in_series: bool = False) -> Recorder:
-        """Return what a component records Events through, under the name that Kubernetes' Events have for it."""
+        """Return the Event recorder of a component, under its name in Kubernetes' Events."""
         client = self.writer(user, canonical=True, unfenced=True)
         return self.broadcaster.recorder(component, client, in_series=in_series)
 
     def internal(self, user: str) -> LogClient:
-        """Return a client for what is in the log and no object of the API."""
+        """Return a client for data in the log that are not API objects."""
         return LogClient(
             self.event_log,
             author=Author(user, _USER_AGENT),
@@ -130,24 +130,24 @@ class Parts(NamedTuple):
         )
 
     def apiserver_client(self) -> EngineClient:
-        """Return a client for what every process that serves writes, whichever leads."""
+        """Return a client for writes that every serving process makes, leader or not."""
         requester = Requester(API_SERVER.name, API_SERVER.groups, _USER_AGENT)
         return EngineClient(self.engine, self.run, requester, manager=_API_SERVER)
 
     def definitions(self) -> Controller:
-        """Return the controller of CustomResourceDefinitions, which every process that serves the API runs."""
+        """Return the controller of CustomResourceDefinitions, which runs in every process that serves the API."""
         client = self.apiserver_client()
         return new_definition_controller(self.informers, client, self.event_log, clock=self.clock, random=self.random)
 
     def api_services(self) -> Controller:
-        """Return the controller of APIServices, which every process that serves the API runs."""
+        """Return the controller of APIServices, which runs in every process that serves the API."""
         groups, client = self.engine.kinds.builtin_groups, self.apiserver_client()
         return new_api_service_controller(
             self.informers, groups, client, self.event_log, clock=self.clock, random=self.random
         )
 
     def for_bootstrap(self) -> bootstrap_assembly.Parts:
-        """Return what the bootstrap controller is made of."""
+        """Return the parts of the bootstrap controller."""
         client = self.apiserver_client()
         internal = self.internal(API_SERVER.name)
         events = self.writer(API_SERVER, canonical=True, unfenced=True)
@@ -157,12 +157,12 @@ class Parts(NamedTuple):
 
 
 def build(descriptors: Iterable[ControllerDescriptor[Any]], parts: Parts) -> Iterator[Controller]:
-    """Build controllers with the options that the settings have for them."""
+    """Build controllers with their options from the settings."""
     return (each.build(parts, parts.settings.of(each.options)) for each in descriptors)
 
 
 def read_root_ca(settings: Settings, own: Path) -> str:
-    """Return the certificate to publish, as PEM: the one that the settings name, else `own`; raises `SettingsError`."""
+    """Return the CA certificate to publish, as PEM: from the settings, else from `own`; raises `SettingsError`."""
     named = settings.controllers.root_ca_file
     try:
         text = (Path(named).expanduser() if named else own).read_text(encoding="ascii")
@@ -173,9 +173,10 @@ def read_root_ca(settings: Settings, own: Path) -> str:
 
 
 def watched(controllers: Iterable[Controller], interval: float, random: Random) -> Iterator[Watched]:
-    """Yield the controllers, to be started in this order, each `interval` seconds after the one before or a bit later.
+    """Yield the controllers with their delays: each starts `interval` seconds after the one before, plus a jitter.
 
-    That is kube-controller-manager's `--controller-start-interval` with its jitter: up to twice the interval.
+    This is kube-controller-manager's `--controller-start-interval`; with its jitter, a delay is at most twice the
+    interval.
     """
     start_after = 0.0
     for controller in controllers:
@@ -184,22 +185,22 @@ def watched(controllers: Iterable[Controller], interval: float, random: Random) 
 
 
 class Watched:
-    """A controller that can say whether it runs."""
+    """A controller that reports whether it runs."""
 
     def __init__(self, controller: Controller, start_after: float = 0.0) -> None:
-        """Watch `controller`, which is to start so many seconds after it may."""
+        """Run `controller` with a delay of `start_after` seconds."""
         self.name = controller.name
         self._controller = controller
         self._start_after = start_after
         self._running = self._failed = False
 
     def run(self, stop: threading.Event) -> None:
-        """Run it until stopped."""
+        """Run the controller until stopped."""
         self._running = True
         try:
             if not (self._start_after and stop.wait(self._start_after)):
                 self._controller.run(stop)
-        except Fenced:  # its term is over: there will be another
+        except Fenced:  # the term has ended, and the next one starts the controller again
             raise
         except BaseException:
             self._failed = True
@@ -208,24 +209,24 @@ class Watched:
             self._running = False
 
     def stand_by(self) -> None:
-        """See `Controller`."""
+        """Stand by, as `Controller` does."""
         self._controller.stand_by()
 
     def resume(self) -> None:
-        """See `Controller`."""
+        """Resume, as `Controller` does."""
         self._controller.resume()
 
     def problem(self) -> str | None:
-        """Return what is wrong, None while it runs."""
+        """Return the problem if it does not run, else None."""
         return None if self._running else f"{self.name} is not running"
 
     def failure(self) -> str | None:
-        """Return what is wrong, None unless it has failed."""
+        """Return the problem if it has failed, else None."""
         return f"{self.name} has failed" if self._failed else None
 
 
 def compaction(parts: Parts) -> Iterator[Runnable]:
-    """Yield the compaction controller and what wakes it, if there is anything to compact."""
+    """Yield the compaction controller and its timer, if the settings name resources to compact."""
     settings = parts.settings.compaction
     if not settings.resources:
         return
@@ -247,7 +248,7 @@ def compaction(parts: Parts) -> Iterator[Runnable]:
 
 
 def event_expiry(parts: Parts) -> Iterator[Runnable]:
-    """Yield the controller that ends Events, if they are to end."""
+    """Yield the controller that deletes expired Events, if they expire."""
     if parts.settings.events.ttl:
         yield new_event_expiry(
             parts.informers,

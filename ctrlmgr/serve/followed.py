@@ -1,6 +1,6 @@
-"""What authentication reads of a backend that is made after it: a backend needs to know who may review tokens.
+"""Lets authentication read objects of a backend that is created later, because the backend needs authentication.
 
-Guarantees: before a backend is followed nothing is found, so that no token counts.
+Guarantees: before `follow`, no object is found, so no token is valid.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from ctrlmgr.server import Backend
 
 
 class Followed:
-    """The backend to look up objects in, once it is there; used on the event loop."""
+    """Reads objects from a backend that is set later. Used on the event loop."""
 
     def __init__(self) -> None:
-        """Start without one."""
+        """Start without a backend."""
         self._backend: Backend | None = None
 
     def follow(self, backend: Backend) -> None:
-        """Look up objects in `backend` from now on."""
+        """Read objects from `backend` from now on."""
         self._backend = backend
 
     def find(self, resource: Resource, key: Key) -> Object | None:
-        """Return an object as it is now, None if there is none."""
+        """Return the current object, None if it does not exist."""
         return None if self._backend is None else self._backend.engine.cacher.get(resource, key)
 
     def use(self, secret: Object) -> None:
-        """Note that the token in a Secret was used."""
+        """Record that the token in a Secret was used."""
         if self._backend is not None:
             self._backend.last_used.note(secret)

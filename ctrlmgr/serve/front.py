@@ -1,7 +1,7 @@
-"""The front door of a serving process: its addresses, its certificates, who is let in, and the kubeconfig that says so.
+"""The front of a serving process: its address, certificates, authentication, and the administrator's kubeconfig.
 
-Guarantees: everything is refused here, before anything starts, that could be wrong with it: an address that is taken,
-certificates or tokens that cannot be used, a kubeconfig that others may read.
+Guarantees: errors are raised before anything starts: an address in use, unusable certificates or tokens, a kubeconfig
+that other users may read.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ ADMIN = User("system:admin", "system:admin", (MASTERS,))
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 _ELSEWHERE = {4: ("192.0.2.1", socket.AF_INET), 6: ("2001:db8::1", socket.AF_INET6)}
-"""Addresses of no host (RFC 5737, RFC 3849): a packet to one would leave where the default route starts."""
+"""Unassigned addresses (RFC 5737, RFC 3849); a packet to one would take the default route."""
 
 
 class Front:
-    """What a server needs to be reached and to know its callers; see the module's docstring."""
+    """The address, certificates and authentication of a server."""
 
     def __init__(
         self,
@@ -55,10 +55,11 @@ class Front:
         kubeconfig: str = "kubeconfig",
         on_use: Callable[[Object], None] = lambda secret: None,
     ) -> None:
-        """Make what is missing in the data directory and read what is there; raises `SettingsError`.
+        """Create missing files in the data directory and read the others; raises `SettingsError`.
 
-        What processes share is in `server.identity_dir`, if that is set. `find` looks up what service accounts' tokens
-        are bound to; the administrator's `kubeconfig` is called so. `on_use` hears of Secrets whose tokens are used.
+        Files that several processes share are in `server.identity_dir`, if that is set. `find` reads objects that
+        tokens of service accounts are bound to. `kubeconfig` is the name of the administrator's file. `on_use` receives
+        Secrets whose tokens are used.
         """
         self._settings = settings.server
         self._advertised = advertised_address(settings)
@@ -90,9 +91,9 @@ class Front:
         housekeeping: Sequence[Callable[[], object]] = (),
         auditing: Auditing | None = None,
     ) -> HttpServer:
-        """Return the server of `backend`, which looks after its certificates and tokens and does `housekeeping`.
+        """Return the HTTP server of `backend`; it also reloads certificates and tokens, and does `housekeeping`.
 
-        It serves `kinds`, by default the backend's. When it stops it goes on as before for `delay` seconds. Raises
+        It serves `kinds`, by default the backend's. After a stop it serves for `delay` more seconds. Raises
         `SettingsError` for an address in use.
         """
         app = App(
@@ -121,8 +122,8 @@ class Front:
     def announce(self, url: str, *, claims: bool = True) -> None:
         """Write the administrator's kubeconfig for a server at `url`.
 
-        It is this process's from then on, if it `claims` it; where another one that lives has it already, this one
-        has a kubeconfig of its own, named by its port.
+        If it `claims` the file, it holds a lock on it while it lives. If another running process holds the lock, this
+        one writes another kubeconfig, named by its port.
         """
         if claims:
             self._claim = Claim(self.kubeconfig)
@@ -134,14 +135,14 @@ class Front:
         write_kubeconfig(self.kubeconfig, server=server, authority=self.files.authority.read_bytes(), token=self._token)
 
     def leave(self) -> None:
-        """Let another process have the kubeconfig."""
+        """Release the kubeconfig for other processes."""
         if self._claim is not None:
             self._claim.end()
             self._claim = None
 
 
 def reachable(url: str, advertised: str) -> str:
-    """Return `url` with the `advertised` address in place of one that means all interfaces (0.0.0.0, ::)."""
+    """Return `url`, with the `advertised` address in place of a wildcard (0.0.0.0, ::)."""
     parts = urlsplit(url)
     if not _is_any(parts.hostname or ""):
         return url
@@ -150,7 +151,7 @@ def reachable(url: str, advertised: str) -> str:
 
 
 def certificate_names(settings: Settings) -> list[str]:
-    """Return every name and address that the serving certificate has to be good for."""
+    """Return every name and address for the serving certificate."""
     host, _ = settings.server.address
     first_addresses = [str(ipaddress.ip_network(each)[1]) for each in settings.service.cluster_ip_range.split(",")]
     names = [*_LOCAL_NAMES, advertised_address(settings), *_SERVICE_NAMES, *first_addresses]
@@ -163,7 +164,7 @@ def certificate_names(settings: Settings) -> list[str]:
 
 
 def public_host(url: str) -> str:
-    """Return the host of `server.public_url`; raises `SettingsError` for what is no https URL with one."""
+    """Return the host of `server.public_url`; raises `SettingsError` unless it is an https URL with a host."""
     try:
         parts = urlsplit(url)
         host = parts.hostname if parts.scheme == "https" else None
@@ -175,7 +176,7 @@ def public_host(url: str) -> str:
 
 
 def advertised_address(settings: Settings) -> str:
-    """Return the address under which others reach this server; raises `SettingsError` if `listen` names no host."""
+    """Return the address at which others reach this server; raises `SettingsError` if `listen` has no valid host."""
     if settings.server.advertise_address:
         return settings.server.advertise_address
     host, _ = settings.server.address
@@ -188,7 +189,7 @@ def advertised_address(settings: Settings) -> str:
 
 
 def default_route_address(version: int) -> str:
-    """Return this machine's own address on its default route, loopback if it has none; no packet is sent."""
+    """Return this machine's address on its default route, loopback if it has none; no packet is sent."""
     address, family = _ELSEWHERE[version]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:

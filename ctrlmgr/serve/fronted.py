@@ -1,6 +1,6 @@
-"""What all processes that serve have in common: a front door, a server behind it, and a manager of what runs.
+"""The common part of all serving processes: a front, a server, and a manager of runnables.
 
-Guarantees: whatever is served, a process is told to stop in one way, and not to stop in time is an error of ours.
+Guarantees: every serving process stops in the same way; if it does not stop in time, `run` raises `CtrlmgrError`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ctrlmgr.server import Check, HttpServer
 
 
 class Fronted:
-    """A process that serves, wired and not yet started; what it serves, `server`, is made by each kind of its own."""
+    """A serving process, wired and not yet started. Each subclass creates its `server`."""
 
     server: HttpServer
 
     def __init__(self, front: Front, *, clock: Clock) -> None:
-        """Serve behind `front`; nothing is managed yet."""
+        """Serve behind `front`; the manager has no runnables yet."""
         self._front = front
         self._stop = threading.Event()
         self.manager = Manager(clock=clock)
@@ -29,15 +29,15 @@ class Fronted:
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig, once it is announced."""
+        """The administrator's kubeconfig, after `announce`."""
         return self._front.kubeconfig
 
     def announce(self, *, claims: bool = True) -> None:
-        """Write the kubeconfig for this server, and have it for ourselves if we claim it."""
+        """Write the kubeconfig for this server, and hold a lock on it if `claims`."""
         self._front.announce(self.server.url, claims=claims)
 
     def run(self, stop: threading.Event) -> None:
-        """Run until `stop` is set; raises what the manager raises."""
+        """Run until `stop` is set; raises the manager's errors."""
         self._stop = stop
         try:
             self.manager.run(stop)

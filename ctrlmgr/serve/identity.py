@@ -1,4 +1,4 @@
-"""What the identity controllers of a serving process sign with, and how they ask who may have what."""
+"""The signing keys and authorization checks of the identity controllers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ctrlmgr.server import Backend
 
 
 def identity_of(front: Front, backend: Backend, authorizer: Authorizer) -> Identity:
-    """Return what the controllers of one process sign with; `authorizer` is asked on the loop of `backend`."""
+    """Return the identity of one process's controllers; `authorizer` is asked on the event loop of `backend`."""
 
     def may_ask(user: User, subresource: str) -> bool:
         attributes = Attributes("create", "", CSRS.group, "*", CSRS.plural, subresource)
@@ -26,7 +26,7 @@ def identity_of(front: Front, backend: Backend, authorizer: Authorizer) -> Ident
 
 
 def cluster_authentication(parts: Parts, front: Front) -> Controller:
-    """Return what publishes how this process knows its clients; each that serves does."""
+    """Return the controller that publishes this server's authentication of clients; every serving process runs it."""
     return new_cluster_authentication_publisher(
         parts.informers,
         parts.apiserver_client(),

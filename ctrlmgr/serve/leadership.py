@@ -1,7 +1,7 @@
-"""Which of the processes runs the controllers: the election, put together from the settings.
+"""Creates the leader election of a process from the settings.
 
-Guarantees: with `leader_election.enabled` every write of a controller carries the fence of its term; without, this
-process runs the controllers whatever others do, and nothing is fenced.
+Guarantees: with `leader_election.enabled`, every write of a controller carries the fence of its term. Without it, this
+process runs the controllers regardless of others, and writes carry no fence.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from ctrlmgr.serve.controllers import Watched
 from ctrlmgr.settings import Settings
 
 COMPONENT: Final = "leader-election"
-"""Who tells of it in Events."""
+"""The component of its Events."""
 
 AUTHOR: Final = Author(MANAGER, f"ctrlmgr/{__version__}")
 
 
 def leader_lease(settings: Settings) -> Key:
-    """Return which Lease elects the leader."""
+    """Return the key of the Lease that elects the leader."""
     return Key(settings.leader_election.resource_namespace, settings.leader_election.resource_name)
 
 
 class Leadership:
-    """A process' candidacy."""
+    """A candidate in the leader election."""
 
     def __init__(self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random) -> None:
-        """Make a candidate with an identity like client-go's, host and uuid; raises `SettingsError`."""
+        """Create a candidate with an identity like client-go's, host and uuid; raises `SettingsError`."""
         chosen = settings.leader_election
         timing = Timing(chosen.lease_duration, chosen.renew_deadline, chosen.retry_period)
         timing.check()
@@ -58,7 +58,7 @@ class Leadership:
         self._clock = clock
 
     def election(self, runnables: Sequence[Runnable], informers: Informers, recorder: Recorder) -> Election:
-        """Return what runs these while this process leads, telling of it through `recorder`."""
+        """Return the runnable that runs `runnables` while this process leads; it records Events through `recorder`."""
         return Election(
             self.elector,
             informers.informer(LEASES),
@@ -70,5 +70,5 @@ class Leadership:
         )
 
     def close(self) -> None:
-        """End the session by which others see that this process lives."""
+        """End the database session that proves to other processes that this one lives."""
         self._sessions.close()

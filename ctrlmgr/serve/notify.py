@@ -1,11 +1,10 @@
-"""What the service manager that started this process is told: systemd's protocol over NOTIFY_SOCKET (sd_notify(3)).
+"""Notifies the service manager that started this process: systemd's protocol over NOTIFY_SOCKET (sd_notify(3)).
 
 Guarantees:
-- READY comes when the process is ready for the first time, not when it was started; STOPPING as soon as it begins to
-  stop.
-- Where a watchdog was asked for it is fed while the process is alive, twice in each of its periods, and not when it
-  only looks so: its event loop must turn and its health checks hold.
-- Without a service manager nothing happens; one that does not listen is passed over.
+- READY is sent when the process is ready for the first time, STOPPING as soon as it begins to stop.
+- If a watchdog is configured, it is notified twice per period while the process is alive: the event loop turns and the
+  health checks pass.
+- Without a service manager nothing is sent. A failed notification is logged, and the process continues.
 """
 
 from __future__ import annotations
@@ -22,31 +21,31 @@ import structlog
 log = structlog.get_logger(__name__)
 
 _LOOK_AGAIN: Final = 0.1
-"""Seconds between looks whether the process is ready."""
+"""Seconds between checks whether the process is ready."""
 
 
 class ServiceManager:
-    """What started this process; a Runnable, which tells it that the process is ready and that it lives."""
+    """A Runnable that notifies the service manager that the process is ready and alive."""
 
     name = "service-manager"
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        """Read where it listens, and for what."""
+        """Read the socket's address and the watchdog's period."""
         address = environment.get("NOTIFY_SOCKET", "")
-        # "@" stands for the NUL that an abstract address begins with.
+        # "@" stands for the NUL at the beginning of an abstract address.
         self._address = "\0" + address[1:] if address.startswith("@") else address
         self.watchdog = _watchdog(environment)
-        """Within how many seconds it wants to hear that the process lives, 0 if it does not."""
+        """The watchdog's period in seconds; 0 without a watchdog."""
         self.is_ready: Callable[[], bool] = lambda: True
         self.is_alive: Callable[[], bool] = lambda: True
 
     @property
     def listens(self) -> bool:
-        """Whether there is one that wants to be told."""
+        """Whether there is a service manager to notify."""
         return bool(self._address)
 
     def run(self, stop: threading.Event) -> None:
-        """Tell it of being ready, then of being alive, until `stop` is set."""
+        """Send READY, then notify the watchdog, until `stop` is set."""
         while not self.is_ready():
             self._feed()
             if stop.wait(_LOOK_AGAIN):
@@ -60,11 +59,11 @@ class ServiceManager:
             self.tell("WATCHDOG=1")
 
     def stopping(self) -> None:
-        """Tell it that the process has begun to stop."""
+        """Send STOPPING."""
         self.tell("STOPPING=1")
 
     def reloading(self, reload: Callable[[], None]) -> None:
-        """Call `reload`, and tell it when that begins and ends (`Type=notify-reload`)."""
+        """Call `reload`, and send its beginning and end (`Type=notify-reload`)."""
         self.tell(f"RELOADING=1\nMONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
         try:
             reload()
@@ -83,7 +82,7 @@ class ServiceManager:
 
 
 def _watchdog(environment: Mapping[str, str]) -> float:
-    """Return the watchdog's period in seconds, 0 for none; one meant for another process is none."""
+    """Return the watchdog's period in seconds; 0 for none, or for one of another process."""
     period = environment.get("WATCHDOG_USEC", "")
     if not period.isdecimal() or environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return 0.0

@@ -1,4 +1,4 @@
-"""The one issuer of JSON web tokens that flags may name (`--oidc-…`), as a file would name it.
+"""Reads the issuer of JSON web tokens from the settings (`--oidc-…`).
 
 Rules: Kubernetes' `pkg/kubeapiserver/options/authentication.go` (`OIDCAuthenticationOptions`).
 """
@@ -20,7 +20,7 @@ _ALGORITHMS: Final = frozenset(f"{kind}{bits}" for kind in ("RS", "PS", "ES") fo
 
 
 def issuer_of(settings: Settings) -> TrustedIssuer | None:
-    """Return the issuer that the settings name, None if they name none; raises `SettingsError`."""
+    """Return the issuer in the settings, None if there is none; raises `SettingsError`."""
     said = settings.oidc
     if said == OpenIdSettings():
         return None
@@ -51,7 +51,7 @@ def issuer_of(settings: Settings) -> TrustedIssuer | None:
 
 
 def _username_prefix(said: OpenIdSettings) -> str:
-    """Return what comes before the name of a user: what is no mail address could be that of any other user here."""
+    """Return the prefix of user names. Without one, a claim other than the email could equal another user's name."""
     if said.username_prefix == "-":
         return ""
     if not said.username_prefix and said.username_claim != "email":

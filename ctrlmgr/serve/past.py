@@ -1,11 +1,11 @@
-"""A process that serves the past: the API as it was at one revision of a log, to be read.
+"""A process that serves the API read-only, as it was at one revision of a log.
 
 Guarantees:
-- What is served is what was there at that revision, and what led to it; nothing that came later is seen, nothing new
-  ever comes. A past that compaction has taken, or that was before the log began, is refused before anything starts.
-- Nothing is written to the database: it is opened for reading, not migrated, and may be in use by those who serve and
-  write the present. Every writing verb is refused, and nothing reconciles.
-- Its kubeconfig is its own, beside that of the present in the data directory.
+- The served objects are those at that revision, with the history before it. Later events are never visible. A revision
+  that was compacted, or that is before the log's beginning, is an error before anything starts.
+- Nothing is written to the database. It is opened for reading, without migration, while other processes may write it.
+  Every write request is denied, and no controller runs.
+- Its kubeconfig is a separate file in the data directory.
 """
 
 from __future__ import annotations
@@ -53,18 +53,17 @@ class Moment(NamedTuple):
 
     revision: Revision
     recorded_at: int
-    """When its newest event was recorded, microseconds since 1970."""
+    """When its newest event was recorded, in microseconds since 1970."""
     lost: Collection[str]
-    """Resources that were compacted by themselves beyond it; nothing is known of them."""
+    """Resources that were compacted separately beyond this revision, whose objects are unknown."""
     known: Collection[Resource] | None
-    """Those of which something is known; None if nothing is lost."""
+    """Resources with known objects; None if none are lost."""
 
 
 def find_moment(database: Database, text: str, *, now: int) -> Moment:
-    """Return what `text` (a revision, a time, how long ago) means; `now` is in microseconds since 1970.
+    """Return the moment for `text` (a revision, a time or an age); `now` is in microseconds since 1970.
 
-    Raises `BadRequest` for what is no moment, or is after the log's end or before its beginning; `Expired` when
-    compaction has taken it.
+    Raises `BadRequest` if it is malformed, after the log's end or before its beginning; `Expired` if it was compacted.
     """
     revision = moments.resolve(database, text, now=now)
     floors = moments.floors_above(database, revision)
@@ -84,12 +83,12 @@ def find_moment(database: Database, text: str, *, now: int) -> Moment:
 
 
 class PastApplication(Fronted):
-    """Everything that serves a past, wired and not yet started."""
+    """A process that serves a past revision, wired and not yet started."""
 
     def __init__(
         self, settings: Settings, event_log: EventLog, moment: Moment, *, clock: Clock, random: Random
     ) -> None:
-        """Wire it on an open log; raises `SettingsError` for what is wrong with the settings or an address in use."""
+        """Wire the parts on an open log; raises `SettingsError` for wrong settings or an address in use."""
         self.moment = moment
         stored = Followed()
         front = Front(settings, stored.find, clock=clock, random=random, kubeconfig=f"kubeconfig-at-{moment.revision}")
@@ -118,7 +117,7 @@ class PastApplication(Fronted):
         pages = Pages(health, REGISTRY, backend.kinds, backend.workers, mounts={"ui": page})
         self.server = front.server(backend, pages, authorizer, housekeeping=authorization.reloads)
         self.manager.add(probe, Phase.LOG)
-        self.manager.add(reader, Phase.CACHES)  # it ends after the server that asks it
+        self.manager.add(reader, Phase.CACHES)  # stops after the server that uses it
         self.manager.add(self.server, Phase.SERVERS)
 
 
@@ -130,10 +129,10 @@ def _reason(moment: Moment) -> str:
 def serve_past(
     settings: Settings, text: str, *, started: Callable[[PastApplication], None] = lambda application: None
 ) -> None:
-    """Serve the log of the settings as it was at a moment, until a signal stops it.
+    """Serve the log of the settings as it was at a moment, until a signal.
 
-    `started` is told what is about to run. Must be called on the main thread, because signals arrive there. Raises what
-    `find_moment` raises, `SettingsError` and `LogError`.
+    `started` receives the application before it runs. Call this on the main thread, which receives signals. Raises the
+    errors of `find_moment`, `SettingsError` and `LogError`.
     """
     interpreter.tune()
     clock, random = SystemClock(), PooledRandom()

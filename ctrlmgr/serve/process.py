@@ -1,10 +1,10 @@
-"""The process that serves: from its settings to its end, with what signals and the service manager have to say.
+"""The serving process: opens the log, runs the application, and handles signals and the service manager.
 
 Guarantees:
-- A database that cannot be opened is refused before anything starts, like everything `Application` refuses.
-- SIGTERM and SIGINT stop it in order. SIGHUP has it take up the log level and format as they are set now (certificates
-  and tokens it looks at every second anyway). On a terminal SIGHUP says that the terminal is gone: then it stops.
-- The log is closed whatever happens.
+- A database that cannot be opened is an error before anything starts, as are all errors of `Application`.
+- SIGTERM and SIGINT stop the process in order. SIGHUP reloads the log level and format; certificates and tokens are
+  reloaded every second anyway. On a terminal, SIGHUP stops the process, because the terminal was closed.
+- The log is closed in any case.
 """
 
 from __future__ import annotations
@@ -40,24 +40,25 @@ def serve(
     started: Callable[[Application], None] = lambda application: None,
     read_settings: Callable[[], Settings] | None = None,
 ) -> None:
-    """Run ctrlmgr in this process until a signal stops it; `started` is told what is about to run.
+    """Run ctrlmgr in this process until a signal; `started` receives the application before it runs.
 
-    `read_settings` reads the settings again, for SIGHUP. Must be called on the main thread, because signals arrive
-    there. Raises `SettingsError`, `LogError` and what else the runnables raise.
+    `read_settings` reads the settings again for SIGHUP. Call this on the main thread, which receives signals. Raises
+    `SettingsError`, `LogError` and the errors of runnables.
     """
     interpreter.tune()
     clock, random = SystemClock(), PooledRandom()
     manager = ServiceManager(os.environ)
     with _opened(settings, clock, random) as event_log:
         application = Application(settings, event_log, clock=clock, random=random)
-        # Not before all settings were found good and the database was found to be one: other files are not ours.
+        # Only after settings and database are valid: other files may not belong to ctrlmgr.
         narrow(settings.data_path, _private_files(settings))
         if settings.identity_path:
             narrow(settings.identity_path, settings.identity_path.glob("*.token"))
         application.tell(manager)
 
         def run(stop: threading.Event) -> None:
-            # Not before signals are caught: a parent that reads that it serves may stop it at once.
+            # Only after the signal handlers are set: a parent process may stop this one as soon as it reads the
+            # announcement.
             application.announce()
             started(application)
             head = event_log.head().revision
@@ -92,7 +93,7 @@ def _reload(read_settings: Callable[[], Settings]) -> None:
 
 
 def _private_files(settings: Settings) -> Iterator[Path]:
-    """Yield what may lie outside the data directory: the database, its anchor, and the key that signs that."""
+    """Yield private files that may be outside the data directory: the database, its anchor, and the anchor's key."""
     scheme, _, path = settings.database_url.partition(":///")
     database = Path(path) if scheme == "sqlite" else None
     yield from filter(None, (database, settings.anchor_path, settings.anchor_key_path))

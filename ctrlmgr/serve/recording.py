@@ -1,11 +1,11 @@
-"""A process that serves a recording: a cluster that becomes again what it was, and of which nothing is ever stored.
+"""A process that plays a recording of a cluster and serves it read-only; it stores nothing.
 
 Guarantees:
-- No controllers run and no database is opened. What it keeps (certificates, its kubeconfig) is in a directory of its
-  own, `play` in the data directory, so a user of a real server's kubeconfig never comes here by accident.
-- What can be refused is refused before anything starts: a recording that cannot be used, an address that is taken.
-- With pretended writes, Leases are the clients' own: real ones in a log of their own, which counts its revisions by
-  itself. Those recorded are not shown, for who held them then is not here to let go of them.
+- It runs no controllers and opens no database. Its certificates and kubeconfig are in the subdirectory `play` of the
+  data directory. So the kubeconfig of a real server never leads here.
+- Errors are raised before anything starts: an unusable recording, an address in use.
+- With pretended writes, Leases are real objects of the clients in a separate log with its own revisions. The recorded
+  Leases are hidden, because their holders do not exist here to release them.
 """
 
 from __future__ import annotations
@@ -63,23 +63,23 @@ _ALWAYS = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
 class Playing(NamedTuple):
-    """Which recording to serve, and how."""
+    """The recording to serve, and the playback options."""
 
     recording: Path
     speed: float = 1.0
     paused: bool = False
     max_gap: float | None = None
-    """For how many seconds a silence is played at most; None: as long as it was."""
+    """Maximum seconds of a pause in the recording; None plays it in full length."""
     pretend: bool = False
     until_end: bool = False
-    """Whether to stop when everything has been played."""
+    """Whether to stop at the end of the recording."""
 
 
 class PlayedApplication(Fronted):
-    """Everything that such a process runs, wired and not yet started."""
+    """A process that plays a recording, wired and not yet started."""
 
     def __init__(self, settings: Settings, playing: Playing, *, clock: Clock, random: Random) -> None:
-        """Read the recording and wire it; raises `RecordingError`, `BadRequest` for the speed, `SettingsError`."""
+        """Read the recording and wire the parts; raises `RecordingError`, `BadRequest` (speed) and `SettingsError`."""
         gap = None if playing.max_gap is None else round(playing.max_gap * SECOND)
         tape = load(playing.recording, max_gap=gap)
         player = Player(tape.timetable, clock.monotonic(), speed=playing.speed, paused=playing.paused)
@@ -108,7 +108,7 @@ class PlayedApplication(Fronted):
         self._reviews = Reviews(front.authenticator, authorizer)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
         self._kinds = builtin_kinds(ranges)
-        self._window = tape.timetable.revisions[-1] + 1  # nothing is forgotten: it is in memory anyway
+        self._window = tape.timetable.revisions[-1] + 1  # keeps all events, which are in memory anyway
         backend = PlayedBackend(
             self._backend(self.playback.log), {LEASES: self._leases(tape)} if playing.pretend else {}
         )
@@ -120,12 +120,12 @@ class PlayedApplication(Fronted):
         page = Site(reader, Process(reader, health, clock=clock, role="recording"), authorizer, clock=clock)
         pages = Pages(health, REGISTRY, self._kinds, backend.workers, more=more, mounts={"ui": page})
         self.server = front.server(backend, pages, authorizer, housekeeping=self._authorization.reloads)
-        self.manager.add(reader, Phase.CACHES)  # it ends after the server that asks it
+        self.manager.add(reader, Phase.CACHES)  # stops after the server that uses it
         self.manager.add(self.server, Phase.SERVERS)
         self.manager.add(self.playback, Phase.MEMBERS)
 
     def run(self, stop: threading.Event) -> None:
-        """Run until `stop` is set, or to the recording's end if so; raises what runs raises."""
+        """Run until `stop` is set, or the recording ends if so configured; raises the errors of runnables."""
         if self._until_end:
             self.playback.on_end(stop.set)
         super().run(stop)
@@ -147,7 +147,7 @@ class PlayedApplication(Fronted):
         return backend
 
     def _leases(self, tape: Tape) -> Backend:
-        """Return what serves the clients' own Leases, in every namespace that there ever is."""
+        """Return the backend of the clients' own Leases, with all namespaces of the recording."""
         event_log = MemoryEventLog(clock=self._clock, random=self._random)
         namespaces = [_namespace(name) for name in sorted({*tape.namespaces, *_ALWAYS})]
         event_log.append([Proposal(EventType.ADDED, each, 0) for each in namespaces], author=Author(ACTOR))
@@ -158,10 +158,9 @@ class PlayedApplication(Fronted):
 def serve_recording(
     settings: Settings, playing: Playing, *, started: Callable[[PlayedApplication], None] = lambda application: None
 ) -> None:
-    """Serve a recording in this process until a signal stops it, or its end; `started` is told what is about to run.
+    """Serve a recording in this process until a signal, or its end; `started` receives the application before it runs.
 
-    Must be called on the main thread, because signals arrive there. Raises what `PlayedApplication` and what it runs
-    raise.
+    Call this on the main thread, which receives signals. Raises the errors of `PlayedApplication` and its runnables.
     """
     interpreter.tune()
     log.info("reading the recording", file=str(playing.recording))
@@ -185,7 +184,7 @@ def serve_recording(
 
 
 def _apart(settings: Settings) -> Settings:
-    """Return the settings with a data directory of its own, which is made; raises `SettingsError`."""
+    """Return the settings with a separate data directory, and create it; raises `SettingsError`."""
     folder = settings.data_path / FOLDER
     try:
         folder.mkdir(parents=True, exist_ok=True)

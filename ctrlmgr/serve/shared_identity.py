@@ -1,10 +1,10 @@
-"""What the processes of one control plane share, so that who knows one of them knows all: `server.identity_dir`.
+"""Files that the processes of one control plane share, so that a client can use any of them: `server.identity_dir`.
 
-In it are the authority (`ca.crt`, `ca.key`), the key that signs service accounts' tokens (`sa.key`) and the
-administrator's token (`admin.token`). The directory is on a file system that all have, or copied to each machine.
+These are the authority (`ca.crt`, `ca.key`), the key that signs service accounts' tokens (`sa.key`) and the
+administrator's token (`admin.token`). The directory is on a shared file system, or copied to each machine.
 
-Guarantees: of processes that start at the same time on one directory, one makes what is missing and the others use it;
-what is there is never written again; a token that other users can read is refused.
+Guarantees: if several processes start at the same time, one creates the missing files and the others use them. Existing
+files are never overwritten. A token that other users can read is refused.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _TOKEN = "admin.token"
 
 @contextmanager
 def making(directory: Path | None) -> Iterator[None]:
-    """Let no other process make anything in a directory meanwhile; raises `SettingsError` if it cannot be written.
+    """Hold a lock on a directory while files are created; raises `SettingsError` if it cannot be written.
 
-    A copy that is complete need not be writable.
+    A complete copy need not be writable.
     """
     lock = _locked(directory) if directory else None
     try:
@@ -50,12 +50,12 @@ def _locked(directory: Path) -> int | None:
 
 
 def is_complete(directory: Path) -> bool:
-    """Whether nothing has to be made in it."""
+    """Return whether all files exist."""
     return all((directory / name).exists() for name in ("ca.crt", "ca.key", "sa.key", _TOKEN))
 
 
 def shared_token(directory: Path, random: Random) -> str:
-    """Return the administrator's token, a new one drawn from `random` if there is none; raises `SettingsError`."""
+    """Return the administrator's token; create one from `random` if there is none. Raises `SettingsError`."""
     file = directory / _TOKEN
     try:
         if not file.exists():

@@ -1,7 +1,7 @@
-"""Signals: a process that runs until it is told to stop.
+"""Signals: runs a function until the process receives a signal to stop.
 
-Guarantees: the first SIGTERM or SIGINT stops what runs in order; a second one ends the process at once, which the log
-survives. SIGHUP has it read again what may change while it runs.
+Guarantees: the first SIGTERM or SIGINT stops the function in order. A second one ends the process at once; the log is
+durable at any time. SIGHUP reloads settings.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ctrlmgr import threads
 log = structlog.get_logger(__name__)
 
 _FINISHED = 0
-"""What the thread writes to the wake-up socket when it ends; other bytes are signal numbers."""
+"""The thread's last byte on the wake-up socket; other bytes are signal numbers."""
 
 
 def run_until_signalled(
@@ -29,13 +29,13 @@ def run_until_signalled(
     stopping: Callable[[], None] = lambda: None,
     hang_up: Callable[[], None] | None = None,
 ) -> None:
-    """Call `run` on a thread of its own, and set its event when a signal comes; raises what it raises.
+    """Call `run` on a thread, and set its event on a signal; raises the errors of `run`.
 
-    `stopping` is called when it is told to stop, `hang_up` for every SIGHUP until then, both on this thread; without
-    `hang_up` SIGHUP stops it, too, unless it is ignored (nohup).
+    `stopping` is called at the signal to stop, `hang_up` at every SIGHUP before, both on this thread. Without
+    `hang_up`, SIGHUP stops the process, too, unless it is ignored (nohup).
 
-    A signal's Python handler interrupts this thread anywhere, even inside a lock that setting an event needs. So
-    handlers do nothing here: the interpreter writes the signal's number to a socket that this thread reads.
+    A Python signal handler interrupts this thread anywhere, even while it holds a lock that `Event.set` needs. So the
+    handlers do nothing: the interpreter writes the signal's number to a socket, which this thread reads.
     """
     stop, failures = threading.Event(), list[BaseException]()
     reading, writing = socket.socketpair()
@@ -57,7 +57,7 @@ def run_until_signalled(
                     hang_up()
                 continue
             if stop.is_set():
-                os._exit(128 + number)  # asked twice: the log is durable, so nothing acknowledged is lost
+                os._exit(128 + number)  # second signal: the log is durable, so no acknowledged write is lost
             log.info("stopping", signal=signal.Signals(number).name)
             stop.set()
             stopping()

@@ -1,4 +1,4 @@
-"""What `serve` does where nodes are simulated; where there are none, none of the simulation is even imported."""
+"""Adapts the settings for simulated nodes. Without them, the packages of the simulation are not imported."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ctrlmgr.server.connecting import Runtime
 from ctrlmgr.settings import Settings
 
 SIMULATED: Final = (scheduler.DESCRIPTOR.name, simulated_nodes.DESCRIPTOR.name, simulated_load_balancer.DESCRIPTOR.name)
-"""The controllers that run where there are simulated nodes."""
+"""The controllers that run with simulated nodes."""
 
 
 _NODES_OF_A_SMALL_RANGE: Final = 200
 _LARGE_RANGE: Final = "10.128.0.0/9"
-"""Where pods' addresses come from in a large cluster, if nothing is said; the usual range has room for 256 nodes."""
+"""The default pod range of a large cluster; the usual range has room for 256 nodes."""
 
 
 def with_nodes(settings: Settings) -> Settings:
-    """Return settings in which simulated nodes, if there are to be any, have all that they need.
+    """Return settings with everything that simulated nodes need, if there are any.
 
-    A controller that the settings leave out by its name stays out. Raises `SettingsError` for a file with errors.
+    A controller that the settings exclude by name stays disabled. Raises `SettingsError` for an invalid file.
     """
     said = settings.of(simulated_nodes.Options).nodes
     if not said:
@@ -44,7 +44,7 @@ def with_nodes(settings: Settings) -> Settings:
 
 
 def simulated_runtime(settings: Settings, *, clock: Clock) -> Runtime | None:
-    """Return what speaks for pods on simulated nodes, None where there are none; raises `SettingsError`."""
+    """Return the runtime of pods on simulated nodes, None without such nodes; raises `SettingsError`."""
     options = settings.of(simulated_nodes.Options)
     if not options.nodes:
         return None

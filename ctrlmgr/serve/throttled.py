@@ -1,4 +1,4 @@
-"""A limit on the requests of one controller: kube-controller-manager's `--kube-api-qps` and `--kube-api-burst`."""
+"""Limits the requests of one controller: kube-controller-manager's `--kube-api-qps` and `--kube-api-burst`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ T = TypeVar("T")
 
 
 class Throttled:
-    """A `Runner` whose operations each take a token from a bucket, and wait for it on the caller's thread."""
+    """A `Runner` that takes a token from a bucket for each operation, and waits for it on the caller's thread."""
 
     def __init__(self, run: Runner, bucket: TokenBucket[None], *, clock: Clock) -> None:
-        """Run operations by `run`."""
+        """Run operations with `run`, as fast as `bucket` allows."""
         self._run = run
         self._bucket = bucket
         self._clock = clock
 
     def __call__(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
-        """Run an operation when there is a token for it; raises what `run` raises."""
+        """Run an operation when a token is available; raises the errors of `run`."""
         pause(self._clock, self._bucket.when(None))
         return self._run(operation, cause, fence)
