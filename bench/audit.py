@@ -32,7 +32,7 @@ from ctrlmgr.authorization.authorizer import ALLOWED
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.serve.auditing import AuditLog
 from ctrlmgr.server.authn.parts import Told
-from ctrlmgr.server.http.request import Request
+from ctrlmgr.server.request import Request
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.audit import AuditSettings
 

@@ -398,7 +398,7 @@ WEBHOOK_SECONDS = Histogram(
 
 
 class TurnMetrics(Collector):
-    """The duration of the event loop's turns, in seconds of processor time (`server.http.turn_watch`)."""
+    """The duration of the event loop's turns, in seconds of processor time (`http.turn_watch`)."""
 
     def __init__(self) -> None:
         self.longest = 0.0

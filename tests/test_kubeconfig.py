@@ -10,7 +10,7 @@ import yaml
 
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.server.http.tls import ensure_certificates
+from ctrlmgr.http.tls import ensure_certificates
 from ctrlmgr.settings.kubeconfig import default_files, in_cluster, load
 
 

@@ -19,7 +19,7 @@ import msgspec
 import uvloop
 from hpack import Encoder
 
-from ctrlmgr.server.http.http2 import frames
+from ctrlmgr.http.http2 import frames
 
 _SENT = re.compile(rb'"sent":"(\d+)"')
 

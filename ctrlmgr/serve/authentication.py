@@ -22,6 +22,7 @@ from ctrlmgr.authentication.user import User
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.cluster_authentication.decide import ClusterAuthentication
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.http.tls import CertificateFiles
 from ctrlmgr.serve.openid import issuer_of
 from ctrlmgr.server.authn.account_keys import read_account_keys
 from ctrlmgr.server.authn.authorities import AuthorityFiles
@@ -35,7 +36,6 @@ from ctrlmgr.server.authn.token_requests import TokenRequests
 from ctrlmgr.server.authn.tokens import Tokens
 from ctrlmgr.server.authn.union import Anonymous, Authentication
 from ctrlmgr.server.authn.webhook_tokens import WebhookTokens
-from ctrlmgr.server.http.tls import CertificateFiles
 from ctrlmgr.server.pages.pages import Page
 from ctrlmgr.settings import Settings
 

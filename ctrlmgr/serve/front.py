@@ -22,13 +22,13 @@ from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.http.bounds import DEFAULT
+from ctrlmgr.http.tls import CertificateFiles, ServingContext, ensure_certificates
 from ctrlmgr.serve.authentication import ServingAuthentication
 from ctrlmgr.serve.shared_identity import making, shared_token
 from ctrlmgr.server import App, HttpServer, Pages
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.chain import Behind
-from ctrlmgr.server.http.bounds import DEFAULT
-from ctrlmgr.server.http.tls import CertificateFiles, ServingContext, ensure_certificates
 from ctrlmgr.server.kubeconfig import Claim, admin_token, write_kubeconfig
 from ctrlmgr.settings import Settings
 

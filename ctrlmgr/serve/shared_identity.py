@@ -17,7 +17,7 @@ from pathlib import Path
 from random import Random
 
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.server.http.tls import write_private
+from ctrlmgr.http.tls import write_private
 from ctrlmgr.server.kubeconfig import new_token
 
 _TOKEN = "admin.token"

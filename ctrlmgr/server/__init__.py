@@ -1,15 +1,15 @@
-"""Serves the Kubernetes API over HTTP, on the one event loop of the process. No other package uses asyncio.
+"""Serves the Kubernetes API over HTTP, on the one event loop of the process.
 
-A request travels in this order. `http` accepts it. `app` authenticates and authorizes the sender (`authn`, `authz`) and
+A request travels in this order. `ctrlmgr.http` accepts it. `app` authenticates and authorizes the sender (`authn`, `authz`) and
 resolves the path (`routes`, `endpoints`). `api` has the `driver` run the engine's operation. `presenting` encodes the
 result in the media type that the client accepts and sends it, whole or in chunks. The package `watch` serves a watch:
 `watching` sends past events until the watch has caught up, then the `hub` sends each new event to all watchers. `pages`
 serves paths that are not resources, such as `/healthz`.
 """
 
+from ctrlmgr.http.server import HttpServer
 from ctrlmgr.server.app import App
 from ctrlmgr.server.backend import Backend
-from ctrlmgr.server.http.server import HttpServer
 from ctrlmgr.server.pages.health import Check, Health, LogProbe
 from ctrlmgr.server.pages.pages import Pages
 

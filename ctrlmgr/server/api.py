@@ -42,14 +42,14 @@ from ctrlmgr.server.authn.token_requests import TOKEN_REQUEST, TokenRequests
 from ctrlmgr.server.connecting import Runtime, connect_options, has_no_log, node_of, object_name, unreachable
 from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.endpoints import Endpoint, unknown_resource
-from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import JSON_TYPE, NO_CACHE, Response, warnings
 from ctrlmgr.server.large.desk import LargeBodies, Listener
 from ctrlmgr.server.logs import Logs
 from ctrlmgr.server.presenting.negotiation import PLAIN, body_type, patch_type
 from ctrlmgr.server.presenting.presentation import Presentation, Presentations
+from ctrlmgr.server.presenting.responses import JSON_TYPE, NO_CACHE, Response, warnings
 from ctrlmgr.server.presenting.sending import Sender
 from ctrlmgr.server.presenting.tabular import parse_include
+from ctrlmgr.server.request import Request
 from ctrlmgr.server.routes import ResourcePath
 from ctrlmgr.server.watch.watching import Watches
 

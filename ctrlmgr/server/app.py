@@ -19,19 +19,19 @@ from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import ApiError, CtrlmgrError, InternalError, NotAcceptable
+from ctrlmgr.http.exchange import Exchange
+from ctrlmgr.http.stream import Disconnected
 from ctrlmgr.server import limits
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.chain import Behind, Chain
 from ctrlmgr.server.endpoints import Places
-from ctrlmgr.server.http.exchange import Exchange
-from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.request_ids import RequestIds
-from ctrlmgr.server.http.responses import refused, warnings
-from ctrlmgr.server.http.stream import Disconnected
 from ctrlmgr.server.limits import InFlightLimits
 from ctrlmgr.server.pages.pages import Pages
 from ctrlmgr.server.presenting.negotiation import Accepts, Representation, of_error
+from ctrlmgr.server.presenting.responses import refused, warnings
+from ctrlmgr.server.request import Request
+from ctrlmgr.server.request_ids import RequestIds
 
 log = structlog.get_logger(__name__)
 

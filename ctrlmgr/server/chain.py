@@ -47,10 +47,10 @@ from ctrlmgr.server.authn.watch_revalidation import WatchRevalidation
 from ctrlmgr.server.authz.lasting_rights import LastingRights
 from ctrlmgr.server.driver import Round
 from ctrlmgr.server.endpoints import Place
-from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import Response, text, warnings
 from ctrlmgr.server.limits import InFlightLimits
 from ctrlmgr.server.pages.pages import Pages
+from ctrlmgr.server.presenting.responses import Response, text, warnings
+from ctrlmgr.server.request import Request
 
 log = structlog.get_logger(__name__)
 

@@ -17,8 +17,8 @@ from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.operations import Target
 from ctrlmgr.errors import BadRequest, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.metrics import RequestMetrics, WatchMetrics
-from ctrlmgr.server.http.responses import warnings
 from ctrlmgr.server.presenting.negotiation import Accepts
+from ctrlmgr.server.presenting.responses import warnings
 from ctrlmgr.server.routes import Location, ResourcePath, locate
 from ctrlmgr.server.selecting import SELECTING, selected
 

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.server.http.tls import write_private
+from ctrlmgr.http.tls import write_private
 
 _NAME = "ctrlmgr"
 _TOKEN_BITS = 256

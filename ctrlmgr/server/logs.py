@@ -16,10 +16,10 @@ from typing import Final
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.engine.strategy import View
+from ctrlmgr.http.stream import Stream
 from ctrlmgr.server.connecting import Reading, node_of
-from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import NO_CACHE, NO_SNIFFING, TEXT_TYPE, Response
-from ctrlmgr.server.http.stream import Stream
+from ctrlmgr.server.presenting.responses import NO_CACHE, NO_SNIFFING, TEXT_TYPE, Response
+from ctrlmgr.server.request import Request
 from ctrlmgr.server.watch.watching import READ_PATIENCE
 
 _HEADERS: Final = (TEXT_TYPE, NO_CACHE, NO_SNIFFING)

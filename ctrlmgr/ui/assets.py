@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from importlib.resources import files
 
+from ctrlmgr.http.framing import Header
 from ctrlmgr.server.describe.document import Document, document
-from ctrlmgr.server.http.framing import Header
-from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import NO_SNIFFING, PAGE_NOT_FOUND, Response
+from ctrlmgr.server.presenting.responses import NO_SNIFFING, PAGE_NOT_FOUND, Response
+from ctrlmgr.server.request import Request
 
 INDEX = "index.html"
 

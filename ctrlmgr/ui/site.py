@@ -29,10 +29,10 @@ import msgspec
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import MethodNotAllowed, NotFound, StatusDetails
+from ctrlmgr.http.framing import Header
 from ctrlmgr.server.authz.waiting import waiting
-from ctrlmgr.server.http.framing import Header
-from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import JSON_TYPE, NO_SNIFFING, Response, text
+from ctrlmgr.server.presenting.responses import JSON_TYPE, NO_SNIFFING, Response, text
+from ctrlmgr.server.request import Request
 from ctrlmgr.ui.assets import SECURITY, Assets
 from ctrlmgr.ui.cluster import Cluster
 from ctrlmgr.ui.graph import Graphs

@@ -13,7 +13,7 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import LogUnavailable
 from ctrlmgr.eventlog import migrate_log
 from ctrlmgr.eventlog.postgres.log import PostgresEventLog
-from ctrlmgr.server.http.tls import ensure_certificates
+from ctrlmgr.http.tls import ensure_certificates
 from ctrlmgr.testing.eventlog_contract import AUTHOR, add, thing
 from ctrlmgr.testing.postgres import PostgresCluster
 

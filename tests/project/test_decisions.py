@@ -12,9 +12,9 @@ from ctrlmgr.eventlog import chain
 from ctrlmgr.eventlog.appending import committer
 from ctrlmgr.eventlog.sqlite import log as sqlite_log
 from ctrlmgr.eventlog.sqlite import writer
-from ctrlmgr.server.http.bounds import DEFAULT as BOUNDS
-from ctrlmgr.server.http.request import BODY_PATIENCE
-from ctrlmgr.server.http.stream import ONE_WRITE
+from ctrlmgr.http.bounds import DEFAULT as BOUNDS
+from ctrlmgr.http.stream import ONE_WRITE
+from ctrlmgr.server.request import BODY_PATIENCE
 from ctrlmgr.server.watch import watching
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +75,7 @@ def test_the_page_of_the_http_front_knows_its_size() -> None:
     text = (DECISIONS / "http-front.md").read_text(encoding="utf-8")
     found = re.search(r"About ([\d,]+) lines with their documentation, ([\d,]+) of them for HTTP/2", text)
     assert found
-    for quoted, folder in zip(found.groups(), ("ctrlmgr/server/http", "ctrlmgr/server/http/http2"), strict=True):
+    for quoted, folder in zip(found.groups(), ("ctrlmgr/http", "ctrlmgr/http/http2"), strict=True):
         assert int(quoted.replace(",", "")) == pytest.approx(lines(folder), rel=0.05), folder
 
 

@@ -11,6 +11,7 @@ import pytest
 import uvloop
 from h2.events import StreamReset
 
+from tests.http.http2.caller import Caller
 from tests.robustness.histories.history import Delivery, Selection, Watch
 from tests.robustness.histories.run import server_of
 from tests.robustness.histories.watchers import follow
@@ -18,7 +19,6 @@ from tests.robustness.histories.world import World
 from tests.robustness.places import on_sqlite
 from tests.robustness.serving import Served
 from tests.robustness.wire import Connection, path_of
-from tests.server.http.http2.caller import Caller
 
 _EVENTS = 150
 _SIZE = 100_000

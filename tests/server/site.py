@@ -21,13 +21,13 @@ from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.eventlog import Author, EventLog, Proposal
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.http.bounds import DEFAULT, Bounds
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.server import App, Backend, Health, HttpServer, Pages
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import AllowEverything, Authenticator
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.authn.token_requests import TokenRequests
-from ctrlmgr.server.http.bounds import DEFAULT, Bounds
 from ctrlmgr.testing.builders import a_namespace
 from tests.engine.stage import builtin_kinds
 

@@ -25,7 +25,7 @@ from ctrlmgr.serve.auditing import AuditLog
 from ctrlmgr.server.auditing.backends import ToFile
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.parts import Told
-from ctrlmgr.server.http.request import Request
+from ctrlmgr.server.request import Request
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.audit import AuditSettings
 from tests.audit.records import Sent, told

@@ -23,7 +23,7 @@ from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import AllowEverything
 from ctrlmgr.server.authn.parts import RequestParts, Told
-from ctrlmgr.server.http.request import Request
+from ctrlmgr.server.request import Request
 from tests.server.site import CONFIG_MAPS, TIMEOUT, Site, make, running
 
 POLICY = """

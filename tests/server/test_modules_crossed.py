@@ -71,5 +71,5 @@ def test_a_post_of_a_config_map_crosses_few_modules(crossed: Crossed, tmp_path: 
             site.create(f"next-{number}", a="b")
     log.close()
     modules = set.intersection(*crossed.requests)  # other threads may work meanwhile: timers, watchers
-    assert {"/server/http/transported.py", "/engine/verbs/create.py", "/eventlog/sqlite/writer.py"} <= modules
+    assert {"/http/transported.py", "/engine/verbs/create.py", "/eventlog/sqlite/writer.py"} <= modules
     assert len(modules) <= LIMIT, sorted(modules)

@@ -23,7 +23,7 @@ from ctrlmgr.audit.telling import Telling
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.clock import Clock
-from ctrlmgr.server.http.request import Request
+from ctrlmgr.server.request import Request
 
 _LASTING_VERBS = frozenset({"watch", "proxy"})
 _LASTING_PARTS = frozenset({"attach", "exec", "proxy", "log", "portforward"})

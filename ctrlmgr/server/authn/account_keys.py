@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from ctrlmgr.authentication.jwt import PrivateKey
 from ctrlmgr.authentication.keys import VerificationKeys, read_private_key, read_public_keys
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.server.http.tls import write_private
+from ctrlmgr.http.tls import write_private
 
 _BITS = 2048
 _EXPONENT = 65537

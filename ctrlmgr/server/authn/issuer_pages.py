@@ -15,9 +15,9 @@ import msgspec
 from ctrlmgr.authentication.jwt import algorithm_of
 from ctrlmgr.authentication.keys import VerificationKeys, json_web_key
 from ctrlmgr.errors import MethodNotAllowed, NotAcceptable, StatusDetails
-from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import Response
 from ctrlmgr.server.pages.pages import Page
+from ctrlmgr.server.presenting.responses import Response
+from ctrlmgr.server.request import Request
 
 DISCOVERY = "/.well-known/openid-configuration"
 KEYS = "/openid/v1/jwks"

@@ -24,9 +24,9 @@ import msgspec
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import BadRequest, MethodNotAllowed, StatusDetails
 from ctrlmgr.interpreter import frames
-from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import Response, text
 from ctrlmgr.server.pages.pages import Page
+from ctrlmgr.server.presenting.responses import Response, text
+from ctrlmgr.server.request import Request
 from ctrlmgr.server.workers import Workers
 
 _PERIOD = 0.01

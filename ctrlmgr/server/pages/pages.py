@@ -24,15 +24,15 @@ from prometheus_client.registry import CollectorRegistry
 
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.errors import MethodNotAllowed, NotAcceptable, StatusDetails
+from ctrlmgr.http.framing import Header
 from ctrlmgr.server.describe.discovery import Discovery
 from ctrlmgr.server.describe.document import Document
 from ctrlmgr.server.describe.openapi import OpenAPI
 from ctrlmgr.server.describe.version import version_document
 from ctrlmgr.server.endpoints import unknown_resource
-from ctrlmgr.server.http.framing import Header
-from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import NO_CACHE, NO_SNIFFING, PAGE_NOT_FOUND, Response, text
 from ctrlmgr.server.pages.health import Health
+from ctrlmgr.server.presenting.responses import NO_CACHE, NO_SNIFFING, PAGE_NOT_FOUND, Response, text
+from ctrlmgr.server.request import Request
 from ctrlmgr.server.routes import Location
 from ctrlmgr.server.workers import Workers
 

@@ -24,9 +24,9 @@ import msgspec
 from ctrlmgr.errors import BadRequest, MethodNotAllowed, StatusDetails
 from ctrlmgr.recording.playing.playback import Playback, State
 from ctrlmgr.recording.playing.pretending import Pretending, Write
-from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.responses import Response
 from ctrlmgr.server.pages.pages import Page
+from ctrlmgr.server.presenting.responses import Response
+from ctrlmgr.server.request import Request
 
 PATH = "/play"
 PAGE = 500

@@ -17,12 +17,12 @@ from functools import partial
 from itertools import chain, islice
 
 from ctrlmgr.engine.operations import Listing
-from ctrlmgr.server.http.framing import Header
-from ctrlmgr.server.http.request import PATIENCE, Request
-from ctrlmgr.server.http.responses import JSON_TYPE, NO_CACHE, Response, represented
-from ctrlmgr.server.http.stream import ONE_WRITE
+from ctrlmgr.http.framing import Header
+from ctrlmgr.http.stream import ONE_WRITE
 from ctrlmgr.server.presenting.negotiation import Representation
 from ctrlmgr.server.presenting.presentation import Presentation
+from ctrlmgr.server.presenting.responses import JSON_TYPE, NO_CACHE, Response, represented
+from ctrlmgr.server.request import PATIENCE, Request
 from ctrlmgr.server.workers import Workers
 
 _WORTH_PACKING = 128 * 1024

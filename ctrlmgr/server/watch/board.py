@@ -16,8 +16,8 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.caches import BoundedCache
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
 from ctrlmgr.engine.watch import Selection
+from ctrlmgr.http.framing import chunk
 from ctrlmgr.informer.informer import Change
-from ctrlmgr.server.http.framing import chunk
 from ctrlmgr.server.presenting.presentation import Presentation
 from ctrlmgr.server.watch.watcher import Watcher
 

@@ -26,9 +26,9 @@ import structlog
 
 from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.clock import Clock
+from ctrlmgr.http.framing import chunk
 from ctrlmgr.informer.informer import Change
 from ctrlmgr.metrics import WatchMetrics
-from ctrlmgr.server.http.framing import chunk
 from ctrlmgr.server.watch.board import Board, Group
 from ctrlmgr.server.watch.watcher import Parting, Watcher
 

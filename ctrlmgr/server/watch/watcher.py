@@ -7,8 +7,8 @@ from enum import Enum
 
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.engine.watch import Selection
+from ctrlmgr.http.stream import Stream
 from ctrlmgr.metrics import WatchMetrics
-from ctrlmgr.server.http.stream import Stream
 from ctrlmgr.server.presenting.presentation import Presentation
 
 BOOKMARK_EVERY = 60.0

@@ -30,11 +30,11 @@ from ctrlmgr.engine.options import ListOptions
 from ctrlmgr.engine.watch import ADDED, Selection, Start, converted_transitions
 from ctrlmgr.errors import ApiError, ConversionFailed, CtrlmgrError, Expired, InternalError
 from ctrlmgr.eventlog import EventLog
+from ctrlmgr.http.framing import chunk
+from ctrlmgr.http.stream import Disconnected, Stream
 from ctrlmgr.informer.informer import Change
 from ctrlmgr.metrics import WatchMetrics
 from ctrlmgr.server.driver import Driver
-from ctrlmgr.server.http.framing import chunk
-from ctrlmgr.server.http.stream import Disconnected, Stream
 from ctrlmgr.server.presenting import encoding
 from ctrlmgr.server.presenting.presentation import Presentation
 from ctrlmgr.server.watch.hub import Hub

@@ -9,7 +9,7 @@ import pytest
 from ctrlmgr.api.object import Object
 from ctrlmgr.engine.writes import sizes
 from ctrlmgr.eventlog.event import Author, EventType, Proposal
-from ctrlmgr.server.http.request import BODY_LIMIT
+from ctrlmgr.server.request import BODY_LIMIT
 from tests.engine.stage import Stage
 
 LIMIT, ROOM = 4096, 512

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from ctrlmgr.server.http.http2 import frames
-from ctrlmgr.server.http.http2.frames import PREFACE, Setting
+from ctrlmgr.http.http2 import frames
+from ctrlmgr.http.http2.frames import PREFACE, Setting
 from tests.robustness.attack.wire import PING
 
 LONGEST = 900_000

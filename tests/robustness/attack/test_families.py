@@ -8,7 +8,7 @@ from itertools import islice
 
 import pytest
 
-from ctrlmgr.server.http.http2 import frames
+from ctrlmgr.http.http2 import frames
 from tests.robustness.attack.callers import CALLERS
 from tests.robustness.attack.connections import HTTP1, HTTP2
 from tests.robustness.attack.inputs import CERTIFICATES, Input, Inputs

@@ -32,19 +32,19 @@ from ctrlmgr.engine.validation.labels import validate_labels
 from ctrlmgr.engine.validation.metadata import validate_managed_fields, validate_owner_references
 from ctrlmgr.engine.writes.metadata import deduplicate_owners
 from ctrlmgr.errors import BadRequest
+from ctrlmgr.http.bounds import DEFAULT
+from ctrlmgr.http.head import Malformed
+from ctrlmgr.http.http2 import frames
+from ctrlmgr.http.http2.blocks import BlockReader
+from ctrlmgr.http.http2.frames import PREFACE, FrameReader
 from ctrlmgr.kinds.core.pod.downward_api import ENVIRONMENT_FIELDS, validate_field_reference
 from ctrlmgr.kinds.core.pod.scheduling import validate_spreading
 from ctrlmgr.kinds.core.pod.warnings import pod_warnings
 from ctrlmgr.kinds.spec_difference import difference
 from ctrlmgr.logging import LONGEST, configure, mask
-from ctrlmgr.server.http.bounds import DEFAULT
-from ctrlmgr.server.http.head import Malformed
-from ctrlmgr.server.http.http2 import frames
-from ctrlmgr.server.http.http2.blocks import BlockReader
-from ctrlmgr.server.http.http2.frames import PREFACE, FrameReader
 from tests.engine.stage import Response, Stage, builtin_kinds
+from tests.http.test_parser import CHUNKED, GET, Heard
 from tests.robustness.attack.growth import WORST, growth
-from tests.server.http.test_parser import CHUNKED, GET, Heard
 
 STAGE = Stage()
 STAGE.namespace("n")

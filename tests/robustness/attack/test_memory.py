@@ -20,13 +20,13 @@ from ctrlmgr.engine.selectors import LabelSelector
 from ctrlmgr.engine.validation.addresses import is_usual, parse_ip
 from ctrlmgr.engine.validation.names import dns1123_label
 from ctrlmgr.errors import BadRequest, NotAcceptable
+from ctrlmgr.http.framing import beginning
 from ctrlmgr.kinds.core.pod.image_name import pull_policy
 from ctrlmgr.regexp import compiled
 from ctrlmgr.server.authn.tokens import _digest
 from ctrlmgr.server.describe.document import choose
-from ctrlmgr.server.http.framing import beginning
-from ctrlmgr.server.http.request import parse_query
 from ctrlmgr.server.presenting.negotiation import Accepts
+from ctrlmgr.server.request import parse_query
 from ctrlmgr.server.workers import Workers
 
 LONG = 20_000

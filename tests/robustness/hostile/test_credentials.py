@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.server.http.tls import CertificateFiles, ensure_certificates, issue_client_certificate
+from ctrlmgr.http.tls import CertificateFiles, ensure_certificates, issue_client_certificate
 from tests.robustness.hostile.raw import Reply, ask, connect, head, receive
 from tests.robustness.serving import Served
 from tests.robustness.statuses import is_status

@@ -23,9 +23,9 @@ from ctrlmgr.authentication.keys import VerificationKey, json_web_key
 from ctrlmgr.authentication.user import CredentialsRefused, User
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.http.tls import ensure_certificates
 from ctrlmgr.server.authn.openid import ConfiguredTokens, IssuersTokens
 from ctrlmgr.server.authn.parts import Told
-from ctrlmgr.server.http.tls import ensure_certificates
 from ctrlmgr.testing import FakeClock
 from tests.json_handler import JsonHandler
 

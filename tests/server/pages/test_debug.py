@@ -8,16 +8,16 @@ import pytest
 
 from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.server.http.bounds import DEFAULT
-from ctrlmgr.server.http.exchange import Exchange
-from ctrlmgr.server.http.head import Head
-from ctrlmgr.server.http.request import Request
-from ctrlmgr.server.http.request_ids import RequestIds
+from ctrlmgr.http.bounds import DEFAULT
+from ctrlmgr.http.exchange import Exchange
+from ctrlmgr.http.head import Head
 from ctrlmgr.server.pages.debug import debug_pages, profile
+from ctrlmgr.server.request import Request
+from ctrlmgr.server.request_ids import RequestIds
 from ctrlmgr.server.routes import locate
 from ctrlmgr.server.workers import Workers
 from ctrlmgr.testing import FakeClock
-from tests.server.http.test_exchange import Line
+from tests.http.test_exchange import Line
 
 
 def busy_for(stop: threading.Event) -> None:

@@ -1,0 +1,73 @@
+"""The shared state of a server's connections: handler, limits, and memory budgets."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.http.bounds import Bounds
+from ctrlmgr.http.budget import Budget
+from ctrlmgr.http.exchange import Handler
+from ctrlmgr.http.framing import Header
+
+_BUFFER = 64 * 1024
+
+
+class Connected(Protocol):
+    """A connection as its server sees it."""
+
+    def leave(self) -> None:
+        """Tell the client that its next answer is the last."""
+
+    def shutdown(self) -> None:
+        """Close the connection now if it is idle, otherwise after the current requests."""
+
+    def abort(self) -> None:
+        """Close the connection at once, and drop pending output."""
+
+
+class ServerContext:
+    """The shared state of a server's connections. Used on the event loop only."""
+
+    def __init__(self, handler: Handler, bounds: Bounds, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
+        """Answer requests with `handler`."""
+        self.handler = handler
+        self.bounds = bounds
+        self.loop = loop
+        self.clock = clock
+        self.connections: set[Connected] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
+        """The tasks of requests that are being answered."""
+        self.date: Header = (b"date", b"")
+        """The Date header; the server updates it every second."""
+        self.buffer = memoryview(bytearray(_BUFFER))
+        """The buffer that connections read into.
+
+        Without a buffer from the protocol, uvloop allocates 256 KiB for each read of TLS. All connections share this
+        buffer, because its content is copied before the next read. It saves the allocation for each request, and avoids
+        fragmentation of the heap.
+        """
+        self.heads = Budget(bounds.heads_bytes)
+        """The budget for the heads of running requests."""
+        self._bodies = Budget(bounds.bodies_bytes)
+        self._peers: dict[str, Budget] = {}  # by the client's address, if bytes are reserved for it
+
+    def reserve(self, count: int, peer: str) -> bool:
+        """Reserve `count` bytes of a body from `peer`; return False if that exceeds its budget or the server's."""
+        own = self._peers.get(peer) or Budget(self.bounds.peer_bodies_bytes)
+        if not own.reserve(count):
+            return False
+        if not self._bodies.reserve(count):
+            own.release(count)
+            return False
+        self._peers[peer] = own
+        return True
+
+    def release(self, count: int, peer: str) -> None:
+        """Release reserved bytes."""
+        self._bodies.release(count)
+        own = self._peers[peer]
+        own.release(count)
+        if not own.held:
+            del self._peers[peer]

@@ -1,0 +1,40 @@
+"""Counts frames that cost the server more than the client, per period.
+
+Guarantees: a client passes at most twice the limit before its connection ends. Counting reads the clock only when the
+limit is exceeded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from ctrlmgr.http.http2.frames import Code, ConnectionFault
+
+
+class Flood:
+    """One counter of a connection. Used on the event loop only."""
+
+    __slots__ = ("_count", "_ends", "_loop", "_most", "_seconds", "_what")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, most: int, seconds: float, what: str) -> None:
+        """Allow `most` within `seconds`; `what` is the error text for the client."""
+        self._loop = loop
+        self._most = most
+        self._seconds = seconds
+        self._what = what
+        self._count = 0
+        self._ends = loop.time() + seconds
+
+    def hear(self, count: int = 1) -> None:
+        """Add `count`; raises `ConnectionFault` if the limit is exceeded."""
+        self._count += count
+        if self._count <= self._most:
+            return
+        now = self._loop.time()
+        if now < self._ends:
+            raise ConnectionFault(Code.ENHANCE_YOUR_CALM, self._what)
+        self._count, self._ends = count, now + self._seconds
+
+    def make_up(self) -> None:
+        """Subtract one for a useful request; at most `most` of these are saved."""
+        self._count = max(self._count - 1, -self._most)

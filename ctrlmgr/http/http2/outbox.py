@@ -1,0 +1,61 @@
+"""Collects the output of an HTTP/2 connection, to send it in few writes.
+
+Guarantees:
+- All output of one turn of the event loop is sent in one write at its end, or in several if it is long. Each write
+  costs a system call and at least one TLS record.
+- Output is sent in order, and at once by `flush`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ctrlmgr.http.stream import ONE_WRITE
+
+
+class Outbox:
+    """Collects the output of a connection. Used on the event loop only."""
+
+    __slots__ = ("_is_held", "_loop", "_pieces", "_size", "_write")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, write: Callable[[bytes], None]) -> None:
+        """Send collected output with `write`."""
+        self._loop = loop
+        self._write = write
+        self._pieces: list[bytes | memoryview] = []
+        self._size = 0
+        self._is_held = False  # whether a `flush` is scheduled or promised
+
+    def send(self, *pieces: bytes | memoryview) -> None:
+        """Queue parts of frames; they are sent at the end of this turn."""
+        self._pieces += pieces
+        self._size += sum(map(len, pieces))
+        if self._size >= ONE_WRITE:
+            self._send()
+        elif not self._is_held:
+            self._is_held = True
+            self._loop.call_soon(self.flush)
+
+    def hold(self) -> None:
+        """Disable the automatic flush; the caller must call `flush`."""
+        self._is_held = True
+
+    def flush(self) -> None:
+        """Send the collected output."""
+        self._is_held = False
+        if self._pieces:
+            self._send()
+
+    def close(self) -> None:
+        """Drop all output, and the reference to the connection."""
+        self._pieces.clear()
+        self._write = _nothing
+
+    def _send(self) -> None:
+        pieces, self._pieces, self._size = self._pieces, [], 0
+        self._write(b"".join(pieces))
+
+
+def _nothing(data: bytes) -> None:
+    """Do nothing, in place of `write` on a closed connection."""

@@ -1,0 +1,281 @@
+"""Parses the HTTP/1.1 requests of one connection, without input or output.
+
+Guarantees:
+- Ambiguous input is refused: ambiguous lengths, bare line feeds, white space before a colon (httptools' parser, llhttp,
+  in its strict mode), more or less than one Host (RFC 9112, section 3.2).
+- A head is limited in bytes and headers, and so is everything in a chunked body except its content. Trailers are
+  counted and dropped, and never become headers.
+- The work is linear in the bytes received, even in small pieces.
+- A request with the same header lines as an earlier one is not parsed again (`head_cache`). The application receives
+  the same request.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import httptools
+
+from ctrlmgr.authentication.header_lines import HeaderLines
+from ctrlmgr.http.bounds import Bounds
+from ctrlmgr.http.head import (
+    BAD_REQUEST,
+    END,
+    EXPECTATION_FAILED,
+    NOT_IMPLEMENTED,
+    TOO_LARGE,
+    UNKNOWN_VERSION,
+    Head,
+    Malformed,
+    check_host,
+    read_target,
+)
+from ctrlmgr.http.head_cache import HeadCache
+
+
+class Sink(Protocol):
+    """Receives requests from the parser, during `RequestParser.feed`."""
+
+    def on_head(self, head: Head) -> None:
+        """Receive the head of a request."""
+
+    def on_body(self, piece: bytes) -> None:
+        """Receive a part of its body."""
+
+    def on_end(self) -> None:
+        """Note that the request is complete."""
+
+
+class RequestParser:
+    """Parses the requests of one connection."""
+
+    __slots__ = (
+        "_bounds",
+        "_content",
+        "_count",
+        "_excess",
+        "_head",
+        "_head_cache",
+        "_head_size",
+        "_headers",
+        "_held",
+        "_is_new",
+        "_parser",
+        "_refusal",
+        "_sink",
+        "_tail",
+        "_trailers",
+        "_url",
+        "has_ended",
+        "in_body",
+        "in_head",
+        "is_closed",
+        "is_over",
+    )
+
+    def __init__(self, sink: Sink, bounds: Bounds) -> None:
+        """Pass requests to `sink`."""
+        self.in_head = True
+        """Whether the first request is expected, or a head is incomplete."""
+        self.in_body = False
+        """Whether a body is incomplete."""
+        self.has_ended = False
+        """Whether the last input completed a request."""
+        self.is_over = False
+        """Whether all further input is ignored, after an upgrade request."""
+        self.is_closed = False
+        """Whether the connection is closed."""
+        self._sink = sink
+        self._bounds = bounds
+        self._refusal: Malformed | None = None
+        self._url = bytearray()
+        self._headers = HeaderLines()
+        self._head: Head | None = None  # the last head that was parsed
+        self._count = 0
+        self._is_new = False  # whether the current message began with the last input
+        self._head_size = 0  # parsed bytes of an incomplete head
+        self._held = bytearray()  # unparsed bytes of an incomplete head
+        self._tail = b""  # the last parsed bytes
+        self._content = 0  # bytes of content in the current input
+        self._excess = 0  # bytes of a chunked body beyond content and required framing
+        self._trailers = 0
+        self._head_cache = HeadCache()
+        self._parser = httptools.HttpRequestParser(self)
+        # The parser also reports requests after one that closes the connection; the connection drops these.
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
+
+    def feed(self, data: bytes) -> None:
+        """Parse input; raises `Malformed`, after which it must not be called again."""
+        self.has_ended = False
+        if self.is_over or self._recognise(data):
+            return
+        if self._head_size:
+            data = self._coalesced(data)
+            if not data:
+                return
+        was_in_body, self._content, self._is_new = self.in_body, 0, False
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self.is_over = True
+        except httptools.HttpParserError as error:
+            raise self._why() from error
+        self._account(data, was_in_body)
+        if self._is_new and not was_in_body and self.has_ended and self._head is not None:
+            self._head_cache.remember(data, self._head)
+
+    def close(self) -> None:
+        """Drop the references that form cycles; further input is ignored."""
+        if not self.is_closed:
+            self.is_over = self.is_closed = True
+            del self._parser, self._sink
+
+    # Methods that httptools calls.
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        self._url = bytearray()
+        self._headers = HeaderLines()
+        self._count = self._trailers = self._excess = 0
+        self.in_head = self._is_new = True
+
+    def on_url(self, url: bytes) -> None:
+        """Add a part of the request's target."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Add a header, or count a trailer."""
+        if self.in_body:
+            self._trailers += len(name) + len(value) + 4
+            if self._trailers > self._bounds.framing_bytes:
+                raise self._refused(BAD_REQUEST)
+            return
+        self._count += 1
+        if self._count > self._bounds.header_count:
+            raise self._refused(TOO_LARGE)
+        self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        """Pass the head to the sink."""
+        if self._length() > self._bounds.head_bytes:
+            raise self._refused(TOO_LARGE)
+        head = self._head = self._read()
+        self.in_head, self.in_body, self._head_size = False, True, 0
+        try:
+            self._sink.on_head(head)
+        except Malformed as error:
+            self._refusal = error
+            raise
+
+    def on_body(self, piece: bytes) -> None:
+        """Pass a part of the body to the sink."""
+        self._content += len(piece)
+        self._sink.on_body(piece)
+
+    def on_chunk_header(self) -> None:
+        """Allow 16 bytes for the framing of a chunk, as net/http does."""
+        self._content += 16
+
+    def on_message_complete(self) -> None:
+        """Complete the request."""
+        self.in_body = False
+        self.has_ended = True
+        self._sink.on_end()
+
+    # The head.
+
+    def _read(self) -> Head:
+        """Return the received head; raises `Malformed`."""
+        parser = self._parser
+        version = parser.get_http_version()
+        if version not in ("1.1", "1.0"):
+            raise self._refused(UNKNOWN_VERSION)
+        hosts, codings, expectation, length = [], [], b"", None
+        for name, value in self._headers:
+            if name == b"host":
+                hosts.append(value.strip(b"\t "))
+            elif name == b"transfer-encoding":
+                codings.append(value.strip(b"\t ").lower())
+            elif name == b"expect":
+                expectation = value.lower()
+            elif name == b"content-length":
+                length = int(value)
+        if codings not in ([], [b"chunked"]):
+            raise self._refused(NOT_IMPLEMENTED)
+        if len(hosts) != 1 and (hosts or version == "1.1"):
+            raise self._refused(BAD_REQUEST)
+        if expectation not in (b"", b"100-continue"):
+            raise self._refused(EXPECTATION_FAILED)
+        try:
+            for host in hosts:
+                check_host(host)
+            path, query = read_target(bytes(self._url))
+        except Malformed as error:
+            self._refusal = error
+            raise
+        keep_alive = version == "1.1" and parser.should_keep_alive() and not parser.should_upgrade()
+        expects = bool(expectation) and version == "1.1"
+        headers = self._headers
+        if length is not None:
+            headers = HeaderLines(line for line in headers if line[0] != b"content-length")
+        return Head(parser.get_method().decode("ascii"), path, query, headers, version, length, keep_alive, expects)
+
+    def _length(self) -> int:
+        return len(self._url) + sum([len(name) + len(value) + 4 for name, value in self._headers])
+
+    # Limits.
+
+    def _coalesced(self, data: bytes) -> bytes:
+        """Return the input to parse for a head in pieces; empty until it has doubled or is complete.
+
+        The parser copies a header's value whenever a piece is added, which would be quadratic for single bytes.
+        """
+        held = self._held
+        begins = max(len(held) - len(END), 0)
+        held += data
+        complete = held.find(END, begins) >= 0 or END in self._tail + bytes(held[: len(END)])
+        if not complete and len(held) <= min(self._head_size, self._bounds.head_bytes - self._head_size):
+            return b""
+        data = bytes(held)
+        held.clear()
+        return data
+
+    def _account(self, data: bytes, was_in_body: bool) -> None:
+        """Check the limits of an incomplete head or body."""
+        if self.in_head:
+            # The head's start in the input is known only if the input has nothing else.
+            self._head_size += self._length() if was_in_body or self.has_ended else len(data)
+            self._tail = (self._tail + data)[-len(END) + 1 :]
+            if self._head_size > self._bounds.head_bytes:
+                raise Malformed(TOO_LARGE)
+        elif self.in_body and was_in_body and not self._is_new:
+            self._excess = max(self._excess + len(data) - 2 * self._content, 0)
+            if self._excess > self._bounds.framing_bytes:
+                raise Malformed(BAD_REQUEST)
+
+    def _refused(self, status: str) -> Malformed:
+        """Store the refusal, because httptools raises its own error instead."""
+        self._refusal = Malformed(status)
+        return self._refusal
+
+    def _why(self) -> Malformed:
+        if self._refusal is not None:
+            return self._refusal
+        return Malformed(TOO_LARGE if self.in_head and self._length() > self._bounds.head_bytes else BAD_REQUEST)
+
+    # Requests with cached header lines.
+
+    def _recognise(self, data: bytes) -> bool:
+        """Pass a request with cached header lines to the sink; return whether it is one."""
+        if self.in_head or self.in_body:
+            return False
+        known = self._head_cache.recognise(data)
+        if known is None:
+            return False
+        head, body = known
+        self._sink.on_head(head)
+        if body:
+            self._sink.on_body(body)
+        self.has_ended = True
+        self._sink.on_end()
+        return True

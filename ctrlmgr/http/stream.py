@@ -1,0 +1,164 @@
+"""The body of one answer, written in pieces while the client reads.
+
+Guarantees:
+- A piece costs one write to the connection and no task, and its bytes may be shared. An event for a thousand watchers
+  is a thousand writes.
+- Unread output is bounded. A connection reports a full buffer (`paused`), and a writer that checks it exceeds the
+  buffer by at most one piece.
+- A client that has stopped reading can be disconnected without waiting (`abort`).
+- An incomplete answer never looks complete: its connection is closed, or its HTTP/2 stream reset.
+- A long answer is written in pieces (`send_all`), each after the client has read the one before. TLS encrypts each
+  write as a whole, into a buffer that keeps its size until the connection closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Protocol
+
+from ctrlmgr.errors import CtrlmgrError
+from ctrlmgr.http.framing import LAST_CHUNK, chunk, unchunked
+
+ONE_WRITE = 64 * 1024
+"""Maximum size of one write in bytes, which is also the size of the TLS buffer that a connection keeps."""
+
+_TURN = 4
+"""Pieces that are written before other tasks run, less than half a millisecond."""
+
+
+class Disconnected(CtrlmgrError):
+    """The client has disconnected, or has not read for too long."""
+
+
+class Framing(Enum):
+    """How a client detects the end of a body."""
+
+    CHUNKED = "each piece says how long it is"
+    PLAIN = "the head said how long the body is, the connection says where it ends, or closes there"
+    NONE = "there is none: it is the answer to a HEAD"
+
+
+class Outlet(Protocol):
+    """The connection that a body is written to. Used on the event loop only."""
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the client is behind with reading."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, or buffer them while the client does not read."""
+
+    def abort(self) -> None:
+        """Drop unread output, so that the client sees an incomplete answer."""
+
+
+class Stream:
+    """The body of one answer. Used on the event loop only."""
+
+    __slots__ = ("_finish", "_framing", "_left", "_on_lost", "_outlet", "_resumed", "cut_off", "lost")
+
+    def __init__(self, outlet: Outlet, framing: Framing, length: int | None, finish: Callable[[], None]) -> None:
+        """Write a body to `outlet`, of `length` bytes if known, and call `finish` at its end."""
+        self.lost = False
+        """Whether the client has disconnected; further output is dropped."""
+        self.cut_off = False
+        """Whether the server disconnected the client because it did not read."""
+        self._outlet = outlet
+        self._framing = framing
+        self._left = length
+        self._finish = finish
+        self._on_lost: Callable[[], None] | None = None
+        self._resumed: asyncio.Future[None] | None = None
+
+    @property
+    def paused(self) -> bool:
+        """Whether the client is behind with reading; nothing should be written until `drain` returns."""
+        return self._outlet.is_paused
+
+    def on_lost(self, call: Callable[[], None]) -> None:
+        """Call `call` when the client disconnects, or now if it has."""
+        self._on_lost = call
+        if self.lost:
+            call()
+
+    def write(self, chunks: bytes) -> None:
+        """Write chunks that `framing.chunk` has made; the same bytes may be written to many clients."""
+        if self.lost:
+            return
+        if self._framing is Framing.CHUNKED:
+            self._outlet.write(chunks)
+        else:
+            self.send(unchunked(chunks))
+
+    def send(self, piece: bytes) -> None:
+        """Write a piece without chunk framing."""
+        if self.lost or not piece:
+            return
+        if self._left is not None:
+            self._left -= len(piece)
+        if self._framing is Framing.CHUNKED:
+            self._outlet.write(chunk(piece))
+        elif self._framing is Framing.PLAIN:
+            self._outlet.write(piece)
+
+    async def send_all(self, pieces: Iterable[bytes], patience: float) -> None:
+        """Write pieces without chunk framing, and wait for the client as `drain` does."""
+        for number, piece in enumerate(pieces, 1):
+            self.send(piece)
+            if number % _TURN == 0:
+                await asyncio.sleep(0)
+            await self.drain(patience)
+
+    async def drain(self, patience: float) -> None:
+        """Wait until the client has read enough; raises `Disconnected`.
+
+        If it reads nothing for `patience` seconds, it is disconnected.
+        """
+        if self.paused and not self.lost:
+            loop = asyncio.get_running_loop()
+            self._resumed = loop.create_future()
+            timer = loop.call_later(patience, self.abort)
+            try:
+                await self._resumed
+            finally:
+                timer.cancel()
+                self._resumed = None
+        if self.lost:
+            raise Disconnected
+
+    def end(self) -> None:
+        """Complete the answer; the connection can then be reused."""
+        if self.lost:
+            return
+        if self._left:
+            self.abort()  # the length differs from the announced one, so the client must not continue
+            return
+        if self._framing is Framing.CHUNKED:
+            self._outlet.write(LAST_CHUNK)
+        finish, self._finish = self._finish, _nothing
+        finish()
+
+    def abort(self) -> None:
+        """Disconnect the client, and drop unread output; `lose` follows."""
+        self.cut_off = True
+        self._outlet.abort()
+
+    def wake(self) -> None:
+        """Wake the task that waits in `drain`."""
+        if self._resumed is not None and not self._resumed.done():
+            self._resumed.set_result(None)
+
+    def lose(self) -> None:
+        """Note that the client has disconnected."""
+        self.lost = True
+        self._finish = _nothing
+        self.wake()
+        call, self._on_lost = self._on_lost, None
+        if call is not None:
+            call()
+
+
+def _nothing() -> None:
+    """Do nothing, in place of `finish` after its call, because `finish` refers to the request."""

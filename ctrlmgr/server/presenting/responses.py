@@ -1,0 +1,103 @@
+"""Builds answers.
+
+Guarantees:
+- Every error is a `Status` whose code is the HTTP status, with Retry-After if a retry helps.
+- Building an answer is cheap: most headers are constants.
+- JSON ends with a newline, as Go's encoder writes it. Indented JSON and YAML are converted from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from ctrlmgr.api import status
+from ctrlmgr.api.warned import LONGEST, LONGEST_TOGETHER
+from ctrlmgr.errors import ApiError
+from ctrlmgr.http.framing import Header
+from ctrlmgr.server.presenting.negotiation import PLAIN, PROTOBUF, Representation
+from ctrlmgr.server.presenting.status_protobuf import encode_status
+from ctrlmgr.server.presenting.yaml_text import to_yaml
+
+NO_CACHE: Header = (b"cache-control", b"no-cache, private")
+NO_SNIFFING: Header = (b"x-content-type-options", b"nosniff")
+JSON_TYPE: Header = (b"content-type", b"application/json")
+YAML_TYPE: Header = (b"content-type", b"application/yaml")
+TEXT_TYPE: Header = (b"content-type", b"text/plain; charset=utf-8")
+
+_PROTOBUF_TYPE: Header = (b"content-type", PROTOBUF.encode())
+
+
+class Response(NamedTuple):
+    """A whole answer; the sender adds its length."""
+
+    status: int
+    body: bytes
+    headers: Sequence[Header] = (JSON_TYPE, NO_CACHE)
+
+
+def represented(code: int, body: bytes, representation: Representation = PLAIN) -> Response:
+    """Return the answer for a body in compact JSON, converted to the representation."""
+    if representation.yaml:
+        return Response(code, to_yaml(body), (YAML_TYPE, NO_CACHE))
+    return Response(code, indented(body) if representation.pretty else body)
+
+
+def refused(error: ApiError, representation: Representation = PLAIN) -> Response:
+    """Return the answer for an error."""
+    told = status.failure(error)
+    if representation.protobuf:
+        response = Response(error.code, encode_status(told), (_PROTOBUF_TYPE, NO_CACHE))
+    else:
+        response = represented(error.code, status.encode(told), representation)
+    seconds = error.details.retry_after_seconds if error.details else 0
+    if seconds:
+        return response._replace(headers=(*response.headers, (b"retry-after", b"%d" % seconds)))
+    return response
+
+
+def text(code: int, words: str, *headers: Header) -> Response:
+    """Return an answer in plain text."""
+    return Response(code, words.encode(), (TEXT_TYPE, NO_CACHE, NO_SNIFFING, *headers))
+
+
+PAGE_NOT_FOUND = text(404, "404 page not found\n")
+"""The answer for an unknown path."""
+
+
+def warnings(texts: Sequence[str]) -> list[Header]:
+    """Return a `Warning` header for each text (RFC 9111, apimachinery `pkg/util/net/http.go` NewWarningHeader).
+
+    Texts with control characters are omitted. If all texts together are too long, each is shortened, and the texts
+    beyond the limit are omitted (apiserver `pkg/endpoints/filters/warning.go`).
+    """
+    told = [each for each in dict.fromkeys(texts) if each and _fits_a_line(each)]
+    if sum(map(len, told)) > LONGEST_TOGETHER:
+        told = _cut(told)
+    return [(b"warning", b'299 - "%s"' % _quoted(each)) for each in told]
+
+
+def _cut(texts: Iterable[str]) -> list[str]:
+    cut, written = [], 0
+    for each in texts:
+        if written >= LONGEST_TOGETHER:
+            break
+        cut.append(each[:LONGEST])
+        written += len(cut[-1])
+    return cut
+
+
+def _fits_a_line(words: str) -> bool:
+    return not any(ord(each) < 32 or ord(each) == 127 for each in words)
+
+
+def _quoted(words: str) -> bytes:
+    """Escape a quoted string."""
+    return words.replace("\\", r"\\").replace('"', r"\"").encode("utf-8", "replace")
+
+
+def indented(body: bytes) -> bytes:
+    """Return JSON indented by two spaces without a final newline, as Go's MarshalIndent writes it."""
+    return msgspec.json.format(body, indent=2)

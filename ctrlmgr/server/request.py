@@ -1,0 +1,252 @@
+"""A request as the API sees it: reads an `Exchange` lazily.
+
+Guarantees:
+- At most `BODY_LIMIT` bytes of a body are held. It must arrive within `BODY_PATIENCE` seconds.
+- An answer needs no memory beyond its own bytes and the TLS buffer of one piece. It continues as its client reads.
+- A query is parsed as Go's `url.Values`: malformed pairs are dropped, and names keep all their values in order. A query
+  with too many pairs is dropped as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from urllib.parse import unquote_to_bytes
+
+from ctrlmgr.audit.record import Record
+from ctrlmgr.authentication.header_lines import HeaderLines, by_name
+from ctrlmgr.authentication.user import User
+from ctrlmgr.engine.options import Requester
+from ctrlmgr.errors import (
+    RequestEntityTooLarge,
+    RequestTimeout,
+    StatusDetails,
+    TooManyRequests,
+    UnsupportedMediaType,
+)
+from ctrlmgr.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, TooManyBodies
+from ctrlmgr.http.framing import Header
+from ctrlmgr.http.stream import ONE_WRITE, Disconnected, Stream
+from ctrlmgr.metrics import RequestMetrics
+from ctrlmgr.server.authn.parts import Told
+from ctrlmgr.server.limits import Seat
+from ctrlmgr.server.presenting.negotiation import is_pretty
+from ctrlmgr.server.presenting.responses import Response
+from ctrlmgr.server.request_ids import RequestIds
+from ctrlmgr.server.routes import Location
+
+BODY_LIMIT = 3 * 1024 * 1024
+"""Maximum size of a body in bytes (kube-apiserver's MaxRequestBodyBytes)."""
+
+AGENT_LENGTH = 256
+"""Maximum length in bytes of a User-Agent in stored events."""
+
+BODY_PATIENCE = 60.0
+"""Seconds in which a body must arrive (kube-apiserver's --request-timeout)."""
+
+PATIENCE = 30.0
+"""Seconds in which the reader of a long answer must read at least a part."""
+
+MOST_PARAMETERS = 10_000
+"""Maximum number of pairs in a query; a longer query is ignored (Go 1.25 `net/url`, `urlmaxqueryparams`)."""
+
+_MOST_ENCODINGS = 1_000
+_ID = b"audit-id"
+_BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_NO_QUERY: dict[str, list[str]] = {}
+_ANONYMOUS = User("system:anonymous")
+
+
+class Request:
+    """One request, with the methods to answer it."""
+
+    __slots__ = (
+        "_exchange",
+        "_id",
+        "_ids",
+        "_query",
+        "audit",
+        "code",
+        "headers",
+        "location",
+        "method",
+        "metrics",
+        "seat",
+        "told",
+        "user",
+    )
+
+    def __init__(self, exchange: Exchange, location: Location, ids: RequestIds) -> None:
+        """Wrap an exchange; `location` is its parsed path, `ids` generates ids for requests without one."""
+        self._ids = ids
+        self._id = b""
+        self.method = exchange.method
+        self.location = location
+        self.user = _ANONYMOUS
+        """The user, after authentication."""
+        self.told = Told()
+        """Warnings and annotations of the authenticators."""
+        self.code = 0
+        """The status of the answer, set when its head is sent; 0 before."""
+        self.metrics: RequestMetrics | None = None
+        """The metrics of the request, if any."""
+        self.seat: Seat | None = None
+        """The request's place in the in-flight limits; it is released while the body is awaited."""
+        self.headers: Sequence[Header] = ()
+        """Headers that are added to any answer."""
+        self.audit: Record | None = None
+        """The audit record, None if the request is not audited."""
+        self._exchange = exchange
+        self._query: dict[str, list[str]] | None = None
+
+    @property
+    def raw_headers(self) -> HeaderLines:
+        """The received headers, names in lower case."""
+        return self._exchange.headers
+
+    def header(self, name: bytes) -> bytes:
+        """Return the first value of a header; empty if it is missing."""
+        return self._exchange.headers.read(by_name).get(name, b"")
+
+    @property
+    def query(self) -> dict[str, list[str]]:
+        """The parsed query."""
+        query = self._query
+        if query is None:
+            raw = self._exchange.query
+            query = self._query = parse_query(raw) if raw else _NO_QUERY
+        return query
+
+    @property
+    def wants_pretty(self) -> bool:
+        """Whether to indent JSON, as `?pretty` or the client's kind says."""
+        return is_pretty(self.query, self.header(b"user-agent"))
+
+    @property
+    def accepts_gzip(self) -> bool:
+        """Whether the client accepts gzip."""
+        return any(part.strip() == b"gzip" for part in self.header(b"accept-encoding").split(b",", _MOST_ENCODINGS))
+
+    @property
+    def accepts_chunks(self) -> bool:
+        """Whether the client supports chunks of unknown total length (RFC 9112, section 6.1)."""
+        return self._exchange.version != "1.0"
+
+    @property
+    def requester(self) -> Requester:
+        """The request's author, as the log stores it."""
+        user, agent = self.user, self._exchange.headers.read(_agent)
+        return Requester(user.name, tuple(user.groups), agent, user.uid, user.extra)
+
+    async def body(self) -> bytes:
+        """Read the body.
+
+        Raises `RequestEntityTooLarge`, `UnsupportedMediaType` for a compressed body, `RequestTimeout`, and
+        `TooManyRequests` if the server's memory budget is exceeded.
+        """
+        encoding = self.header(b"content-encoding")
+        if encoding and encoding.lower() != b"identity":
+            raise UnsupportedMediaType("the body of the request must not be encoded (Content-Encoding)")
+        if (self._exchange.length or 0) > BODY_LIMIT:
+            raise _too_large()
+        try:
+            if self._exchange.has_come or self.seat is None:
+                return await self._exchange.body(BODY_LIMIT, BODY_PATIENCE)
+            self.seat.leave()
+            body = await self._exchange.body(BODY_LIMIT, BODY_PATIENCE)
+            self.seat.take()
+            return body
+        except BodyTooLarge as error:
+            raise _too_large() from error
+        except BodyTooSlow as error:
+            words = "Timeout: request did not complete within the allotted timeout"
+            raise RequestTimeout(words, details=StatusDetails()) from error
+        except TooManyBodies as error:
+            raise TooManyRequests(
+                "too many requests, please try again later", details=StatusDetails(retry_after_seconds=1)
+            ) from error
+
+    async def respond(self, response: Response, more: Sequence[Header] = ()) -> None:
+        """Send an answer with `more` headers."""
+        code, body, headers = response
+        self.code = code
+        if self.audit is not None and self.audit.started is not None:
+            self.audit.begun(code)
+        if self.headers or more:
+            headers = (*headers, *self.headers, *more)
+        if len(body) <= ONE_WRITE:
+            self._exchange.answer(code, headers, body, (_ID, self.id))
+        else:
+            with suppress(Disconnected):
+                await self._answer_in_pieces(code, headers, body)
+
+    async def _answer_in_pieces(self, code: int, headers: Sequence[Header], body: bytes) -> None:
+        length = (b"content-length", b"%d" % len(body))
+        stream = self._exchange.begin(code, (*headers, (_ID, self.id), length))
+        await stream.send_all((body[at : at + ONE_WRITE] for at in range(0, len(body), ONE_WRITE)), PATIENCE)
+        stream.end()
+
+    async def begin_stream(self, code: int, headers: Sequence[Header]) -> Stream:
+        """Send the head of an answer, and return the stream for its body."""
+        self.code = code
+        if self.audit is not None and self.audit.started is not None:
+            self.audit.begun(code)
+        return self._exchange.begin(code, ((_ID, self.id), *self.headers, *headers))
+
+    @property
+    def id(self) -> bytes:
+        """The request's id from the client, or a generated one; the answer and the audit log have it (`Audit-Id`)."""
+        if not self._id:
+            self._id = self.header(_ID) or self._ids.new()
+        return self._id
+
+    @property
+    def uri(self) -> str:
+        """The target as it was sent: the path and the query."""
+        path, query = self._exchange.path, self._exchange.query
+        return (b"%s?%s" % (path, query) if query else path).decode("utf-8", "replace")
+
+    def cut_off(self) -> None:
+        """Abort the answer if it is a stream that has begun; otherwise do nothing."""
+        if self._exchange.stream is not None:
+            self._exchange.stream.abort()
+
+    @property
+    def certificates(self) -> Sequence[bytes]:
+        """The client's certificates (DER), its own first; not yet verified."""
+        return self._exchange.certificates
+
+    @property
+    def peer(self) -> str:
+        """The client's address; empty if it has none."""
+        return self._exchange.peer
+
+
+def _agent(lines: Sequence[Header]) -> str:
+    return by_name(lines).get(b"user-agent", b"")[:AGENT_LENGTH].decode("utf-8", "replace")
+
+
+def _too_large() -> RequestEntityTooLarge:
+    return RequestEntityTooLarge(f"Request entity is too large: limit is {BODY_LIMIT}")
+
+
+def parse_query(raw: bytes) -> dict[str, list[str]]:
+    """Return the pairs of a query, parsed as the module says."""
+    query: dict[str, list[str]] = {}
+    if raw.count(b"&") >= MOST_PARAMETERS:
+        return query
+    for pair in raw.split(b"&"):
+        if not pair or b";" in pair or _BAD_ESCAPE.search(pair):
+            continue
+        name, _, value = pair.partition(b"=")
+        query.setdefault(_unescaped(name), []).append(_unescaped(value))
+    return query
+
+
+def _unescaped(text: bytes) -> str:
+    if b"+" in text:
+        text = text.replace(b"+", b" ")
+    if b"%" in text:
+        text = unquote_to_bytes(text)
+    return text.decode("utf-8", "replace")

@@ -1,0 +1,19 @@
+"""A connection for each test, of which nothing must be left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ctrlmgr.http.bounds import DEFAULT
+from tests.http.http2.loopback import Http2Client
+
+
+@pytest.fixture
+def client() -> Iterator[Http2Client]:
+    client = Http2Client()
+    yield client
+    client.connection.connection_lost(None)
+    assert not client.context.connections
+    assert all(timer.cancelled or timer.when <= client.loop.now + DEFAULT.linger for timer in client.loop.timers)

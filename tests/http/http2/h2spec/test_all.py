@@ -1,0 +1,35 @@
+"""None of h2spec's 146 cases is left out, nor the one that only its strict mode runs."""
+
+from __future__ import annotations
+
+from tests.http.http2.h2spec import (
+    test_definitions,
+    test_frames_and_streams,
+    test_generic,
+    test_generic_hpack,
+    test_hpack,
+    test_messages,
+)
+from tests.http.http2.h2spec.peer import Case
+
+MODULES = (
+    test_generic,
+    test_generic_hpack,
+    test_frames_and_streams,
+    test_definitions,
+    test_messages,
+    test_hpack,
+)
+ALONE = 2
+"""Cases that need a connection of their own: another preface, and more streams than are allowed."""
+BESIDES = 1
+"""Cases that h2spec does not have: trailers that end the stream."""
+
+
+def test_no_case_is_left_out() -> None:
+    cases = [each for module in MODULES for value in vars(module).values() for each in _cases(value)]
+    assert len(cases) + ALONE - BESIDES == 146 + 1
+
+
+def _cases(value: object) -> list[Case]:
+    return [each for each in value if isinstance(each, Case)] if isinstance(value, list) else []

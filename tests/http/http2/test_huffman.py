@@ -1,0 +1,32 @@
+"""Huffman's code, against the library that it is put together from."""
+
+from __future__ import annotations
+
+import pytest
+from hpack import Encoder, HPACKDecodingError
+from hpack.huffman_table import decode_huffman
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctrlmgr.http.http2.huffman import decoded
+
+
+@given(st.binary(max_size=40))
+def test_what_was_encoded_is_decoded(text: bytes) -> None:
+    assert decoded(Encoder().huffman_coder.encode(text)) == text
+
+
+@given(st.binary(max_size=12))
+def test_what_the_library_refuses_is_refused(text: bytes) -> None:
+    try:
+        expected = decode_huffman(text)
+    except HPACKDecodingError:
+        with pytest.raises(HPACKDecodingError):
+            decoded(text)
+    else:
+        assert decoded(text) == expected
+
+
+def test_cached_steps_say_the_same() -> None:
+    code = Encoder().huffman_coder.encode(bytes(range(256)))
+    assert decoded(code) == decoded(code) == bytes(range(256))

@@ -1,0 +1,62 @@
+"""What goes out on a connection: in as few writes as can be, and in order."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ctrlmgr.http.http2.outbox import Outbox
+from ctrlmgr.http.stream import ONE_WRITE
+from tests.http.loopback import Loop
+
+
+class Written(list[bytes]):
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = Loop()
+        loop: asyncio.AbstractEventLoop = self.loop  # type: ignore[assignment]  # as much of one as is needed
+        self.outbox = Outbox(loop, self.append)
+
+
+@pytest.fixture
+def written() -> Written:
+    return Written()
+
+
+def test_what_is_sent_in_one_turn_goes_out_at_its_end(written: Written) -> None:
+    for number in range(10):
+        written.outbox.send(b"%d" % number, b",")
+    assert (written, len(written.loop.soon)) == ([], 1)
+    written.loop.run()
+    assert written == [b"0,1,2,3,4,5,6,7,8,9,"]
+    written.outbox.send(b"next")
+    written.loop.run()
+    assert written[1:] == [b"next"]
+
+
+def test_who_holds_it_flushes_it(written: Written) -> None:
+    written.outbox.hold()
+    written.outbox.send(b"a")
+    assert (written, written.loop.soon) == ([], [])
+    written.outbox.flush()
+    assert written == [b"a"]
+    written.outbox.flush()
+    assert written == [b"a"]
+
+
+def test_much_goes_out_in_several_writes(written: Written) -> None:
+    written.outbox.hold()
+    for _ in range(5):
+        written.outbox.send(b"a" * (ONE_WRITE // 2))
+    assert list(map(len, written)) == [ONE_WRITE] * 2
+    written.outbox.flush()
+    assert list(map(len, written)) == [ONE_WRITE] * 2 + [ONE_WRITE // 2]
+
+
+def test_once_it_is_closed_nothing_goes_out(written: Written) -> None:
+    written.outbox.send(b"a")
+    written.outbox.close()
+    written.outbox.send(b"b")
+    written.loop.run()
+    assert written == []

@@ -1,0 +1,176 @@
+"""A real server, real handshakes and clients that others have written: what is negotiated, and bodies that are read."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Self
+
+import httpx
+import pytest
+from h2.events import InformationalResponseReceived, StreamReset
+
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.http.exchange import Exchange
+from ctrlmgr.http.http2.frames import Code
+from ctrlmgr.http.server import HttpServer
+from ctrlmgr.http.tls import ServingContext, ensure_certificates
+from tests.http.http2.caller import TIMEOUT, Caller
+
+LONG = b"0123456789abcdef" * 50_000
+LIMIT = 2_000_000
+
+
+class Echo:
+    """Answers with the body of the request, for `/early` before it has come, and in pieces for `/pieces`."""
+
+    def __init__(self) -> None:
+        self.versions: list[str] = []
+        self.headers: list[list[tuple[bytes, bytes]]] = []
+
+    async def __call__(self, exchange: Exchange) -> None:
+        self.versions.append(exchange.version)
+        self.headers.append(list(exchange.headers))
+        if exchange.path == b"/early":
+            exchange.answer(413, [], b"too much")
+            return
+        body = await exchange.body(LIMIT, TIMEOUT)
+        if exchange.path == b"/pieces":
+            stream = exchange.begin(200, [(b"content-length", b"%d" % len(body))])
+            await stream.send_all((body[at : at + 60_000] for at in range(0, len(body), 60_000)), TIMEOUT)
+            stream.end()
+        else:
+            exchange.answer(200, [], body)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        yield
+
+    def drain(self) -> None:
+        """End nothing: nothing lasts."""
+
+
+class Served:
+    """A server of an `Echo`, over TLS."""
+
+    def __init__(self, directory: Path, *, http2: bool = True) -> None:
+        files = ensure_certificates(directory / "pki", ["localhost", "127.0.0.1"], clock=SystemClock())
+        self.app = Echo()
+        self.authority = files.authority
+        context = ServingContext(files, http2=http2).context
+        self._server = HttpServer(self.app, ("127.0.0.1", 0), clock=SystemClock(), tls=context)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._server.run, args=(self._stop,))
+
+    @property
+    def url(self) -> str:
+        return self._server.url
+
+    @property
+    def port(self) -> int:
+        return self._server.port
+
+    def context(self, *protocols: str) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=str(self.authority))
+        if protocols:
+            context.set_alpn_protocols(list(protocols))
+        return context
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with Served(tmp_path) as served:
+        yield served
+
+
+@pytest.fixture
+def caller(served: Served) -> Iterator[Caller]:
+    caller = Caller(("localhost", served.port), served.context())
+    yield caller
+    caller.close()
+
+
+@pytest.mark.parametrize(
+    ("protocols", "offered", "version"),
+    [
+        (("h2", "http/1.1"), True, "2"),
+        (("http/1.1",), True, "1.1"),
+        ((), True, "1.1"),
+        (("h2", "http/1.1"), False, "1.1"),
+    ],
+)
+def test_what_is_negotiated_is_spoken(tmp_path: Path, protocols: tuple[str, ...], offered: bool, version: str) -> None:
+    with Served(tmp_path, http2=offered) as served:
+        raw = socket.create_connection(("127.0.0.1", served.port), timeout=TIMEOUT)
+        with served.context(*protocols).wrap_socket(raw, server_hostname="localhost") as connection:
+            assert connection.selected_alpn_protocol() == (
+                {"2": "h2", "1.1": "http/1.1"}[version] if protocols else None
+            )
+        with httpx.Client(verify=served.context(), http2="h2" in protocols, timeout=TIMEOUT) as client:
+            answer = client.post(served.url, content=b"body")
+    assert (answer.http_version, answer.content) == (f"HTTP/{version}", b"body")
+    assert served.app.versions == [version]
+
+
+@pytest.mark.parametrize("path", ["/whole", "/pieces"])
+def test_a_long_body_and_a_long_answer(served: Served, path: str) -> None:
+    with httpx.Client(verify=served.context(), http2=True, timeout=TIMEOUT) as client:
+        answer = client.post(served.url + path, content=LONG)
+    assert (answer.http_version, answer.content) == ("HTTP/2", LONG)
+
+
+def test_many_bodies_at_a_time(caller: Caller) -> None:
+    streams = [caller.ask("/pieces") for _ in range(20)]
+    for number, stream in enumerate(streams):
+        caller.upload(stream, b"%d" % number * 30_000)
+    for stream in streams:
+        caller.h2.end_stream(stream)
+    for number, stream in enumerate(streams):
+        assert caller.answer(stream) == b"%d" % number * 30_000
+
+
+def test_a_body_may_end_with_trailers(served: Served, caller: Caller) -> None:
+    stream = caller.ask("/whole")
+    caller.upload(stream, b"body")
+    caller.h2.send_headers(stream, [("x-trailer", "dropped")], end_stream=True)
+    assert caller.answer(stream) == b"body"
+    assert served.app.headers == [[(b"host", b"localhost")]]
+
+
+def test_a_client_that_waits_is_told_to_go_on_when_its_body_is_asked_for(caller: Caller) -> None:
+    waits = ("expect", "100-continue")
+    early, stream = caller.ask("/early", waits), caller.ask("/whole", waits)
+    assert caller.answer(early) == b"too much"
+    while not any(isinstance(event, InformationalResponseReceived) for event in caller.events):
+        caller.receive()
+    told = [event.stream_id for event in caller.events if isinstance(event, InformationalResponseReceived)]
+    assert told == [stream]
+    caller.h2.send_data(stream, b"body", end_stream=True)
+    assert caller.answer(stream) == b"body"
+
+
+def test_a_body_that_nobody_reads_is_answered_while_it_comes(caller: Caller) -> None:
+    early = caller.ask("/early")
+    caller.upload(early, b"a" * 60_000)
+    assert caller.answer(early) == b"too much"
+    caller.upload(early, b"a" * 5_000)
+    while not any(isinstance(event, StreamReset) for event in caller.events):
+        caller.receive()
+    (reset,) = [event for event in caller.events if isinstance(event, StreamReset)]
+    assert (reset.stream_id, reset.error_code) == (early, Code.NO_ERROR)
+    stream = caller.ask("/whole")
+    caller.upload(stream, b"next")
+    caller.h2.end_stream(stream)
+    assert caller.answer(stream) == b"next"

@@ -1,0 +1,53 @@
+"""What the bodies of one client may take of what the server holds of all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from ctrlmgr.http.bounds import DEFAULT
+from ctrlmgr.http.context import ServerContext
+from ctrlmgr.http.exchange import Exchange
+from ctrlmgr.testing.clock import FakeClock
+
+BOUNDS = replace(DEFAULT, bodies_bytes=400, peer_bodies_bytes=100)
+
+
+async def _nobody(exchange: Exchange) -> None:
+    raise AssertionError
+
+
+@pytest.fixture
+def context() -> Iterator[ServerContext]:
+    loop = asyncio.new_event_loop()
+    yield ServerContext(_nobody, BOUNDS, loop, FakeClock())
+    loop.close()
+
+
+def test_one_address_does_not_take_what_is_for_all(context: ServerContext) -> None:
+    taken = sum(context.reserve(10, "192.0.2.1") for _ in range(118))
+    assert taken == 10
+    assert context.reserve(100, "192.0.2.2")
+
+
+def test_all_addresses_together_have_a_limit(context: ServerContext) -> None:
+    assert [context.reserve(90, f"192.0.2.{host}") for host in range(5)] == [True] * 4 + [False]
+    assert not context.reserve(90, "192.0.2.9")
+    context.release(90, "192.0.2.0")
+    assert context.reserve(90, "192.0.2.9")
+
+
+def test_what_is_given_back_can_be_taken_again(context: ServerContext) -> None:
+    for _ in range(20):
+        assert context.reserve(60, "192.0.2.1")
+        assert context.reserve(40, "192.0.2.1")
+        assert not context.reserve(1, "192.0.2.1")
+        context.release(60, "192.0.2.1")
+        context.release(40, "192.0.2.1")
+
+
+def test_the_share_of_one_address_is_a_part() -> None:
+    assert DEFAULT.peer_bodies_bytes * 4 <= DEFAULT.bodies_bytes
