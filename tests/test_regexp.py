@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctrlmgr.api.work import TooMuchWork, bounded
 from ctrlmgr.regexp import PatternError, compiled
+from ctrlmgr.work_budget import TooMuchWork, bounded
 from tests.robustness.attack.growth import WORST, growth
 
 REFUSED = [

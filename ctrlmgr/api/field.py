@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from ctrlmgr.api.go_numbers import write_float
-from ctrlmgr.api.go_text import escape_html, quote
 from ctrlmgr.errors import Invalid, StatusCause, StatusDetails
+from ctrlmgr.golang.go_numbers import write_float
+from ctrlmgr.golang.go_text import escape_html, quote
 
 
 class Path(str):

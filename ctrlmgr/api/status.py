@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from ctrlmgr.api.go_text import escape_html
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.errors import (
@@ -27,6 +26,7 @@ from ctrlmgr.errors import (
     StatusCause,
     StatusDetails,
 )
+from ctrlmgr.golang.go_text import escape_html
 
 _encode = msgspec.json.Encoder().encode
 

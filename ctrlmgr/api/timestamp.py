@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from ctrlmgr.api.go_time import MICROSECONDS, SECONDS, parse_problem
 from ctrlmgr.caches.memoized import memoized
+from ctrlmgr.golang.go_time import MICROSECONDS, SECONDS, parse_problem
 
 _DIGITS = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _ZONE = r"(?:Z|[+-][0-9]{2}:[0-9]{2})"

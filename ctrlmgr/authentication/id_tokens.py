@@ -15,7 +15,6 @@ from typing import Any, TypeGuard
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.authentication.jwt import PublicKey, algorithm_of, decoded
 from ctrlmgr.authentication.token_expressions import (
     Seen,
@@ -28,6 +27,7 @@ from ctrlmgr.authentication.token_expressions import (
 )
 from ctrlmgr.authentication.trusted_issuer import Mapping, TrustedIssuer
 from ctrlmgr.authentication.user import CREDENTIAL_ID, CredentialsRefused, User
+from ctrlmgr.golang.go_text import quote
 
 _EARLY = 300
 """Seconds by which `nbf` may lie ahead: clocks differ."""

@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.authentication.names import is_subdomain
 from ctrlmgr.authentication.token_expressions import TokenExpressions, names_claim
 from ctrlmgr.authentication.trusted_issuer import Mapping, Rule
 from ctrlmgr.expressions.environment import Expression
+from ctrlmgr.golang.go_text import quote
 from ctrlmgr.settings.documents import Document
 
 _BOTH: Final = "claim and expression can't both be set"

@@ -14,12 +14,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.authentication.names import is_subdomain
 from ctrlmgr.authorization.authorizer import Decision, Verdict
 from ctrlmgr.authorization.conditions import ConditionCompiler
 from ctrlmgr.expressions.declarations import Functions
 from ctrlmgr.expressions.environment import Expression
+from ctrlmgr.golang.go_text import quote
 from ctrlmgr.settings.authorization import MODES
 from ctrlmgr.settings.documents import Document, read_document
 from ctrlmgr.settings.kinds import parse_duration

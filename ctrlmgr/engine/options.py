@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, refuse, required
-from ctrlmgr.api.go_numbers import parse_int
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
 from ctrlmgr.engine.validation.metadata import FIELD_MANAGER_LENGTH, validate_field_manager
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.eventlog.event import Author
+from ctrlmgr.golang.go_numbers import parse_int
 from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.schema.codec import JSON, YAML
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ctrlmgr.api.work import TooMuchWork, bounded
 from ctrlmgr.expressions.checking import check
 from ctrlmgr.expressions.costs import MOST_STEPS, PER_CALL_LIMIT
 from ctrlmgr.expressions.declarations import Functions
@@ -30,6 +29,7 @@ from ctrlmgr.expressions.reading import read
 from ctrlmgr.expressions.run import Run, Step
 from ctrlmgr.expressions.types import NoObjects, Objects, Type
 from ctrlmgr.expressions.values import CostExceeded, EvalError
+from ctrlmgr.work_budget import TooMuchWork, bounded
 
 LIBRARIES: Final = (OPERATORS, STANDARD, STRINGS, LISTS, SETS, TEXTS, ADDRESSES, AMOUNTS, AUTHORIZING)
 """What every environment has; `library.formats` is brought by those who know the formats."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Final
 
-from ctrlmgr.api.work import spend
 from ctrlmgr.expressions.types import Type
 from ctrlmgr.expressions.values import Optional, StructValue, UInt
+from ctrlmgr.work_budget import spend
 
 
 def keys_of(values: Iterable[Any]) -> list[Hashable] | None:

@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.expressions.values import LEAST_INT, MOST_INT, Duration, EvalError, Timestamp
+from ctrlmgr.golang.go_text import quote
 
 SECOND: Final = 10**9
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

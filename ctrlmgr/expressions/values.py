@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ctrlmgr.api.work import spend
 from ctrlmgr.expressions import types
 from ctrlmgr.expressions.types import Type
+from ctrlmgr.work_budget import spend
 
 MOST_INT: Final = 2**63 - 1
 LEAST_INT: Final = -(2**63)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from ctrlmgr.api import go_url
 from ctrlmgr.api.field import FieldError, Path, invalid, required
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.extensions.structural import Raw
+from ctrlmgr.golang import go_url
+from ctrlmgr.golang.go_text import quote
 
 ANNOTATION: Final = "api-approved.kubernetes.io"
 _PROTECTED = ("k8s.io", "kubernetes.io")

@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import Any, Final
 
 from ctrlmgr.api.field import ROOT, FieldError, Path, invalid
-from ctrlmgr.api.work import TooMuchWork, bounded
 from ctrlmgr.extensions.rules.compiled import Node as RulesNode
 from ctrlmgr.extensions.rules.compiled import compile_rules
 from ctrlmgr.extensions.shaping import embedded, lists
@@ -30,9 +29,10 @@ from ctrlmgr.extensions.values.correlation import Correlation
 from ctrlmgr.extensions.values.explain import explain
 from ctrlmgr.extensions.values.node import Node
 from ctrlmgr.extensions.values.result import NOWHERE
+from ctrlmgr.work_budget import TooMuchWork, bounded
 
 _MOST_STEPS: Final = 5_000_000
-"""Steps of work (`api.work`) in which a value is validated."""
+"""Steps of work (`work_budget`) in which a value is validated."""
 _PARTS = ("_is_clean", "_fill", "_has_embedded", "_accepts", "_is_unique", "rules")
 """What of a schema is made when it is first needed."""
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, invalid, required
-from ctrlmgr.api.go_numbers import parse_int
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.metadata import IMMUTABLE
+from ctrlmgr.golang.go_numbers import parse_int
 
 NEGATIVE = "must be greater than or equal to 0"
 

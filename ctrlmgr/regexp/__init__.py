@@ -11,10 +11,10 @@ it raises `PatternError`. Source: Go's `regexp/syntax` and the RE2 syntax page.
 
 from __future__ import annotations
 
-from ctrlmgr.api.work import TooMuchWork
 from ctrlmgr.caches.memoized import memoized
 from ctrlmgr.regexp.automaton import Regexp
 from ctrlmgr.regexp.syntax import PatternError, parse
+from ctrlmgr.work_budget import TooMuchWork
 
 __all__ = ["PatternError", "Regexp", "TooMuchWork", "compiled"]
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from ctrlmgr.api.work import TooMuchWork, spend
 from ctrlmgr.regexp.program import Program, class_of
 from ctrlmgr.regexp.tree import Node
+from ctrlmgr.work_budget import TooMuchWork, spend
 
 MOST_STEPS: Final = 60_000
 """Steps of one call: instructions looked at, and tests whether a character is of a class."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from ctrlmgr.api.work import TooMuchWork
 from ctrlmgr.regexp.tree import Assert, Characters, Choice, Node, Repeat, Sequence
+from ctrlmgr.work_budget import TooMuchWork
 
 MOST_INSTRUCTIONS: Final = 20_000
 _PER_TEST: Final = 6

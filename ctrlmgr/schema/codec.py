@@ -19,9 +19,9 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from ctrlmgr.api.go_text import escape_html, quote
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.errors import BadRequest, UnsupportedMediaType
+from ctrlmgr.golang.go_text import escape_html, quote
 from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.schema.former_versions import is_former
 from ctrlmgr.schema.protobuf import kinds as protobuf

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.golang.go_text import quote
 from ctrlmgr.schema.embedded import embedding
 from ctrlmgr.schema.schema import Schema
 from ctrlmgr.schema.strict_json import Repeated, Written, refuse_free_form_depth, unwritten

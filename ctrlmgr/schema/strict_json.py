@@ -18,8 +18,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ctrlmgr.api.go_text import quote_byte
 from ctrlmgr.errors import RequestEntityTooLarge
+from ctrlmgr.golang.go_text import quote_byte
 
 DEEPEST = 64
 """How many levels of objects and lists a document may have."""

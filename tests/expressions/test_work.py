@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctrlmgr.api.work import TooMuchWork, bounded, spend
 from ctrlmgr.expressions.keys import keys_of
 from ctrlmgr.expressions.library import lists, sets
 from ctrlmgr.expressions.values import CostExceeded, MapList, Optional, StructValue, Timestamp, UInt, entry, equal
+from ctrlmgr.work_budget import TooMuchWork, bounded, spend
 from tests.expressions.stage import VALUES, compiled
 
 MANY = list(range(20_000))

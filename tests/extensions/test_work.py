@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctrlmgr.api.field import supported_values
-from ctrlmgr.api.work import bounded
 from ctrlmgr.errors import RequestEntityTooLarge
 from ctrlmgr.extensions.compiled import Schema
 from ctrlmgr.extensions.cost import relative_cost
@@ -20,6 +19,7 @@ from ctrlmgr.extensions.values import accept
 from ctrlmgr.extensions.values.go import equals_converted
 from ctrlmgr.extensions.values.listed import Listed
 from ctrlmgr.extensions.values.result import MOST_ERRORS, not_listed
+from ctrlmgr.work_budget import bounded
 
 
 def items(**schema: Any) -> dict[str, Any]:

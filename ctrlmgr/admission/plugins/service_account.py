@@ -17,13 +17,13 @@ from typing import Any, ClassVar, Final, NamedTuple
 import msgspec
 
 from ctrlmgr.admission.plugin import Decision, Plugin
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.names import generate_name
 from ctrlmgr.engine.operations import Await, Operation
+from ctrlmgr.golang.go_text import quote
 from ctrlmgr.kinds.core.pod.volumes.defaults import TOKEN_VOLUME, token_source
 
 SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")

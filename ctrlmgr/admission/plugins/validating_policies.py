@@ -18,7 +18,6 @@ from ctrlmgr.admission.policies.narrowing import GROUP, UNCONFIGURED, Concern, c
 from ctrlmgr.admission.policies.reading import Binding, Bound, Policies
 from ctrlmgr.admission.policies.validating import Opinion, ValidatingPolicy, opinion, read_validating
 from ctrlmgr.admission.webhooks.asking import compact
-from ctrlmgr.api.go_text import escape_html
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authorization.authorizer import Authorizer
@@ -27,6 +26,7 @@ from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.errors import ApiError, Forbidden, StatusCause
 from ctrlmgr.expressions.library.authorizing import Ask
+from ctrlmgr.golang.go_text import escape_html
 
 POLICIES: Final = Resource(GROUP, "validatingadmissionpolicies")
 BINDINGS: Final = Resource(GROUP, "validatingadmissionpolicybindings")

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authentication.user import User
@@ -16,6 +15,7 @@ from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.rbac.index import CLUSTER_ROLES, GROUP, ROLES, RbacIndex, role_key
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule, compacted, covers, quoted
 from ctrlmgr.errors import ApiError, InternalError, NotFound, StatusDetails
+from ctrlmgr.golang.go_text import quote
 
 EVERYTHING = (PolicyRule(("*",), ("*",), ("*",)), PolicyRule(("*",), urls=("*",)))
 """What it takes to gather the rules of any other role."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.golang.go_text import quote
 
 ALL = "*"
 

@@ -15,7 +15,6 @@ from zoneinfo import ZoneInfo
 from msgspec.structs import replace
 
 from ctrlmgr.api.core import ObjectReference
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import parse_time
 from ctrlmgr.controllers.cronjob.due import MANY, InvalidSchedule, missed_runs, next_look
@@ -30,6 +29,7 @@ from ctrlmgr.controllers.cronjob.views import (
     outcome_of,
 )
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING
+from ctrlmgr.golang.go_text import quote
 from ctrlmgr.kinds.batch.cron_schedule import MalformedSchedule, location_problem, parse_schedule
 
 SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.controllers.customresourcedefinitions.conditions import ESTABLISHED, NAMES_ACCEPTED, Condition, find
 from ctrlmgr.extensions.validation.leniency import has_invalid_ca
+from ctrlmgr.golang.go_text import quote
 
 Names = Mapping[str, Any]
 """A definition's `spec.names` or `status.acceptedNames`."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ctrlmgr.api.go_numbers import parse_int
 from ctrlmgr.api.object import Object
+from ctrlmgr.golang.go_numbers import parse_int
 
 REVISION: Final = "deployment.kubernetes.io/revision"
 REVISION_HISTORY: Final = "deployment.kubernetes.io/revision-history"

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key
 from ctrlmgr.client import EngineClient
@@ -29,6 +28,7 @@ from ctrlmgr.controllers.disruption.scales import KNOWN, NoScaleError, Scales
 from ctrlmgr.controllers.disruption.view import BUDGETS, DISRUPTION, Budget, selects
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.errors import ApiError, Conflict, NotFound
+from ctrlmgr.golang.go_text import quote
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.kinds.core.pod.conditions import set_condition
 from ctrlmgr.kinds.label_selectors import selector_shown

@@ -12,7 +12,6 @@ from typing import Final
 
 import msgspec
 
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.object import Object, OwnerReference
 from ctrlmgr.api.resource import Key, Resource, group_of
 from ctrlmgr.client import EngineClient
@@ -20,6 +19,7 @@ from ctrlmgr.controllers.disruption.decide import Scale
 from ctrlmgr.controllers.workloads.pods import controller_of
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.errors import NotFound
+from ctrlmgr.golang.go_text import quote
 from ctrlmgr.informer import Lister
 
 CONTROLLERS: Final = Resource("", "replicationcontrollers")

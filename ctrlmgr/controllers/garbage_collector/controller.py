@@ -20,7 +20,6 @@ import msgspec
 import structlog
 
 from ctrlmgr.api.core import ObjectReference
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.object import Object, OwnerReference
 from ctrlmgr.api.resource import EVENTS, Key, Resource
 from ctrlmgr.client import EngineClient
@@ -43,6 +42,7 @@ from ctrlmgr.engine.deletion import ORPHAN
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.errors import NotFound
 from ctrlmgr.extensions.definition import Definition
+from ctrlmgr.golang.go_text import quote
 from ctrlmgr.informer import Change, Informer, Informers, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 

@@ -18,7 +18,6 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource, group_of
 from ctrlmgr.authentication.user import AUTHENTICATED
@@ -39,6 +38,7 @@ from ctrlmgr.engine.calls.replies import is_success, unexpected
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.selectors.labels import LabelSelector
 from ctrlmgr.engine.strategy import View
+from ctrlmgr.golang.go_text import quote
 
 _SECOND: Final = 1_000_000
 _WINDOW: Final = 60 * _SECOND

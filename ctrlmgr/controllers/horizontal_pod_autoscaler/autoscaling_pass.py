@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 from ctrlmgr.api import quantity
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
@@ -37,6 +36,7 @@ from ctrlmgr.controllers.workloads.metrics import INTERNAL, NONE, SPEC, Decision
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.selectors.labels import LabelSelector
 from ctrlmgr.errors import ApiError, BadRequest
+from ctrlmgr.golang.go_text import quote
 
 _SECOND: Final = 1_000_000
 

@@ -21,9 +21,9 @@ from functools import cmp_to_key
 from typing import Final, NamedTuple
 
 from ctrlmgr.api.core import Pod
-from ctrlmgr.api.go_numbers import parse_int
 from ctrlmgr.api.object import Object
 from ctrlmgr.controllers.workloads.pods import created_at, is_active, ready_since
+from ctrlmgr.golang.go_numbers import parse_int
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields import field_set
 from ctrlmgr.engine.managedfields.field_set import FieldSet
 from ctrlmgr.engine.managedfields.path_element import go_json
+from ctrlmgr.golang.go_text import quote
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"

@@ -18,9 +18,9 @@ from typing import Any
 
 import msgspec
 
-from ctrlmgr.api.go_text import escape_html, quote
 from ctrlmgr.caches.memoized import memoized
 from ctrlmgr.engine.patch.go_value import plain
+from ctrlmgr.golang.go_text import escape_html, quote
 
 _PLAIN = "[#-%'-;=?-\\[\\]-~]*"  # characters that Go's JSON does not escape, and that sort after the closing quote
 is_plain = re.compile(_PLAIN).fullmatch

@@ -17,10 +17,10 @@ from typing import Any, Final
 
 import msgspec
 
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.patch.go_value import json_type
 from ctrlmgr.errors import ApiError, BadRequest, Invalid, RequestEntityTooLarge, StatusDetails
+from ctrlmgr.golang.go_text import quote
 
 MAX_OPERATIONS: Final = 10_000
 """The maximum number of operations in one patch (`maxJSONPatchOperations`)."""

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from ctrlmgr.api.field import FieldError, invalid
-from ctrlmgr.api.go_numbers import parse_int
 from ctrlmgr.caches.memoized import memoized
 from ctrlmgr.engine.selectors.tokens import MOST_REQUIREMENTS, Tokens, check_length, tokenize
 from ctrlmgr.engine.validation.names import label_value, qualified_name
 from ctrlmgr.errors import BadRequest
+from ctrlmgr.golang.go_numbers import parse_int
 
 Labels: TypeAlias = Mapping[str, str]
 Match: TypeAlias = Callable[[Labels], bool]

@@ -18,8 +18,8 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import NamedTuple, TypeAlias
 
 from ctrlmgr.api.field import FieldError, Path, invalid, tentatively
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.caches.memoized import memoized
+from ctrlmgr.golang.go_text import quote
 
 IPAddress: TypeAlias = IPv4Address | IPv6Address
 

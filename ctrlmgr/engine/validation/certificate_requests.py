@@ -12,7 +12,7 @@ from base64 import b64decode
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ctrlmgr.api.go_text import quote
+from ctrlmgr.golang.go_text import quote
 
 _BEGIN, _END, _DASHES = b"-----BEGIN ", b"-----END ", b"-----"
 _SPACE = b" \t\r"

@@ -9,10 +9,10 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-from ctrlmgr.api import go_url
 from ctrlmgr.api.field import FieldError, Path, invalid, required
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.certificate_requests import authorities_problem
+from ctrlmgr.golang import go_url
 
 _FORM = "; desired format: https://host[/path]"
 DEFAULT_PORT = 443

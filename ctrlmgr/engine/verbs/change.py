@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from ctrlmgr.api.field import FieldError, errors_of, invalid, refuse
-from ctrlmgr.api.go_numbers import parse_uint
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.attributes import Attributes, Verb
@@ -33,6 +32,7 @@ from ctrlmgr.engine.writes.metadata import check_namespace, deduplicate_owners
 from ctrlmgr.engine.writes.request import Request
 from ctrlmgr.errors import ConversionFailed, UnknownError
 from ctrlmgr.eventlog.event import EventType, Proposal
+from ctrlmgr.golang.go_numbers import parse_uint
 
 Update = Callable[[Context, Object], Unstructured]
 """Returns the new state: complete, in the stored version, with defaults and managed fields. Its

@@ -16,7 +16,6 @@ from random import Random
 from typing import NamedTuple, Protocol
 
 from ctrlmgr.api.field import invalid
-from ctrlmgr.api.go_numbers import parse_uint
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Revision
 from ctrlmgr.engine.cacher import Cacher
@@ -34,6 +33,7 @@ from ctrlmgr.engine.watch import Selection, Start
 from ctrlmgr.errors import BadRequest, Expired, UnknownError
 from ctrlmgr.eventlog.event import EventType, Snapshot
 from ctrlmgr.eventlog.log import EventLog
+from ctrlmgr.golang.go_numbers import parse_uint
 
 PATIENCE = 3.0
 """Maximum wait for a future revision, in seconds (`blockTimeout`)."""

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, ClassVar, Final, TypeAlias
 
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.expressions.declarations import Library
 from ctrlmgr.expressions.types import Type, opaque
 from ctrlmgr.expressions.values import EvalError
+from ctrlmgr.golang.go_text import quote
 
 ADDRESSES: Final = Library()
 _function = ADDRESSES.function

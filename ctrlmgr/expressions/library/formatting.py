@@ -13,12 +13,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ctrlmgr.api.go_text import quote
-from ctrlmgr.api.work import spend
 from ctrlmgr.expressions.library.numbers import write_double, write_fixed, write_scientific
 from ctrlmgr.expressions.times import write_duration, write_timestamp
 from ctrlmgr.expressions.types import Type
 from ctrlmgr.expressions.values import SEQUENCES, Duration, EvalError, Timestamp, UInt, type_of
+from ctrlmgr.golang.go_text import quote
+from ctrlmgr.work_budget import spend
 
 _DEFAULT_PRECISION: Final = 6
 _MOST_PRECISION: Final = 1000

@@ -10,11 +10,11 @@ from functools import cmp_to_key
 from itertools import pairwise
 from typing import Any, Final
 
-from ctrlmgr.api.work import spend
 from ctrlmgr.expressions.declarations import Library
 from ctrlmgr.expressions.keys import keys_of
 from ctrlmgr.expressions.library.operators import add, compare
 from ctrlmgr.expressions.values import NONE, SEQUENCES, Duration, EvalError, Optional, UInt, entry, equal
+from ctrlmgr.work_budget import spend
 
 LISTS: Final = Library()
 _function = LISTS.function

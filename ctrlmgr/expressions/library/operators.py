@@ -13,7 +13,6 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from ctrlmgr.api.work import spend
 from ctrlmgr.expressions.declarations import Library
 from ctrlmgr.expressions.times import duration, timestamp
 from ctrlmgr.expressions.values import (
@@ -31,6 +30,7 @@ from ctrlmgr.expressions.values import (
     equal,
     scalar,
 )
+from ctrlmgr.work_budget import spend
 
 OPERATORS: Final = Library()
 

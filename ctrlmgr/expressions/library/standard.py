@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from ctrlmgr.api.go_numbers import parse_int, parse_uint
 from ctrlmgr.expressions import values
 from ctrlmgr.expressions.declarations import Library
 from ctrlmgr.expressions.library.numbers import write_double
@@ -34,6 +33,7 @@ from ctrlmgr.expressions.values import (
     Timestamp,
     UInt,
 )
+from ctrlmgr.golang.go_numbers import parse_int, parse_uint
 from ctrlmgr.regexp import PatternError, compiled
 
 STANDARD: Final = Library()

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ctrlmgr.api.work import spend
 from ctrlmgr.expressions.declarations import Library
 from ctrlmgr.expressions.library.formatting import format_text
 from ctrlmgr.expressions.values import EvalError
+from ctrlmgr.work_budget import spend
 
 STRINGS: Final = Library()
 _function = STRINGS.function

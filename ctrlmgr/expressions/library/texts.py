@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 from urllib.parse import quote, unquote, unquote_plus
 
-from ctrlmgr.api.go_url import Url, parse_request_uri
 from ctrlmgr.expressions.declarations import Library
 from ctrlmgr.expressions.types import Type, opaque
 from ctrlmgr.expressions.values import EvalError
+from ctrlmgr.golang.go_url import Url, parse_request_uri
 from ctrlmgr.regexp import PatternError, compiled
 
 TEXTS: Final = Library()

@@ -20,17 +20,17 @@ from typing import Any, Final
 import msgspec
 
 from ctrlmgr.api.field import FieldError
-from ctrlmgr.api.go_text import escape_html, quote
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.api.work import TooMuchWork, bounded
 from ctrlmgr.errors import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 from ctrlmgr.extensions.compiled import Schema
 from ctrlmgr.extensions.shaping.embedded import read_metadata
+from ctrlmgr.golang.go_text import escape_html, quote
 from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.schema.codec import JSON, YAML, Decoded, OtherVersion, summary
 from ctrlmgr.schema.definitions import Definitions
 from ctrlmgr.schema.prune import json_kind, prune
 from ctrlmgr.schema.structs import read_value, write_value
+from ctrlmgr.work_budget import TooMuchWork, bounded
 
 _UNREADABLE = f"the body of the request was in an unknown format - accepted media types include: {JSON}, {YAML}"
 _NO_VERSION = "couldn't get version/kind; json parse error: "

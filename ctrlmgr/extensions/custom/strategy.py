@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from ctrlmgr.api.field import FieldError, invalid
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import DEFINITIONS, Key
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
@@ -22,6 +21,7 @@ from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.names import qualified_name
 from ctrlmgr.extensions.cost import relative_cost
 from ctrlmgr.extensions.definition import Version
+from ctrlmgr.golang.go_text import quote
 
 _STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
 _FINALIZERS = "metadata.finalizers"

@@ -5,7 +5,7 @@ An address is what Go's `net/mail` reads as one (RFC 5322, with a display name i
 
 from __future__ import annotations
 
-from ctrlmgr.api.go_url import parse_request_uri
+from ctrlmgr.golang.go_url import parse_request_uri
 from ctrlmgr.regexp import TooMuchWork, compiled
 
 _ATOM = r"[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~\x{80}-\x{10ffff}]+"

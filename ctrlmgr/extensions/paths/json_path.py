@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from ctrlmgr.api.go_numbers import write_float
 from ctrlmgr.extensions.values.go import encode, shown
+from ctrlmgr.golang.go_numbers import write_float
 
 Step: TypeAlias = Callable[[list[Any]], list[Any]]
 

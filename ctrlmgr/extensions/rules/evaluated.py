@@ -13,13 +13,13 @@ from contextlib import suppress
 from typing import Any, Final
 
 from ctrlmgr.api.field import ROOT, FieldError, Path, duplicate, forbidden, invalid, required
-from ctrlmgr.api.work import bounded
 from ctrlmgr.expressions.costs import MOST_STEPS, PER_CALL_LIMIT, TOTAL_LIMIT
 from ctrlmgr.expressions.values import NONE, CostExceeded, EvalError, Optional
 from ctrlmgr.extensions.rules.compiled import Node, Rule
 from ctrlmgr.extensions.rules.typing import visible
 from ctrlmgr.extensions.structural import MISSING
 from ctrlmgr.extensions.values.go import identity, same, told
+from ctrlmgr.work_budget import bounded
 
 _LONGEST_MESSAGE: Final = 5 * 1024
 _MOST_STEPS: Final = 2 * MOST_STEPS

@@ -3,7 +3,7 @@
 Guarantees: a default that is filled in is a copy; filling in twice changes nothing that once did not; a null that is
 not allowed is replaced where there is a default. Schemas without defaults cost nothing.
 
-What is filled in is drawn from the budget of `api.work`, if one is set: a step for each byte of JSON.
+What is filled in is drawn from the budget of `work_budget`, if one is set: a step for each byte of JSON.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/algorithm.go`.
 """
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from ctrlmgr.api.work import spend
 from ctrlmgr.extensions.structural import MISSING, Structural
+from ctrlmgr.work_budget import spend
 
 Fill: TypeAlias = Callable[[Any], None]
 

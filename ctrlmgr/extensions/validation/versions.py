@@ -11,9 +11,9 @@ from typing import Final
 import msgspec
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, required, too_many
-from ctrlmgr.api.go_text import escape_html
 from ctrlmgr.extensions.paths.field_path import resolve
 from ctrlmgr.extensions.structural import NotStructural, Raw, Structural, refuse_unsupported
+from ctrlmgr.golang.go_text import escape_html
 
 MOST_SELECTABLE_FIELDS: Final = 8
 _LONGEST_WARNING: Final = 256

@@ -5,11 +5,11 @@ Source: apiextensions-apiserver `pkg/registry/customresourcedefinition/strategy.
 
 from __future__ import annotations
 
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.extensions.formats import is_recognized
 from ctrlmgr.extensions.structural import Raw
 from ctrlmgr.extensions.validation.internal import internal_spec
 from ctrlmgr.extensions.validation.leniency import schemas_within
+from ctrlmgr.golang.go_text import quote
 
 
 def warnings(new: Raw, old: Raw | None = None) -> list[str]:

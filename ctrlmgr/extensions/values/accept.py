@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ctrlmgr.api.work import spend
 from ctrlmgr.extensions.values.go import HIGHEST, LOWEST, is_integral
 from ctrlmgr.extensions.values.node import Node
+from ctrlmgr.work_budget import spend
 
 Check: TypeAlias = Callable[[Any], bool]
 

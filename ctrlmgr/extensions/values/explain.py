@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ctrlmgr.api.go_text import quote
-from ctrlmgr.api.work import TooMuchWork, spend
 from ctrlmgr.extensions.structural import TYPE_META
 from ctrlmgr.extensions.values.accept import accepting
 from ctrlmgr.extensions.values.correlation import Correlation
@@ -30,6 +28,8 @@ from ctrlmgr.extensions.values.result import (
     placeless,
     wrong_type,
 )
+from ctrlmgr.golang.go_text import quote
+from ctrlmgr.work_budget import TooMuchWork, spend
 
 _STEPS: Final = 30
 """Steps of work that it takes to look at one value."""

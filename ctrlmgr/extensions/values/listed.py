@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ctrlmgr.api.field import supported_values
-from ctrlmgr.api.work import spend
 from ctrlmgr.extensions.values.go import encode, equals_converted, shown
+from ctrlmgr.work_budget import spend
 
 _SCALARS = (str, int, float, bool)
 _LAST_CHARACTER = 0x10FFFF

@@ -12,9 +12,9 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ctrlmgr.api.go_numbers import write_float
 from ctrlmgr.extensions.structural import Raw
 from ctrlmgr.extensions.values.go import HIGHEST, LOWEST, is_integral
+from ctrlmgr.golang.go_numbers import write_float
 
 _RANGES = {"int32": (-(2**31), 2**31 - 1)}
 _LARGEST_FLOAT32 = 3.4028235677973366e38

@@ -10,9 +10,9 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.field import FieldError, Path, invalid, required, too_long, too_many, unsupported
-from ctrlmgr.api.go_numbers import write_float
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.extensions.values.go import told
+from ctrlmgr.golang.go_numbers import write_float
+from ctrlmgr.golang.go_text import quote
 
 MOST_ERRORS = 1000
 """How many errors are told; what has more is no more understandable for it."""

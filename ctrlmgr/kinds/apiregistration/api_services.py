@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.managedfields.reset_fields import METADATA
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
+from ctrlmgr.golang.go_text import quote
 
 _SPEC: Final = Path("spec")
 _SERVICE: Final = Path("spec.service")

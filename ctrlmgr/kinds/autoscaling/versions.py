@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ctrlmgr.api.go_text import escape_html
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.golang.go_text import escape_html
 from ctrlmgr.schema import strict_json
 from ctrlmgr.schema.definitions import Definitions
 from ctrlmgr.schema.prune import prune

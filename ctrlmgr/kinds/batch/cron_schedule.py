@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
-from ctrlmgr.api.go_text import quote
+from ctrlmgr.golang.go_text import quote
 
 _LARGEST = (1 << 63) - 1
 _NAMED = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ctrlmgr.api.go_text import quote
+from ctrlmgr.golang.go_text import quote
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 

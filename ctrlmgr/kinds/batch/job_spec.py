@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required, too_long, too_many
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.unstructured import repeated
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_label_name
+from ctrlmgr.golang.go_text import quote
 from ctrlmgr.kinds.batch.job_indexes import count_indexes
 from ctrlmgr.kinds.core.pod.validation import validate_template
 from ctrlmgr.kinds.rules import domain_path, malformed, nonnegative, nonnegative_fields

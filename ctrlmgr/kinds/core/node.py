@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, repeated
 from ctrlmgr.engine.strategy import Context, Strategy
@@ -21,6 +20,7 @@ from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.addresses import cidr_warnings, is_ipv6, validate_legacy_cidr
 from ctrlmgr.engine.validation.labels import validate_label_name
 from ctrlmgr.engine.validation.quantities import validate_amounts
+from ctrlmgr.golang.go_text import quote
 from ctrlmgr.kinds.core.claim_spec import NOT_POSITIVE
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")

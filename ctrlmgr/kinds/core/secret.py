@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from ctrlmgr.api.field import FieldError, Path, invalid, required, too_long
-from ctrlmgr.api.go_text import quote_byte
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.golang.go_text import quote_byte
 from ctrlmgr.kinds.core.config_map import (
     MAX_DATA_SIZE,
     decoded_length,

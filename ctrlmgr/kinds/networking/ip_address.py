@@ -7,12 +7,12 @@ Rules come from `pkg/apis/networking/validation` and `pkg/registry/networking/ip
 from __future__ import annotations
 
 from ctrlmgr.api.field import ROOT, FieldError, Path, invalid, required
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.addresses import validate_ip
 from ctrlmgr.engine.validation.metadata import IMMUTABLE
 from ctrlmgr.engine.validation.names import dns1123_subdomain, path_segment_name
+from ctrlmgr.golang.go_text import quote
 from ctrlmgr.kinds.allocators.claims import ParentReference
 
 _PARENT = Path("spec.parentRef")

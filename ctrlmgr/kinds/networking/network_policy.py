@@ -11,7 +11,7 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required, tentatively
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.api.warned import told
+from ctrlmgr.api.warning_limits import told
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.addresses import Network, cidr_warnings, parse_cidr, validate_legacy_cidr

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 import msgspec
 
 from ctrlmgr.api.field import FieldError, Path, invalid, required
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, at
 from ctrlmgr.engine.strategy import Context, Strategy
+from ctrlmgr.golang.go_text import quote
 from ctrlmgr.kinds.core.pod.scheduling import validate_node_selector
 from ctrlmgr.kinds.core.volume_sources import driver_name
 from ctrlmgr.kinds.resource.defaults import default_slice_spec, stamp_taints

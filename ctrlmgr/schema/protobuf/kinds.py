@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.errors import BadRequest
+from ctrlmgr.golang.go_text import quote
 from ctrlmgr.schema.protobuf.message import Message, message, message_of
 
 MAGIC = b"k8s\x00"

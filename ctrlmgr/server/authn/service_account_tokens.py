@@ -21,7 +21,6 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.object import Object
 from ctrlmgr.authentication import jwt
 from ctrlmgr.authentication.keys import VerificationKeys, key_id
@@ -32,6 +31,7 @@ from ctrlmgr.authentication.user import Audiences, Authenticated, CredentialsRef
 from ctrlmgr.caches import BoundedCache
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.names import new_uid
+from ctrlmgr.golang.go_text import quote
 from ctrlmgr.server.authn.parts import Told
 
 DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"

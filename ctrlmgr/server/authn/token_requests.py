@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ctrlmgr.api.field import FieldError, invalid, refuse
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key, Resource
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
@@ -33,6 +32,7 @@ from ctrlmgr.clock import Clock, format_time_seconds
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.refusals import conflict, not_found, terminating
 from ctrlmgr.errors import BadRequest
+from ctrlmgr.golang.go_text import quote
 from ctrlmgr.server.authn.service_account_tokens import TokenIssuer
 
 TOKEN_REQUEST = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")

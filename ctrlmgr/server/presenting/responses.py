@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from ctrlmgr.api import status
-from ctrlmgr.api.warned import LONGEST, LONGEST_TOGETHER
+from ctrlmgr.api.warning_limits import LONGEST, LONGEST_TOGETHER
 from ctrlmgr.errors import ApiError
 from ctrlmgr.http.framing import Header
 from ctrlmgr.server.presenting.negotiation import PLAIN, PROTOBUF, Representation

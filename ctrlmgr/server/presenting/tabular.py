@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ctrlmgr.api.go_text import escape_html
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
@@ -18,6 +17,7 @@ from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.operations import Listing
 from ctrlmgr.engine.tables.printer import TableDefinition
 from ctrlmgr.errors import BadRequest
+from ctrlmgr.golang.go_text import escape_html
 from ctrlmgr.server.presenting import encoding
 from ctrlmgr.server.presenting.encoding import ListMeta
 from ctrlmgr.server.presenting.negotiation import Form

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
-from ctrlmgr.api.go_numbers import parse_int
 from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.validation import names
 from ctrlmgr.engine.validation.labels import validate_label_name, validate_label_selector
+from ctrlmgr.golang.go_numbers import parse_int
 from ctrlmgr.kinds.rules import each_problem
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

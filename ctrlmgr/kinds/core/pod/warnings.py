@@ -10,11 +10,11 @@ from heapq import merge
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.field import Path
-from ctrlmgr.api.go_text import quote
 from ctrlmgr.api.quantity import WHOLE, parse
 from ctrlmgr.api.unstructured import repeated
-from ctrlmgr.api.warned import told
+from ctrlmgr.api.warning_limits import told
 from ctrlmgr.engine.validation.addresses import ip_warnings
+from ctrlmgr.golang.go_text import quote
 from ctrlmgr.kinds.core.claim_spec import claim_warnings
 from ctrlmgr.kinds.core.pod.annotations import APPARMOR, SECCOMP_CONTAINER, SECCOMP_POD, apparmor_field
 from ctrlmgr.kinds.core.pod.defaults import containers_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ctrlmgr.api.go_text import quote
+from ctrlmgr.golang.go_text import quote
 
 
 class _File(NamedTuple):

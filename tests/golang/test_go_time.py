@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctrlmgr.api.go_time import MICROSECONDS, SECONDS, parse_problem
+from ctrlmgr.golang.go_time import MICROSECONDS, SECONDS, parse_problem
 
 _WORDS = {
     ("x", SECONDS): ' as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"',

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ctrlmgr.api.go_text import quote
+from ctrlmgr.golang.go_text import quote
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+\-.]*)?:", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

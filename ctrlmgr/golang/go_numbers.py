@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from ctrlmgr.api.go_text import quote
+from ctrlmgr.golang.go_text import quote
 
 _signed = re.compile(r"[+-]?[0-9]+", re.ASCII).fullmatch
 _unsigned = re.compile(r"[0-9]+", re.ASCII).fullmatch

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ctrlmgr.api.go_numbers import parse_int, parse_uint, write_float
+from ctrlmgr.golang.go_numbers import parse_int, parse_uint, write_float
 
 SYNTAX, RANGE = "invalid syntax", "value out of range"
 MANY = "9" * 5000
