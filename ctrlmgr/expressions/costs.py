@@ -19,8 +19,8 @@ MATCH_LIMIT: Final = 2_500_000
 """What the match conditions of one webhook may cost together."""
 
 MOST_STEPS: Final = 1_000_000
-"""Steps (`work_budget`) that one evaluation may take beside its cost: cel-go copies no list to join it, and its patterns
-are quick for what they cost."""
+"""Steps (`work_budget`) that one evaluation may take beside its cost. cel-go copies no list to join it, and its
+patterns are quick for what they cost."""
 _CHECK: Final = 350_000
 _TEXTS: Final = (str, bytes)
 

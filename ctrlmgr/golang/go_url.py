@@ -24,14 +24,14 @@ class Url(NamedTuple):
 
     scheme: str = ""
     user: str | None = None
-    """What stands before the `@`, None without one."""
+    """The text before the `@`, None without one."""
     host: str = ""
     """With its port."""
     path: str = ""
     query: str = ""
     fragment: str = ""
     opaque: str = ""
-    """What follows the scheme when that is no slash: `mailto:` has one."""
+    """The text after the scheme if it does not begin with a slash: `mailto:` has one."""
 
 
 def parse(text: str) -> Url:
