@@ -56,7 +56,11 @@ def _owners(fields: Any, steps: Steps) -> Iterator[dict[str, Any]]:
         return
     step, *rest = steps
     if step == EACH:
-        for each in fields.values() if isinstance(fields, dict) else fields:
+        values = fields.values() if isinstance(fields, dict) else fields
+        if len(rest) == 1:  # most often, and without a generator for each
+            yield from (each for each in values if each and rest[0] in each)
+            return
+        for each in values:
             yield from _owners(each, tuple(rest))
     elif rest:
         yield from _owners(fields.get(step), tuple(rest))

@@ -17,6 +17,8 @@ from zoneinfo import ZoneInfo
 from ctrlmgr.golang.go_text import quote
 
 _LARGEST = (1 << 63) - 1
+_FEW_DIGITS = 4
+"""Digits of a number that is small enough for what follows."""
 _NAMED = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -132,11 +134,17 @@ def _fields(read: Sequence[tuple[int, bool]], zone: str) -> Fields:
 def _field(text: str, field: _Field) -> tuple[int, bool]:
     """Return what a field stands for, and whether it has a star (in one that has steps it is none)."""
     bits, star = 0, False
-    for expression in filter(None, text.split(",")):
+    for expression in dict.fromkeys(filter(None, text.split(","))):  # what is there twice says nothing more
         span, is_open = _range(expression, field)
-        bits |= sum(1 << number for number in span)
+        bits |= _bits(span)
         star = star or is_open
     return bits, star
+
+
+def _bits(span: range) -> int:
+    if span.step == 1:
+        return (1 << span.stop) - (1 << span.start)
+    return sum(1 << number for number in span)
 
 
 def _range(expression: str, field: _Field) -> tuple[range, bool]:
@@ -177,6 +185,8 @@ def _number_or_name(text: str, field: _Field) -> int:
 
 
 def _number(text: str) -> int:
+    if len(text) <= _FEW_DIGITS and text.isascii() and text.isdigit():
+        return int(text)
     if not _INTEGER.fullmatch(text):
         raise MalformedSchedule(f"failed to parse int from {text}: strconv.Atoi: parsing {quote(text)}: invalid syntax")
     if len(text) > 20 or not -_LARGEST - 1 <= int(text) <= _LARGEST:

@@ -14,7 +14,13 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.api.warning_limits import told
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.addresses import Network, cidr_warnings, parse_cidr, validate_legacy_cidr
+from ctrlmgr.engine.validation.addresses import (
+    Network,
+    canonical_network,
+    cidr_warnings,
+    parse_cidr,
+    validate_legacy_cidr,
+)
 from ctrlmgr.engine.validation.labels import validate_label_selector
 from ctrlmgr.kinds.apps.templates import SPEC
 from ctrlmgr.kinds.rules import each_problem
@@ -128,11 +134,25 @@ def _validate_block(block: Mapping[str, Any], existing: Collection[str], path: P
     if (network := parse_cidr(whole)) is None:
         return errors
     for at, text in excepted:
+        if _is_canonical_part(text, network):
+            continue
         errors += validate_legacy_cidr(at, text, existing)
         part = parse_cidr(text)
         if part is not None and not _is_part(part, network):
             errors.append(invalid(at, text, "must be a strict subset of `cidr`"))
     return errors
+
+
+def _is_canonical_part(text: str, network: Network) -> bool:
+    """Say whether a text is a CIDR in canonical form and a part of a network."""
+    part = canonical_network(text)
+    if part is None:
+        return False
+    version, address, length = part
+    if version != network.address.version or length <= network.length:
+        return False
+    host_bits = network.address.max_prefixlen - network.length
+    return address >> host_bits == int(network.address) >> host_bits
 
 
 def _is_part(part: Network, network: Network) -> bool:

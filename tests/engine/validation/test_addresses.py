@@ -6,6 +6,7 @@ from ctrlmgr.api.field import Path
 from ctrlmgr.engine.validation.addresses import (
     NOT_A_CIDR,
     NOT_AN_IP,
+    canonical_network,
     cidr_warnings,
     ip_warnings,
     is_ipv6,
@@ -188,3 +189,24 @@ def test_new_networks_are_strict(text: str, legacy: str, canonical: str) -> None
 )  # fmt: skip
 def test_odd_networks_are_warned_of(text: str, warnings: list[str]) -> None:
     assert cidr_warnings(FIELD, text) == [f"f: {each}" for each in warnings]
+
+
+@pytest.mark.parametrize(
+    "text", ["10.0.0.0/8", "0.0.0.0/0", "1.2.3.4/32", "::/0", "fd00::/8", "fd00:1::/32", "::1/128", "1::2:0:0:3/128"]
+)
+def test_networks_in_their_canonical_form_are_told_quickly(text: str) -> None:
+    network = parse_cidr(text)
+    assert network is not None
+    assert canonical_network(text) == (network.address.version, int(network.address), network.length)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "x", "1.2.3.4", "1.2.3.4/", "1.2.3.4/33", "010.0.0.0/8", "10.0.0.0/08", "10.0.0.1/8", "1.2.3.4/+8"),
+        *("::", "::/129", "::/08", "::1/8", "FD00::/8", "fd00:0::/8", "::ffff:1.2.3.4/128", "::ffff:102:304/128"),
+        *("fe80::1%eth0/128", "::\0/0", "１::/16", ":/0"),
+    ],
+)
+def test_other_networks_take_the_long_way(text: str) -> None:
+    assert canonical_network(text) is None

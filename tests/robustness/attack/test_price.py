@@ -22,6 +22,9 @@ SIZE = 60_000
 MOST = 12.0
 """Calls that a byte may cost: half as many again as the dearest of these bodies take."""
 
+MOST_OF_NUMBERS = 4.0
+"""The same of lists of addresses and numbers, which are read one by one."""
+
 STAGE = Stage()
 STAGE.namespace("attack")
 
@@ -84,6 +87,41 @@ BODIES: dict[str, Callable[[], tuple[str, dict[str, Any]]]] = {
     "containers that are null": lambda: spec("pods", containers=many(None)),
     "containers of a template": lambda: spec("statefulsets", template={"spec": {"containers": many({})}}),
 }
+
+
+def excepted(networks: list[str], whole: str) -> tuple[str, dict[str, Any]]:
+    """Return a network policy with these exceptions from a network."""
+    peers = [{"from": [{"ipBlock": {"cidr": whole, "except": networks}}]}]
+    return spec("networkpolicies", ingress=peers)
+
+
+def schedule(minutes: list[str]) -> tuple[str, dict[str, Any]]:
+    """Return a CronJob for these minutes."""
+    template = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "x"}], "restartPolicy": "Never"}}}}
+    fields = {"schedule": f"{','.join(minutes)} * * * *", "jobTemplate": template}
+    return "/apis/batch/v1/namespaces/attack/cronjobs", {"metadata": {"name": "a"}, "spec": fields}
+
+
+NUMBERS: dict[str, Callable[[], tuple[str, dict[str, Any]]]] = {
+    "networks of IPv4": lambda: excepted([f"10.{at >> 8}.{at & 255}.0/24" for at in range(3_500)], "10.0.0.0/8"),
+    "networks of IPv6": lambda: excepted([f"fd00:{at:x}::/32" for at in range(3_500)], "fd00::/16"),
+    "minutes": lambda: schedule([str(at % 60) for at in range(20_000)]),
+    "spans of minutes": lambda: schedule([f"{a}-{b}" for a in range(60) for b in range(a, 60)] * 5),
+    "ports": lambda: spec("services", ports=[{"port": at + 1, "name": f"a{at}"} for at in range(2_000)]),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_byte_of_a_list_of_numbers_costs_less(name: str) -> None:
+    path, fields = NUMBERS[name]()
+    body = json.dumps(fields, separators=(",", ":")).encode()
+    assert len(body) > SIZE * 0.7
+
+    def send() -> None:
+        assert STAGE.send("POST", path, body, query={"dryRun": "All"}).code == 201
+
+    send()
+    assert 0 < calls(send) / len(body) <= MOST_OF_NUMBERS
 
 
 @pytest.mark.parametrize("name", BODIES)
