@@ -3,8 +3,8 @@
 - No answer is a fault of the server's own, and each input gets an answer. Answers of more than 500 are meant if they
   are a Status: 501 for a transfer coding, 503 while a namespace or a definition is not established yet, 504 at a
   deadline. 500 is meant where Kubernetes answers the same, `_PASSED_ON`.
-- No input costs more than `PER_MEGABYTE` seconds of the processor for each megabyte it has, or `AT_LEAST`; one that
-  seems to is tried again, for the machine may have been busy.
+- No input costs more seconds of the processor than `prices` allows; one that seems to is tried again, and compared with
+  what the machine takes for the same work at the same time.
 - Others are answered meanwhile, see `waits`. No turn of the event loop takes more than `TURN` seconds of the processor.
 - Callers without rights are told nothing of what they may not see.
 - Afterwards the server has at most `GROWTH` times the resident memory (VmRSS, all that the system has given it) that
@@ -34,6 +34,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from tests.robustness.attack import prices
 from tests.robustness.attack.bystander import Look, bystander, children
 from tests.robustness.attack.callers import RIGHTLESS, grant, token_of, write_tokens
 from tests.robustness.attack.inputs import (
@@ -55,12 +56,8 @@ from tests.robustness.places import on_sqlite
 from tests.robustness.serving import Served
 from tests.robustness.verdicts import say
 
-PER_MEGABYTE = 1.0
-AT_LEAST = 0.25
 TURN = 0.25
-
-PER_REQUEST = 0.0005
-"""Seconds of the processor for each of many requests of a connection: what a request costs is not its bytes."""
+"""Seconds."""
 
 GROWTH = 1.2
 SETTINGS = "[watch_cache]\ncapacity = 500\n"
@@ -75,12 +72,8 @@ http.client._MAXHEADERS = 1000  # type: ignore[attr-defined]  # warnings have a 
 _PASSED_ON = ("failed to create typed patch object (", "The order in patch list:")
 """How messages begin that Kubernetes answers with 500: errors in a patch that its API server passes on as they are."""
 
-_ASKED = b" HTTP/1.1\r\n"
 _GUARDED = ("/api/v1/", "/apis/apps/", "/apis/attacked.example.com/", "/ui/api/")
 """What has no answer for callers without rights."""
-
-_CPU_CLOCK = 2
-"""What makes a clock of the number of a process, as `clock_getcpuclockid` does."""
 
 _LONGEST_TURN = "ctrlmgr_event_loop_longest_turn_seconds"
 _QUIET_FOR = 3.0
@@ -219,13 +212,14 @@ class Siege:
 
     def send(self, given: Input) -> None:
         """Send one input, and judge the answer and what it cost."""
-        allowed = max(given.size / 1e6 * PER_MEGABYTE, given.body.count(_ASKED) * PER_REQUEST, AT_LEAST)
+        allowed = prices.allowed(given)
         least = float("inf")
         for _ in range(_TRIES):
             began = self._processor()
             if not self._ask(given):
                 return
-            least = min(least, self._processor() - began)
+            spent = self._processor() - began
+            least = min(least, spent if spent <= allowed else spent / prices.slowness())
             if least <= allowed:
                 break
         self.costs[given.family] += round(least * 1e6)
@@ -278,7 +272,7 @@ class Siege:
 
     def _processor(self) -> float:
         """Return the seconds of the processor that the server and its processes have had."""
-        return sum(map(processor, (self._server.pid, *children(self._server.pid))))
+        return sum(map(prices.processor, (self._server.pid, *children(self._server.pid))))
 
     def _memory(self, until: float) -> int:
         """Return the resident bytes; waits a while for them to become less than `until`."""
@@ -337,14 +331,6 @@ def _is_meant(code: int, body: bytes) -> bool:
     if not isinstance(fields, dict) or fields.get("code") != code:
         return False
     return code != 500 or fields["message"].startswith(_PASSED_ON)
-
-
-def processor(pid: int) -> float:
-    """Return the seconds of the processor that a process has had, 0 if it has ended (Linux)."""
-    try:
-        return time.clock_gettime(~pid << 3 | _CPU_CLOCK)
-    except OSError:
-        return 0.0
 
 
 def main() -> int:
