@@ -34,8 +34,6 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from tests.robustness.attack import prices
-from tests.robustness.attack.bystander import Look, bystander, children
 from tests.robustness.attack.callers import RIGHTLESS, grant, token_of, write_tokens
 from tests.robustness.attack.inputs import (
     CERTIFICATES,
@@ -46,8 +44,10 @@ from tests.robustness.attack.inputs import (
     Input,
     Inputs,
 )
+from tests.robustness.attack.judges import prices
+from tests.robustness.attack.judges.bystander import Look, bystander, children
+from tests.robustness.attack.judges.waits import Waits
 from tests.robustness.attack.questions import prepare
-from tests.robustness.attack.waits import Waits
 from tests.robustness.attack.wire import converse, present
 from tests.robustness.exchange import Exchange
 from tests.robustness.faults import new_seed

@@ -142,7 +142,7 @@ def test_small_bodies_need_no_process_unless_what_they_change_is_large(sent: lis
 
 PARENT = """
 import os
-from tests.robustness.attack.bystander import children
+from tests.robustness.attack.judges.bystander import children
 from tests.server.site import make, running
 with running(make()) as site:
     site.create("large", a="b" * 200_000)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections import deque
 
-from tests.robustness.attack.bystander import GET, WRITE, Look
 from tests.robustness.attack.inputs import Input
-from tests.robustness.attack.waits import QUIET, SLOWEST, TRIES, Waits
+from tests.robustness.attack.judges.bystander import GET, WRITE, Look
+from tests.robustness.attack.judges.waits import QUIET, SLOWEST, TRIES, Waits
 
 _CAUSE = Input("lists", "POST", "/cause", {})
 _OTHER = Input("page", "GET", "/other", {})

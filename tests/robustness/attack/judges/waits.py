@@ -13,8 +13,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
-from tests.robustness.attack.bystander import GET, WRITE, Look
 from tests.robustness.attack.inputs import Input
+from tests.robustness.attack.judges.bystander import GET, WRITE, Look
 from tests.robustness.hostile.raw import PATIENCE
 
 SLOWEST = {GET: 0.25, WRITE: 0.25}

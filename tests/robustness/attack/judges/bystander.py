@@ -4,8 +4,8 @@ It is a process of its own.
 
 The attacker is busy making inputs; a thread beside it would measure that. What a GET takes is told with how long the
 threads of the server and of its worker processes waited for a processor meanwhile, for a machine that does something
-else as well is not the server's doing: `python -m tests.robustness.attack.bystander HOST PORT PID`, with a token as the
-first line of its input; it writes a line for each GET, and ends when it is killed.
+else as well is not the server's doing: `python -m tests.robustness.attack.judges.bystander HOST PORT PID`, with a token
+as the first line of its input; it writes a line for each GET, and ends when it is killed.
 """
 
 from __future__ import annotations
