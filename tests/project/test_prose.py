@@ -19,7 +19,7 @@ from ctrlmgr import cli
 from tests.project import prose
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PACKAGES = sorted(
     each for each in (ROOT / "ctrlmgr").iterdir() if each.suffix == ".py" or (each / "__init__.py").exists()
 )
