@@ -1,4 +1,4 @@
-"""Clients: how controllers write. `LogClient` goes straight to the log, `EngineClient` through what the API does."""
+"""Clients of controllers: `LogClient` writes directly to the log, `EngineClient` through the API's engine."""
 
 from ctrlmgr.client.client import Client, PatchClient, ReconcileClient
 from ctrlmgr.client.engine_client import EngineClient, Runner

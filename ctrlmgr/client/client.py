@@ -1,4 +1,4 @@
-"""How a reconciler changes objects: the protocols, whatever is behind them."""
+"""The protocols through which reconcilers change objects."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from ctrlmgr.eventlog.event import Cause
 
 
 class Client(Protocol):
-    """What a reconciler writes through; it reads from listers."""
+    """Writes objects for a reconciler, which reads from listers."""
 
     def create(self, obj: Object) -> Object:
-        """Store a new object under a new uid and return it as stored.
+        """Store a new object with a new uid and return it as stored.
 
-        Raises `AlreadyExists`, `NotFound` (its namespace), `NamespaceTerminating`, and what `append` raises.
+        Raises `AlreadyExists`, `NotFound` (for its namespace), `NamespaceTerminating`, and the errors of `append`.
         """
 
     def update(self, obj: Object, subresource: str = "") -> Object:
-        """Replace the object read at `obj.revision`, or its `status` and so on, and return it as stored.
+        """Replace the object read at `obj.revision`, or a subresource such as `status`, and return it as stored.
 
-        When nothing changes nothing is written; when the last finalizer of a terminating object goes, the
-        object goes. Raises `NotFound`, `Conflict` (it has changed since), and what `append` raises.
+        Without a difference nothing is written. If a terminating object loses its last finalizer, it is deleted. Raises
+        `NotFound`, `Conflict` (it has changed since), and the errors of `append`.
         """
 
     def delete(self, obj: Object) -> None:
         """Delete the object read at `obj.revision`, or mark it as terminating if it has finalizers.
 
-        Raises `NotFound`, `Conflict` (it has changed since), and what `append` raises.
+        Raises `NotFound`, `Conflict` (it has changed since), and the errors of `append`.
         """
 
 
@@ -36,11 +36,11 @@ class PatchClient(Client, Protocol):
     """A client that also patches."""
 
     def patch(self, obj: Object, patch: Mapping[str, Any], subresource: str = "") -> Object:
-        """Patch the object of this name by a strategic merge patch, and return it as stored; raises `NotFound`."""
+        """Apply a strategic merge patch to the object with this name, and return it as stored; raises `NotFound`."""
 
 
 class ReconcileClient(Client, Protocol):
-    """What a controller is made with: a client that can be had for one reconcile."""
+    """A controller's client, which can be bound to one reconcile."""
 
     @property
     def wrote(self) -> bool:
@@ -48,10 +48,10 @@ class ReconcileClient(Client, Protocol):
 
     @property
     def changed_by(self) -> Collection[str]:
-        """What has changed this client's objects on their way into the log, in words."""
+        """The names of admission plugins that changed this client's objects."""
 
     def for_reconcile(self, cause: Cause) -> Self:
-        """Return the same client for one reconcile: its appends carry `cause`, its `wrote` starts False.
+        """Return the client for one reconcile: its appends carry `cause`, its `wrote` starts False.
 
-        Raises `Fenced` when nothing may be written, as this process does not lead.
+        Raises `Fenced` if this process does not lead.
         """

@@ -1,7 +1,7 @@
-"""A client that writes as the API does: defaulted, validated, allocated, with managedFields and finalizers.
+"""A client that writes as the API does: with defaults, validation, allocation, managedFields and finalizers.
 
-Guarantees: what it writes is what the same request over HTTP would have written, and it is refused in the same words.
-Every write carries the author, the fence as it stands when it begins, and the reconcile it comes from.
+Guarantees: a write has the same result, or the same error, as the same request over HTTP. Every write carries its
+author, the current fence, and its reconcile.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
 
 
 class Runner(Protocol):
-    """What runs the engine."""
+    """Runs operations of the engine."""
 
     def __call__(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
-        """Run an operation to its end on the engine's thread, its appends carrying `cause` and `fence`.
+        """Run an operation to its end; its appends carry `cause` and `fence`.
 
-        Called on any other thread. Raises what the operation raises, and `Fenced`.
+        Call it from any thread but the engine's. Raises the operation's errors, and `Fenced`.
         """
 
 
 class EngineClient:
-    """A `ReconcileClient` over the engine; threads may share one, or take one a reconcile."""
+    """A `ReconcileClient` over the engine. Threads may share one, or use one per reconcile."""
 
     def __init__(
         self,
@@ -68,12 +68,11 @@ class EngineClient:
         rights: Rights | None = None,
         rights_of: Callable[[User], Rights] | None = None,
     ) -> None:
-        """Write as `requester` through `run`, with what `fence` returns at each write; see `LogClient`.
+        """Write as `requester` through `run`, with the fence that `fence` returns at each write; see `LogClient`.
 
-        `manager` is the field manager of what is written, by default what the user agent says. `canonical` promises
-        that objects which `create` and `update` are given are in their final form: see `engine.verbs.canonical`.
-        `rights` are what it may do, and `rights_of` says what those may do in whose name it acts; without them,
-        everything.
+        `manager` is the field manager, by default the user agent's name. `canonical` promises that objects for `create`
+        and `update` are in their final form: see `engine.verbs.canonical`. `rights` are the requester's rights, and
+        `rights_of` returns those of users that it acts as. Without them, everything is allowed.
         """
         self._rights = rights
         self._rights_of = rights_of
@@ -91,12 +90,12 @@ class EngineClient:
 
     @property
     def changed_by(self) -> Collection[str]:
-        """What has changed this client's objects on their way; also those of one that acts for it in another name."""
+        """The admission plugins that changed objects of this client, or of one that acts for it as another user."""
         return self._changed_by.keys()
 
     @property
     def wrote(self) -> bool:
-        """Whether this client appended anything, or may have; one that acts for it in another name too."""
+        """Whether this client, or one that acts for it as another user, appended anything or may have."""
         return self._wrote
 
     @wrote.setter
@@ -106,7 +105,7 @@ class EngineClient:
             self._parent.wrote = value
 
     def for_reconcile(self, cause: Cause) -> EngineClient:
-        """Return the same client for one reconcile; raises `Fenced` when this process does not lead."""
+        """Return the client for one reconcile; raises `Fenced` if this process does not lead."""
         return EngineClient(
             self.engine,
             self._run,
@@ -120,7 +119,7 @@ class EngineClient:
         )
 
     def acting_as(self, user: str, groups: Sequence[str]) -> EngineClient:
-        """Return a client for the same reconcile that writes in the name of another user, with that one's rights."""
+        """Return a client for the same reconcile that writes as another user, with that user's rights."""
         requester = Requester(user, tuple(groups), self._requester.user_agent)
         other = EngineClient(
             self.engine,
@@ -140,7 +139,7 @@ class EngineClient:
         return self._with(run, canonical=self._canonical)
 
     def of_canonical_objects(self) -> EngineClient:
-        """Return the same client with the promise that objects are in their final form."""
+        """Return the same client, with the promise that objects are in their final form."""
         return self._with(self._run, canonical=True)
 
     def _with(self, run: Runner, *, canonical: bool) -> EngineClient:
@@ -157,7 +156,7 @@ class EngineClient:
         )
 
     def list_all(self, resource: Resource) -> Sequence[Object]:
-        """Return every object of a resource as it is stored: what is acknowledged before this call is in it."""
+        """Return every stored object of a resource, including all writes acknowledged before this call."""
         if self._rights is not None:
             kind = self.engine.kinds.stored(resource)
             if kind is not None:
@@ -165,7 +164,7 @@ class EngineClient:
         return self._run(self.engine.stored(resource), self._cause)
 
     def create(self, obj: Object) -> Object:
-        """Store a new object and return it as stored; see `Client`, and raises `Invalid` too."""
+        """Store a new object and return it as stored, as `Client` says; also raises `Invalid`."""
         named = self._target(obj)
         target = named._replace(name="")
         self._check("create", target)
@@ -174,14 +173,14 @@ class EngineClient:
         return self._write(self.engine.create(target, _body(obj), self._options, self._requester))
 
     def create_all(self, objects: Sequence[Object]) -> None:
-        """Store new objects that have their names, all of them or none; raises `AlreadyExists` if one is there."""
+        """Store new objects with given names, all or none; raises `AlreadyExists` if one exists."""
         bodies = [(self._target(obj)._replace(name=""), _body(obj)) for obj in objects]
         for target, _ in bodies:
             self._check("create", target)
         self._answer(self.engine.create_all(bodies, self._options, self._requester))
 
     def update(self, obj: Object, subresource: str = "") -> Object:
-        """Replace the object read at `obj.revision`, or a part of it (`status`, `finalize`); see `Client`."""
+        """Replace the object read at `obj.revision`, or a subresource (`status`, `finalize`), as `Client` says."""
         target = self._target(obj)._replace(subresource=subresource)
         self._check("update", target)
         return self._write(self._updating(target, obj))
@@ -192,10 +191,9 @@ class EngineClient:
         return self.engine.update(target, _body(obj), self._options, self._requester)
 
     def update_each(self, writes: Sequence[tuple[EngineClient, Object]]) -> list[Object | ApiError]:
-        """Replace objects, each in the name of the client beside it, and return each as stored, or why it is not.
+        """Replace objects concurrently, each as the client in its pair; return each as stored, or its error.
 
-        It is `update` for each of them, at the same time; they share this client's reconcile and fence. Raises what
-        the log raises: `Fenced`, `OutcomeUnknown` and so on.
+        They share this client's reconcile and fence. Raises the log's errors, such as `Fenced` and `OutcomeUnknown`.
         """
         outcomes = self._answer(together([client._checked_update(obj) for client, obj in writes]))
         return [_object_or_refusal(each) for each in outcomes]
@@ -206,10 +204,10 @@ class EngineClient:
         return (yield from self._updating(target, obj))
 
     def apply(self, obj: Object, manager: str, *, force: bool = False, subresource: str = "") -> Object:
-        """Server-side apply what `obj` says, of it or of its `status`, as `manager`; return the whole object as stored.
+        """Apply `obj`, or its `status`, by server-side apply as `manager`; return the whole object as stored.
 
-        What `manager` said before and does not say any more goes. With `force` fields of other managers become its own.
-        Raises `Invalid`, and `ApplyConflict` without `force`.
+        Fields that `manager` applied before and no longer has are removed. With `force` it takes over fields of other
+        managers. Raises `Invalid`, and `ApplyConflict` without `force`.
         """
         options = WriteOptions(field_manager=manager, force=force)
         body = Body(APPLY_PATCH, obj.wire())
@@ -218,30 +216,30 @@ class EngineClient:
         return self._write(self.engine.patch(target, body, options, self._requester))
 
     def list(self, kind: Kind, namespace: str) -> Sequence[Object]:
-        """Return the objects of a kind in one namespace as they are now, as a request for them would."""
+        """Return the current objects of a kind in one namespace, as a list request would."""
         self._check("list", Target(kind, namespace, ""))
         return self._run(self.engine.everything(kind, namespace))
 
     def call(self, call: Call) -> Reply:
-        """Call another server, and return what it answers, or why it did not."""
+        """Call another server, and return its reply or the problem."""
         return self._run(_called(call))
 
     def scale(self, kind: Kind, namespace: str, name: str) -> Object:
-        """Return the Scale of an object as it is now; raises `NotFound`, also for a kind that has no such thing."""
+        """Return the current Scale of an object; raises `NotFound`, also for a kind without Scale."""
         target = Target(kind, namespace, name, "scale")
         self._check("get", target)
         return self._run(self.engine.get(target, GetOptions()))
 
     def rescale(self, kind: Kind, scale: Object) -> Object:
-        """Replace the Scale read at `scale.revision` and return it as stored; see `update`."""
+        """Replace the Scale read at `scale.revision` and return it as stored, as `update` does."""
         target = Target(kind, scale.namespace, scale.name, "scale")
         self._check("update", target)
         return self._write(self.engine.update(target, _body(scale), self._options, self._requester))
 
     def patch(self, obj: Object, patch: Mapping[str, Any], subresource: str = "") -> Object:
-        """Patch the object of this name by a strategic merge patch, whatever it has become, and return it as stored.
+        """Apply a strategic merge patch to the object with this name, at any revision; return it as stored.
 
-        A patch that holds a `metadata.uid` is for that incarnation alone. Raises `NotFound`, `Conflict`, `Invalid`.
+        A patch with a `metadata.uid` applies to that object only. Raises `NotFound`, `Conflict`, `Invalid`.
         """
         target = self._target(obj)._replace(subresource=subresource)
         body = Body(_STRATEGIC, msgspec.json.encode(patch))
@@ -249,19 +247,19 @@ class EngineClient:
         return self._write(self.engine.patch(target, body, self._options, self._requester))
 
     def bind(self, pod: Object, node: str) -> None:
-        """Say that the very pod read runs on a node; raises `Conflict` if it has one, or is another pod by now."""
+        """Bind the pod that was read to a node; raises `Conflict` if it has a node or was replaced by another pod."""
         place = self._target(pod)._replace(subresource="binding")
         body = Body(_JSON, msgspec.json.encode(binding(pod, node)))
         self._check("create", place)
         self._answer(self.engine.create(place, body, self._options, self._requester))
 
     def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
-        """Ask for the deletion of the very object read: whatever has changed about it since, or only if nothing has.
+        """Delete the object that was read, at any revision or only if it is unchanged.
 
-        It is the latter when `propagation` says what becomes of its dependents (`Background`, `Foreground`,
-        `Orphan`), and from a client of canonical objects; without, they are left to the garbage collector, as with
-        Background. A kind that knows graceful deletion is given `grace` seconds; without, its own. Raises `NotFound`,
-        and `Conflict` when another object has taken its name, or when it has changed.
+        It must be unchanged if `propagation` (`Background`, `Foreground`, `Orphan`) is given, and for a client of
+        canonical objects. Without `propagation`, the garbage collector deletes its dependents, as with Background. A
+        kind with graceful deletion uses `grace` seconds, by default its own value. Raises `NotFound`, and `Conflict` if
+        the object was replaced or has changed.
         """
         conditional = propagation is not None or self._canonical
         options = DeleteOptions(
@@ -275,10 +273,10 @@ class EngineClient:
         self._answer(self.engine.delete(target, None, options, self._requester))
 
     def recreate(self, read: Object, anew: Object) -> Object:
-        """Delete the object `read`, if it has not changed since, and create `anew` of its name, in one append.
+        """Delete the object `read` if it is unchanged, and create `anew` with the same name, in one append.
 
-        Returns the new one as stored. Raises `NotFound`, `Conflict`, `Invalid`; `AlreadyExists` if finalizers hold the
-        old one, which is marked as terminating then.
+        Return the new object as stored. Raises `NotFound`, `Conflict`, `Invalid`; `AlreadyExists` if the old one has
+        finalizers, which is then marked as terminating.
         """
         target = self._target(anew)
         self._check("delete", target)
@@ -290,7 +288,7 @@ class EngineClient:
         return stored
 
     def expire(self, objects: Sequence[Object]) -> None:
-        """Delete all of these in one append, whatever finalizers they have: their time is over.
+        """Delete expired objects in one append, even with finalizers.
 
         Raises `NotFound` or `Conflict`, and deletes none, if one of them has changed since it was read.
         """
@@ -326,7 +324,7 @@ class EngineClient:
         kind = self.engine.kinds.stored(obj.resource)
         if kind is None:
             raise NotFound(f"{obj.resource} is not served")
-        if kind.is_custom:  # in whichever version it was stored
+        if kind.is_custom:  # in the version of the stored object
             group, _, version = obj.view(_TypeMeta).api_version.rpartition("/")
             return self.engine.kinds.by_gvk(GroupVersionKind(group, version, kind.name)) or kind
         return kind
@@ -350,7 +348,7 @@ def _called(call: Call) -> Calling[Reply]:
 
 
 def binding(pod: Object, node: str) -> dict[str, Any]:
-    """Return the Binding of the very pod read to a node."""
+    """Return the Binding of the pod that was read to a node."""
     metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
     return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}

@@ -1,7 +1,7 @@
-"""Fences for a reconcile: it writes in the term in which it began, or not at all.
+"""Fences of a reconcile: all its writes belong to the term in which it began.
 
-Guarantees: a controller still at work when its term is over and another has begun in the same process is refused too,
-before the log has to.
+Guarantees: if a term ends and another begins in the same process, a reconcile of the old term is refused here, before
+it reaches the log.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from ctrlmgr.errors import Fenced
 from ctrlmgr.eventlog.event import Fence
 
 Fencing: TypeAlias = Callable[[], Fence | None]
-"""Returns what an append carries now; raises `Fenced` when nothing may be written."""
+"""Returns the fence of an append; raises `Fenced` if this process must not write."""
 
 
 def pinned(fencing: Fencing | None) -> Fencing | None:
-    """Return the same for one reconcile, which raises `Fenced` once there is another fence; raises it at once, too."""
+    """Return a fencing for one reconcile, which raises `Fenced` once the fence has changed.
+
+    May raise `Fenced` itself.
+    """
     if fencing is None:
         return None
     first = fencing()

@@ -1,7 +1,7 @@
-"""What writes are decided on beside the API's own cache: the caches that controllers read, or the log alone.
+"""The state that controllers' writes are decided on: the informers' caches, or the log alone.
 
-Guarantees: any thread may ask. What an informer holds is as current as that informer; a resource that none holds is
-read from the log. A write that was decided on something out of date is refused by the log and decided again.
+Guarantees: any thread may use it. A resource with an informer is as current as the informer; others are read from the
+log. If a write was decided on outdated state, the log refuses it and it is decided again.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from ctrlmgr.informer import Informers
 
 
 class InformerState:
-    """An `engine.strategy.State` over a process' informers."""
+    """An `engine.strategy.State` over the informers of a process."""
 
     def __init__(self, informers: Informers, event_log: EventLog) -> None:
-        """Read `informers`, which follow `event_log`."""
+        """Read from `informers`, which follow `event_log`."""
         self.informers = informers
         self._log = event_log
 
     @property
     def revision(self) -> Revision:
-        """Everything up to here is in the caches."""
+        """The revision up to which all events are in the caches."""
         return self.informers.revision
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision:
-        """Return the revision of the last change of any of these; `revision` if not all of them are in the caches."""
+        """Return the revision of the last change of any of these; `revision` if one of them is not cached."""
         changed = self.informers.changed_at(resources)
         return self.revision if changed is None else changed
 
     def get(self, resource: Resource, key: Key) -> Object | None:
-        """Return one object, None if there is none."""
+        """Return one object, None if it does not exist."""
         lister = self.informers.lister(resource)
         return lister.get(key) if lister is not None else self._log.get(resource, key)
 
@@ -46,10 +46,10 @@ class InformerState:
 
 
 class LogState:
-    """A state that is the log itself, for a tool that writes a few objects and keeps no caches."""
+    """A state that reads the log itself, for tools that write few objects and have no caches."""
 
     def __init__(self, event_log: EventLog) -> None:
-        """Read `event_log` at each question."""
+        """Read from `event_log` at each call."""
         self._log = event_log
 
     @property
@@ -58,11 +58,11 @@ class LogState:
         return self._log.head().revision
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision:
-        """Return `revision`: what is newer than that may be of any resource."""
+        """Return `revision`: any resource may have changed up to it."""
         return self.revision
 
     def get(self, resource: Resource, key: Key) -> Object | None:
-        """Return one object, None if there is none."""
+        """Return one object, None if it does not exist."""
         return self._log.get(resource, key)
 
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:

@@ -1,15 +1,14 @@
-"""A client for what the log keeps for itself: `internal.ctrlmgr.io`, and nothing else.
+"""A client for the log's internal objects, the group `internal.ctrlmgr.io`.
 
-Objects of the API are written through the engine (`EngineClient`); this client knows neither schemas nor admission.
+API objects are written through the engine (`EngineClient`). This client has neither schemas nor admission.
 
 Guarantees:
-- Every write is conditional on the revision the caller read (`obj.revision`): no other change is overwritten
-  unseen. What the log refuses, it raises in the log's own words; what was refused changed nothing.
-- A write carries the author, the fence as it stands at that moment, and the reconcile it comes from. No reconcile
-  begins when there is no fence to be had.
+- Every write is conditional on the revision that the caller read (`obj.revision`), so it never overwrites an unseen
+  change. A refusal raises the log's own error and changes nothing.
+- A write carries its author, the current fence, and its reconcile. Without a fence, a reconcile cannot begin.
 - An update that changes no byte appends nothing.
-- uid, creationTimestamp and the mark of a deletion under way belong to the server: an update cannot change them.
-- An object with finalizers is only marked as deleted, and goes with its last finalizer.
+- The server owns uid, creationTimestamp and deletionTimestamp: an update cannot change them.
+- An object with finalizers is only marked as terminating. It is deleted with its last finalizer.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from ctrlmgr.eventlog.log import EventLog
 
 
 class LogClient:
-    """A `Client` that writes straight to an event log. Threads may share one, or take one a reconcile."""
+    """A `Client` that writes directly to an event log. Threads may share one, or use one per reconcile."""
 
     def __init__(
         self,
@@ -40,9 +39,9 @@ class LogClient:
         fence: Fencing | None = None,
         cause: Cause | None = None,
     ) -> None:
-        """Write as `author`, with what `fence` returns at each append (no fence if it returns None).
+        """Write as `author`, with the fence that `fence` returns at each append (None: no fence).
 
-        `fence` may raise `Fenced`: this process has ceased to lead.
+        `fence` raises `Fenced` if this process no longer leads.
         """
         self._log = log
         self._author = author
@@ -55,11 +54,11 @@ class LogClient:
 
     @property
     def changed_by(self) -> Collection[str]:
-        """Nothing: what it writes meets no admission."""
+        """Empty: these writes pass no admission."""
         return ()
 
     def for_reconcile(self, cause: Cause) -> LogClient:
-        """Return the same client for one reconcile: its appends carry `cause`, its `wrote` starts False."""
+        """Return the client for one reconcile: its appends carry `cause`, its `wrote` starts False."""
         return LogClient(
             self._log,
             author=self._author,
@@ -70,12 +69,12 @@ class LogClient:
         )
 
     def create(self, obj: Object) -> Object:
-        """Store a new object; see `Client`. Its generation stays as it is."""
+        """Store a new object, as `Client` says. Its generation is not set."""
         created = obj.with_metadata(uid=self._new_uid(), creation_timestamp=self._now())
         return self._append(EventType.ADDED, created, 0)
 
     def update(self, obj: Object, subresource: str = "") -> Object:
-        """Replace an object; see `Client`. The log knows no parts: all of `obj` is written, whatever `subresource`."""
+        """Replace an object, as `Client` says. The whole object is written, whatever the `subresource`."""
         current = self._current(obj)
         if current is None:
             return self._append(EventType.MODIFIED, obj, obj.revision)
@@ -87,7 +86,7 @@ class LogClient:
         return self._append(EventType.MODIFIED, wanted, obj.revision)
 
     def patch(self, obj: Object, patch: Mapping[str, Any], subresource: str = "") -> Object:
-        """Merge a patch into the object of this name, whatever it has become; lists are replaced. Raises `NotFound`."""
+        """Merge a patch into the object with this name, at any revision; lists are replaced. Raises `NotFound`."""
         current = self._log.get(obj.resource, obj.key)
         if current is None:
             raise NotFound(f"there is no {obj.resource} {obj.key}")
@@ -95,7 +94,7 @@ class LogClient:
         return self.update(Object.from_dict(merged).at(current.revision), subresource)
 
     def delete(self, obj: Object) -> None:
-        """Delete an object; see `Client`. Deleting what is terminating already changes nothing."""
+        """Delete an object, as `Client` says. Deleting a terminating object changes nothing."""
         current = self._current(obj)
         if current is None or not current.metadata.finalizers:
             self._append(EventType.DELETED, current or obj, obj.revision)
@@ -107,7 +106,7 @@ class LogClient:
         return format_time_seconds(self._clock.now())
 
     def _current(self, obj: Object) -> Object | None:
-        """Return what is stored if it is what the caller read; None is for the log to refuse, in its words."""
+        """Return the stored object if it has the caller's revision; None lets the log refuse the write."""
         current = self._log.get(obj.resource, obj.key)
         return current if current is not None and current.revision == obj.revision else None
 
@@ -125,7 +124,7 @@ class LogClient:
 
 
 def _is_finished(metadata: ObjectMeta) -> bool:
-    """Whether nothing holds a terminating object any more (`registry.ShouldDeleteDuringUpdate`)."""
+    """Return whether a terminating object can be deleted now (`registry.ShouldDeleteDuringUpdate`)."""
     return (
         metadata.deletion_timestamp is not None
         and not metadata.finalizers

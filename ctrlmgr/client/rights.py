@@ -1,10 +1,10 @@
-"""What a controller may do: looked up before each of its reads and writes, and hardly ever decided.
+"""The rights of a controller, checked before each read and write, with a cache.
 
 Guarantees:
-- Nothing is read or written that the controller's user may not read or write; it is refused in the API's words.
-- A right is decided once for a verb, a resource and a namespace, and again when roles or bindings have changed; until
-  then looking it up costs less than a microsecond.
-- Nothing is refused on rights that are out of date: before that the latest are asked for.
+- A controller reads and writes only what its user may. A refusal has the API's error text.
+- A right is decided once for a verb, resource and namespace, and again after roles or bindings have changed. A cached
+  decision costs less than a microsecond.
+- Before a refusal, the latest rights are loaded.
 """
 
 from __future__ import annotations
@@ -20,21 +20,24 @@ from ctrlmgr.engine.operations import Target
 
 
 class Rights(Protocol):
-    """Says whether something may be done."""
+    """Checks whether a request is allowed."""
 
     def check(self, verb: str, target: Target) -> None:
-        """Return if it may be done; raises `Forbidden`. The target has no name where the verb creates or lists."""
+        """Return if the request is allowed; raises `Forbidden`.
+
+        The target has no name if the verb is create or list.
+        """
 
 
 class _Known(NamedTuple):
-    """Rights that were found, and the generation of what they were found in."""
+    """Cached rights, and the generation of the rules that they were decided on."""
 
     generation: object
     allowed: set[tuple[str, Kind, str, str]]
 
 
 class UserRights:
-    """The `Rights` of one user; any thread may ask."""
+    """The `Rights` of one user. Any thread may use it."""
 
     def __init__(
         self,
@@ -44,10 +47,10 @@ class UserRights:
         generation: Callable[[], object | None] = lambda: 0,
         refresh: Callable[[], None] = lambda: None,
     ) -> None:
-        """Have `decide` decide for `user`.
+        """Decide the rights of `user` with `decide`.
 
-        What it has allowed is remembered while `generation` says the same, never while it says None. `refresh` brings
-        what it decides on up to date.
+        Allowed requests are cached while `generation` returns the same value; None disables the cache. `refresh` loads
+        the latest rules.
         """
         self._user = user
         self._decide = decide
@@ -56,7 +59,7 @@ class UserRights:
         self._known = _Known(-1, set())
 
     def check(self, verb: str, target: Target) -> None:
-        """Return if the user may do this; raises `Forbidden`."""
+        """Return if the user may make this request; raises `Forbidden`."""
         known, generation = self._known, self._generation()
         if generation is not None and known.generation != generation:
             known = self._known = _Known(generation, set())
@@ -66,13 +69,13 @@ class UserRights:
                 self._refuse(verb, target)
         elif right in known.allowed:
             return
-        elif self._allows(verb, target._replace(name="")):  # whatever it is called
+        elif self._allows(verb, target._replace(name="")):  # for any name
             known.allowed.add(right)
         elif not (target.name and self._allows(verb, target)):
             self._refuse(verb, target)
 
     def _refuse(self, verb: str, target: Target) -> None:
-        """Refuse it, unless it has been allowed meanwhile."""
+        """Raise `Forbidden`, unless the latest rules allow the request."""
         self._refresh()
         verdict = self._decide(self._user, _attributes(verb, target))
         if not verdict.allows:

@@ -1,9 +1,9 @@
 """Runs the engine's operations on a controller's own thread: the driver's side of `engine.operations`.
 
 Guarantees:
-- It needs no event loop and holds up none: a decision runs on the thread that asked for it, an append waits there.
-- It ends: an append ends by the log's own deadlines, catching up by `PATIENCE`.
-- After a refused append the operation sees all that the log refused it for.
+- It uses no event loop. Decisions run on the calling thread, and appends wait there.
+- It terminates: an append has the log's own deadlines, a catch-up has `PATIENCE` seconds.
+- After a refused append, the operation sees all events that caused the refusal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ctrlmgr.eventlog.log import Appending, EventLog
 T = TypeVar("T")
 
 PATIENCE: Final = 3.5
-"""Seconds that the caches may take to come up to the log."""
+"""Maximum seconds for the caches to catch up with the log."""
 
 
 def _unreachable(calls: Sequence[Call]) -> list[Reply]:
@@ -32,7 +32,7 @@ def _unreachable(calls: Sequence[Call]) -> list[Reply]:
 
 
 class ControllerRunner:
-    """A `Runner` for controllers; threads share one."""
+    """A `Runner` for controllers. Threads may share it."""
 
     def __init__(
         self,
@@ -42,9 +42,10 @@ class ControllerRunner:
         call: Callable[[Sequence[Call]], Sequence[Reply]] | None = None,
         consult: Callable[[Coroutine[Any, Any, Any]], Any] | None = None,
     ) -> None:
-        """Append to `event_log`; `reach(revision, seconds)` waits for `state` to have a revision, says if it has.
+        """Append to `event_log`; `reach(revision, seconds)` waits for `state` and returns whether it has the revision.
 
-        `call` calls other processes; without it none can be reached. `consult` waits for what goes on on an event loop.
+        `call` calls other processes; without it every call fails. `consult` runs a coroutine on an event loop and waits
+        for it.
         """
         self._consult = consult
         self._call = call or _unreachable
@@ -54,7 +55,7 @@ class ControllerRunner:
         self._reach = reach
 
     def __call__(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
-        """Run an operation to its end; raises what it raises, `Fenced`, and `LogUnavailable`."""
+        """Run an operation to its end; raises its errors, `Fenced`, and `LogUnavailable`."""
         try:
             command = next(operation)
             while True:
@@ -104,7 +105,7 @@ class ControllerRunner:
     def _append_each(
         self, appends: Sequence[Append], cause: Cause | None, fence: Fence | None
     ) -> list[Sequence[Event] | CtrlmgrError]:
-        """Submit all, and then wait for them: they are commits of one group, or of a few."""
+        """Submit all appends, then wait for them, so that the log commits them in one group or a few."""
         found: list[Sequence[Event] | CtrlmgrError] = []
         for each, pending in [(each, self._submitted(each, cause, fence)) for each in appends]:
             try:

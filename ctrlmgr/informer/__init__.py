@@ -1,8 +1,8 @@
-"""Caches of the log: one bounded history that all read, and stores that follow it.
+"""Caches of the log: a bounded history that all readers share, and stores that follow it.
 
-In the order an event travels: the log commits it and tells the `WatchCache`; `Informers` read it from there
-at their one cursor; the `Informer` of its resource puts it into its `Store` and tells its handlers; what
-reconciles reads the store through a `Lister`.
+In the order an event travels: the log commits it and calls the `WatchCache`. `Informers` read it from there at one
+cursor. The `Informer` of its resource applies it to its `Store` and calls the handlers. Reconcilers read the store
+through a `Lister`.
 """
 
 from ctrlmgr.informer.informer import Change, Informer, Informers

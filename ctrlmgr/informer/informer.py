@@ -1,21 +1,20 @@
-"""Informers: stores that begin as a snapshot of the log and then follow its feed, telling handlers of each change.
+"""Informers: stores that begin with a snapshot of the log, follow its feed, and call handlers for each change.
 
 Guarantees:
-- **One cursor.** The informers of one `Informers` stand at the same revision: `revision` says that everything up
-  to there, and nothing beyond, is in every store (while an event is being applied, its own may be one ahead).
-- **Once, in order.** Each event is applied once; an event at or below `revision` is ignored, so feeding the same
-  events again changes nothing and calls no handler.
-- **Store first.** Handlers run on the stepping thread after the change is in the store and `revision` has moved,
-  so what a handler wakes finds the change in the lister.
-- **An unbroken chain.** For each key, a change's `old` is what the change before it (or nothing) left, also
-  across a re-sync, where only the difference is told: what came and went unseen stays unseen, and an object
-  deleted and created again between two looks is one MODIFIED with another uid.
+- **One cursor.** All informers of one `Informers` are at the same revision. `revision` says that all events up to it,
+  and none after it, are in the stores (while an event is applied, its own store may be one ahead).
+- **Once, in order.** Each event is applied once. An event at or below `revision` is ignored and calls no handler.
+- **Store first.** Handlers run on the stepping thread, after the change is in the store and `revision` has advanced. So
+  code that a handler wakes finds the change in the lister.
+- **An unbroken chain.** For each key, a change's `old` is the `new` of the change before. This also holds across a
+  re-sync, which passes only differences. An object that was created and deleted in between is not seen. One that was
+  deleted and created again is one MODIFIED with another uid.
 
-- **One handler harms no other.** With a quarantine, a handler that raises is told of nothing any more, for it may have
-  missed what it needs; the others are, the change included. Not so one that is vital: what it raises leaves `step`,
-  and so ends `run` and with it the manager, as without a quarantine (in tests and replays) anything does.
+- **Handlers are isolated.** With a quarantine, a handler that raises is removed, because it may have missed a change;
+  the other handlers still receive the change. The error of a vital handler is raised by `step`, and ends `run` and the
+  manager. Without a quarantine (in tests and replays), every error does.
 
-Not promised: containing an index function that raises.
+Errors of index functions are not isolated.
 """
 
 from __future__ import annotations
@@ -41,30 +40,30 @@ from ctrlmgr.interpreter import collector_paused
 log = structlog.get_logger(__name__)
 
 _LOOK_UP = 0.5
-"""Seconds after which `run` looks whether it should stop."""
+"""Seconds between checks of the stop event in `run`."""
 
 _RETRY = 1.0
-"""Seconds between attempts while the log cannot be reached."""
+"""Seconds between attempts while the log is unavailable."""
 
 _MANY = 10_000
-"""Objects from which on freezing them pays."""
+"""Number of objects from which freezing them pays."""
 
 
 class Change(NamedTuple):
-    """What happened to one object: ADDED has no `old`, DELETED no `new` (and `old` is its last state)."""
+    """A change of one object: ADDED has no `old`, DELETED no `new` (and `old` is its last state)."""
 
     type: EventType
     old: Object | None
     new: Object | None
     revision: Revision
     is_listed: bool = False
-    """Whether this tells of an object that was there when the informer, or the handler, began: no event came for it."""
+    """Whether the object existed before the informer or handler began, so that no event was received for it."""
     is_request: bool = False
-    """Whether a request wrote it, and no reconcile; False if that is not known."""
+    """Whether a request wrote it, not a reconcile; False if unknown."""
 
     @property
     def object(self) -> Object:
-        """The object as it is now, or as it last was."""
+        """The object's new state, or its last one."""
         return self.new or self.old  # type: ignore[return-value]  # no change has neither
 
 
@@ -73,7 +72,7 @@ SyncHandler = Callable[[], None]
 
 
 class Informer:
-    """The store of one resource and who wants to hear of its changes. Made by `Informers.informer`."""
+    """The store of one resource and its handlers. Created by `Informers.informer`."""
 
     def __init__(
         self,
@@ -81,9 +80,9 @@ class Informer:
         is_telling: Callable[[], bool] = lambda: False,
         quarantine: Quarantine | None = None,
     ) -> None:
-        """Start with an empty store that has not synced; `is_telling` says whether handlers are being told.
+        """Start with an empty store that has not synced; `is_telling` says whether handlers are being called.
 
-        Handlers that raise go into the `quarantine`; without one, what they raise goes on.
+        Handlers that raise are put into the `quarantine`; without one, their errors are raised.
         """
         self.resource = resource
         self._is_telling = is_telling
@@ -91,36 +90,36 @@ class Informer:
         self._handlers: list[Handler] = []
         self._sync_handlers: list[SyncHandler] = []
         self._quarantine = quarantine
-        self._names: dict[Handler | SyncHandler, str] = {}  # of those that may be taken out
+        self._names: dict[Handler | SyncHandler, str] = {}  # the names of handlers that may be removed
         self._synced = False
-        self._changed_at: Revision = 0  # set once the store has it: what was listed before it may lack the change
+        self._changed_at: Revision = 0  # set after the store has the change: a list read before may lack it
 
     @property
     def lister(self) -> Lister:
-        """The store, as its readers see it."""
+        """The store's read side."""
         return self._store
 
     @property
     def has_synced(self) -> bool:
-        """Whether the first snapshot is in the store and every handler has heard of its objects."""
+        """Whether the first snapshot is in the store and every handler has received its objects."""
         return self._synced
 
     def add_index(self, name: str, fn: IndexFunction) -> None:
-        """Let `lister.by_index(name, value)` find the objects for which the pure function `fn` gives `value`."""
+        """Add an index: `lister.by_index(name, value)` returns the objects for which the pure `fn` yields `value`."""
         self._store.add_index(name, fn)
 
     def add_label_index(self) -> None:
-        """Let `lister.list` find labels by index; worth it where selectors are looked up often."""
+        """Add an index of labels for `lister.list`; useful for frequent selectors."""
         self._store.add_label_index()
 
     def add_handler(self, fn: Handler, *, name: str = "", vital: bool = False) -> None:
-        """Have `fn` called with every change, ADDED for what is there when this syncs.
+        """Call `fn` with every change, with ADDED for existing objects at the sync.
 
-        `name` is what the log and health checks call it. One that is `vital` is never taken out: without what it
-        keeps, others would do wrong.
+        `name` is its name in the log and health checks. A `vital` handler is never removed, because other code would be
+        wrong without its state.
 
-        Once synced it can be added by another handler, on the stepping thread: it is told at once of what is there. At
-        other times it is a RuntimeError, as it would miss something.
+        After the sync, only another handler may add one, on the stepping thread; it receives the existing objects at
+        once. At other times this raises RuntimeError, because it would miss changes.
         """
         if self._synced:
             if not self._is_telling():
@@ -133,15 +132,15 @@ class Informer:
         self._handlers.append(fn)
 
     def add_sync_handler(self, fn: SyncHandler, *, name: str = "") -> None:
-        """Have `fn` called after each re-sync, once its differences are told: what came and went unseen is not in them.
+        """Call `fn` after each re-sync. Its differences lack objects that were created and deleted in between.
 
-        Kubernetes' informers tell of every object after a relist; a controller that needs that asks for it here.
+        Kubernetes' informers pass every object after a relist; a controller that needs that uses this method.
         """
         self._names[fn] = name or getattr(fn, "__qualname__", repr(fn))
         self._sync_handlers.append(fn)
 
     def _apply(self, event: Event) -> Change | None:
-        """Put an event into the store; None when that changed nothing or there is no handler."""
+        """Apply an event to the store; return None if nothing changed or there is no handler."""
         new = None if event.type is EventType.DELETED else event.object
         return self._put(event.key, new, event.revision, is_request=not event.reconcile)
 
@@ -151,7 +150,7 @@ class Informer:
         return _change(old, new, revision, is_request=is_request) if self._handlers else None
 
     def _replace(self, snapshot: Snapshot) -> Iterator[Change]:
-        """Put a snapshot into the store at once; what it changed is worked out as the result is walked."""
+        """Replace the store's content by a snapshot; the result computes the differences lazily."""
         before, after = self._store.replace(snapshot.objects)
         self._changed_at = snapshot.revision
         return _differences(before, after, snapshot.revision, are_listed=not self._synced)
@@ -165,7 +164,7 @@ class Informer:
                     raise
 
     def _take_out(self, handler: Handler | SyncHandler, key: Key | None, error: Exception) -> bool:
-        """Tell a handler that raised of nothing any more; False if it has to be told, or the error is not its own."""
+        """Remove a handler that raised; return False if it is vital or the error is not its own."""
         name = self._names.get(handler)
         if name is None or self._quarantine is None or not self._quarantine.holds(error):
             return False
@@ -179,7 +178,7 @@ class Informer:
             for change in changes:
                 self._tell(change)
                 if change.new is not None:
-                    change.new.forget_decoded()  # what handlers read of it; see `Store.replace`
+                    change.new.forget_decoded()  # frees memory that handlers used to decode it; see `Store.replace`
         if self._synced:
             for handler in self._sync_handlers:
                 try:
@@ -200,7 +199,7 @@ def _change(old: Object | None, new: Object | None, revision: Revision, *, is_re
 def _differences(
     before: Mapping[Key, Object], after: Mapping[Key, Object], at: Revision, *, are_listed: bool
 ) -> Iterator[Change]:
-    """Yield what turns one store into another: deletions by key, then the rest in the order of `after`."""
+    """Yield the changes from one store to another: deletions by key, then the rest in the order of `after`."""
     for key in sorted(before.keys() - after.keys()):
         yield Change(EventType.DELETED, before[key], None, at)
     for key, new in after.items():
@@ -212,14 +211,14 @@ def _differences(
 
 
 class Informers:
-    """The informers of one process over one feed; a Runnable. `sync` and `step` belong to one thread at a time."""
+    """The informers of one process over one feed; a Runnable. Only one thread at a time may call `sync` and `step`."""
 
     name = "informers"
 
     def __init__(self, log: EventLog, feed: Feed, *, clock: Clock, quarantine: Quarantine | None = None) -> None:
-        """Take snapshots from `log` and events from `feed`, which must be a feed of that log.
+        """Read snapshots from `log` and events from `feed`, which must be a feed of that log.
 
-        Handlers that raise go into the `quarantine`; without one, what they raise ends this.
+        Handlers that raise are put into the `quarantine`; without one, their errors end this runnable.
         """
         self._quarantine = quarantine
         self._log = log
@@ -229,30 +228,31 @@ class Informers:
         self._revision: Revision = 0
         self._epoch = 0
         self._synced = False
-        self._telling = False  # whether a handler is being told of something, on the stepping thread
-        self._added: list[Informer] = []  # what handlers have asked for and has not synced yet
-        self._reached = threading.Condition()  # notified when `revision` has moved and there are threads that wait
+        self._telling = False  # whether a handler is being called, on the stepping thread
+        self._added: list[Informer] = []  # informers that handlers have requested and that have not synced
+        self._reached = threading.Condition()  # notified when `revision` has advanced and threads wait
         self._waiting = 0
 
     @property
     def revision(self) -> Revision:
-        """Everything up to here is in the stores; readable from any thread."""
+        """The revision up to which all events are in the stores; any thread may read it."""
         return self._revision
 
     @property
     def epoch(self) -> int:
-        """Odd while a sync replaces one store after the other and tells of it; readable from any thread.
+        """Odd while a sync replaces the stores and calls handlers; any thread may read it.
 
-        Two equal, even readings say that no sync came between: what was read of several stores, and of what
-        handlers made of their changes, followed the log event by event.
+        Two equal, even values mean that no sync happened in between. Data that was read from several stores, and from
+        state of handlers, then followed the log event by event.
         """
         return self._epoch
 
     def informer(self, resource: Resource) -> Informer:
-        """Return the one informer of `resource`.
+        """Return the informer of `resource`.
 
-        A new one is had before the first sync, or while a handler is told of a change: it syncs at that change's
-        revision, before anything later is in any store. RuntimeError at other times, as it would stay empty.
+        A new one can be created before the first sync, or while a handler is called. It then syncs at that change's
+        revision, before any later event is applied. At other times this raises RuntimeError, because it would stay
+        empty.
         """
         informer = self._informers.get(resource)
         if informer is None:
@@ -264,14 +264,14 @@ class Informers:
         return informer
 
     def lister(self, resource: Resource) -> Lister | None:
-        """Return the store of a resource if there is an informer of it that has synced; any thread may ask."""
+        """Return the store of a resource if its informer has synced, else None; any thread may call it."""
         informer = self._informers.get(resource)
         return informer.lister if informer is not None and informer.has_synced else None
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision | None:
-        """Return the revision of the last change, or sync, of any of these; None if not all have synced.
+        """Return the revision of the last change or sync of any of these; None if one has not synced.
 
-        Any thread may ask, before it lists what it wants to know again once that has changed.
+        Any thread may call it, before it lists objects that it will list again after a change.
         """
         informers, newest = self._informers, 0
         for resource in resources:
@@ -282,7 +282,7 @@ class Informers:
         return newest
 
     def reach(self, revision: Revision, patience: float) -> bool:
-        """Return whether the stores come to hold `revision` within `patience` seconds; any thread but ours may wait."""
+        """Return whether the stores reach `revision` within `patience` seconds; any other thread may wait."""
         deadline = self._clock.monotonic() + patience
         with self._reached:
             self._waiting += 1
@@ -297,25 +297,25 @@ class Informers:
         return True
 
     def problem(self) -> str | None:
-        """Return which handlers raised and hear of nothing any more; None if all do."""
+        """Return the handlers that were removed, None if there are none."""
         return None if self._quarantine is None else self._quarantine.problem()
 
     def has_synced(self) -> bool:
-        """Whether every informer has."""
+        """Return whether all informers have synced."""
         return self._synced
 
     def sync(self) -> Revision:
-        """Make every store what the log held at one revision, and return that.
+        """Replace all stores by snapshots of one revision, and return the revision.
 
-        Handlers are told ADDED for everything at the first sync and the difference at later ones, once all
-        the stores are replaced.
+        After all stores are replaced, handlers receive ADDED for everything at the first sync, and differences at later
+        ones.
         """
         with collector_paused():
             at, snapshots = self._snapshots()
             self._epoch += 1
             told = [(informer, informer._replace(snapshots[name])) for name, informer in self._informers.items()]
             if sum(len(snapshot.objects) for snapshot in snapshots.values()) >= _MANY:
-                gc.freeze()  # as `collector_paused` would, but only where it pays
+                gc.freeze()  # as `collector_paused` would, but only if it pays
         self._revision = at
         self._telling = True
         for informer, changes in told:
@@ -328,7 +328,7 @@ class Informers:
         return at
 
     def _snapshots(self) -> tuple[Revision, Mapping[Resource, Snapshot]]:
-        """Read every resource as of one revision; begins again if compaction passes that revision meanwhile."""
+        """Read snapshots of all resources at one revision; start again if it is compacted meanwhile."""
         while True:
             at = self._log.head().revision
             try:
@@ -337,9 +337,9 @@ class Informers:
                 continue
 
     def step(self, limit: int = 500) -> int:
-        """Apply up to `limit` of the events the feed has, and return how many that were; never waits.
+        """Apply up to `limit` available events, and return their number; never waits.
 
-        Raises `Expired` when the feed has forgotten some of them, after which only `sync` helps.
+        Raises `Expired` if the feed no longer has some of them; then call `sync`.
         """
         events = self._feed.events_after(self._revision, limit=limit)
         self._apply(events)
@@ -364,14 +364,14 @@ class Informers:
                 informer._tell(change)
                 self._telling = False
                 if change.old is not None:
-                    change.old.forget_decoded()  # from here on it is history, of which only the bytes are asked for
+                    change.old.forget_decoded()  # the old object is history now, of which only the bytes are needed
                 if self._added:
                     self._sync_added()
 
     def _sync_added(self) -> None:
-        """Bring the informers that handlers have asked for to the revision at which all others are.
+        """Bring the informers that handlers have requested to the revision of all others.
 
-        Raises `Expired` when the log has it no more; then everything has to be synced, and these with it.
+        Raises `Expired` if the log no longer has it; then everything must be synced.
         """
         while self._added:
             informer = self._added.pop()
@@ -380,8 +380,8 @@ class Informers:
     def run(self, stop: threading.Event) -> None:
         """Sync unless that was done, then follow the feed until `stop`.
 
-        Syncs again when it has fallen out of the feed's history; tries again every second while the log
-        cannot be reached. What a handler raises that is not taken out, and any other error of the log, ends it.
+        Sync again if the feed no longer has the next event; retry every second while the log is unavailable. Raises
+        errors of handlers that cannot be removed, and other errors of the log.
         """
         must_sync = not self._synced
         while not stop.is_set():

@@ -1,8 +1,7 @@
-"""Handlers that raised: they are told of nothing any more, and the process goes on without them.
+"""Quarantine: removes handlers that raise, so that the process continues without them.
 
-Guarantees: what took a handler out is logged with its traceback, counted, and stays known until the process ends, for
-nothing brings a handler back that has missed a change. What says that the log itself cannot be trusted or reached is no
-handler's failure, and is not kept here.
+Guarantees: a removal is logged with its traceback, counted, and reported until the process ends, because a handler that
+has missed a change is never called again. Errors of the log itself are not the handler's fault, and do not remove it.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ _LOG_ITSELF = (Expired, Fenced, LogClosed, LogCorrupt, LogRolledBack, LogUnavail
 
 
 class Quarantine:
-    """The handlers of one process that raised; any thread may ask."""
+    """The removed handlers of one process. Any thread may use it."""
 
     def __init__(self) -> None:
-        """Start with none."""
+        """Start empty."""
         self._lock = threading.Lock()
         self._held: list[str] = []
 
     def holds(self, error: Exception) -> bool:
-        """Whether an error is a handler's own, so that the handler can be taken out."""
+        """Return whether an error is the handler's own, so that the handler can be removed."""
         return not isinstance(error, _LOG_ITSELF)
 
     def take(self, resource: Resource, handler: str, key: Key | None, error: Exception) -> None:
-        """Note that a handler of a resource raised, over the object with that key."""
+        """Record that a handler of a resource raised, at the object with that key."""
         with self._lock:
             self._held.append(f"{handler} ({resource})")
         _QUARANTINED.labels(str(resource), handler).set(1)
@@ -50,7 +49,7 @@ class Quarantine:
         )
 
     def problem(self) -> str | None:
-        """Return which handlers hear of nothing any more; None if all do."""
+        """Return the removed handlers, None if there are none."""
         with self._lock:
             held = ", ".join(self._held)
         return f"{held} raised an error and was removed; the log has the traceback" if held else None

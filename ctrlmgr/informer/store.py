@@ -1,14 +1,14 @@
-"""A store: the objects of one resource as of one revision, with indexes, readable from every thread.
+"""A store: the objects of one resource at one revision, with indexes, readable from every thread.
 
 Guarantees:
-- **Whole events.** One thread writes (`apply`, `replace`); any thread may read meanwhile. A read sees the store
-  between two events: an object, its namespace and every index entry change together. Two reads, or two stores,
-  may see different moments.
-- **Indexes equal the objects.** After every change each index is what building it afresh would give.
-- **Frugal.** A stored object is its body and little else: `replace` drops the metadata that indexing decoded.
+- **Atomic events.** One thread writes (`apply`, `replace`), and any thread may read. A read sees the store between two
+  events: an object, its namespace and all index entries change together. Two reads, or two stores, may see different
+  revisions.
+- **Indexes are consistent.** After every change, each index equals one that is built from the objects.
+- **Little memory.** A stored object is little more than its body: `replace` frees the metadata that indexing decoded.
 
-The lock is held for dictionary work only, a microsecond or so (a list: as long as picking its candidates);
-decoding, filtering and sorting happen outside it. Objects are immutable, so handing them out copies nothing.
+The lock is held only for dictionary operations, about a microsecond (for a list, as long as selecting its candidates).
+Decoding, filtering and sorting happen outside the lock. Objects are immutable and not copied.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 
 IndexFunction: TypeAlias = Callable[[Object], Iterable[str]]
-"""The values an object is found under; pure, because it is asked about the old object again when it changes."""
+"""Returns an object's index values. It must be pure, because it is called again with the old object at a change."""
 
-# `list` is a method's name here, so the types that need the built-in one are named.
+# `list` is a method here, so types with the built-in one have aliases.
 Objects: TypeAlias = list[Object]
 Pairs: TypeAlias = list[tuple[Key, Object]]
 
@@ -34,7 +34,7 @@ _NO_KEYS: set[Key] = set()
 
 
 class _Index:
-    """Which keys have a value. Invariant: `postings[v]` holds k iff v is a value of k's object; none is empty."""
+    """The keys by value. Invariant: `postings[v]` holds k iff v is a value of k's object; no entry is empty."""
 
     __slots__ = ("postings", "values")
 
@@ -43,18 +43,18 @@ class _Index:
         self.postings: dict[Hashable, set[Key]] = {}
 
     def difference(self, old: Object | None, new: Object | None) -> tuple[Collection[Hashable], Collection[Hashable]]:
-        """Return the values only `old` has and those only `new` has; both may be absent."""
+        """Return the values only `old` has and those only `new` has; both may be None."""
         if old is None:
             return (), tuple(self.values(new)) if new is not None else ()
         before = self.values(old)
         after = self.values(new) if new is not None else ()
-        if before == after:  # what most changes leave as it is; two generators are never equal
+        if before == after:  # true for most changes; two generators are never equal
             return (), ()
         was, is_now = set(before), set(after)
         return was - is_now, is_now - was
 
     def move(self, key: Key, gone: Iterable[Hashable], come: Iterable[Hashable]) -> None:
-        """Take `key` out of some postings and put it into others."""
+        """Remove `key` from some postings and add it to others."""
         postings = self.postings
         for value in gone:
             keys = postings[value]
@@ -74,7 +74,7 @@ def _namespace(obj: Object) -> tuple[str]:
 
 
 class _LabelIndex(_Index):
-    """Which keys have a label, by (namespace, label, value)."""
+    """The keys by (namespace, label, value)."""
 
     __slots__ = ()
 
@@ -82,7 +82,7 @@ class _LabelIndex(_Index):
         super().__init__(_labels)
 
     def difference(self, old: Object | None, new: Object | None) -> tuple[Collection[Hashable], Collection[Hashable]]:
-        """As above, with the short way out that most changes take: the labels stay."""
+        """Return the difference, at once if the labels are equal, as in most changes."""
         if old is not None and new is not None and old.labels == new.labels:
             return (), ()
         return super().difference(old, new)
@@ -94,7 +94,7 @@ def _labels(obj: Object) -> Iterator[tuple[str, str, str]]:
 
 
 def _load(indexes: Collection[_Index], objects: Iterable[Object]) -> dict[Key, Object]:
-    """Key `objects`, in the order given, and put them into `indexes`; nothing decoded on the way stays."""
+    """Return `objects` by key, in the given order, and add them to `indexes`; free decoded metadata."""
     loaded: dict[Key, Object] = {}
     for obj in objects:
         namespace, name = obj.key
@@ -107,28 +107,27 @@ def _load(indexes: Collection[_Index], objects: Iterable[Object]) -> dict[Key, O
 
 
 class Lister:
-    """The read side of a store; thread-safe. Every list is fresh, and sorted by key."""
+    """The read side of a store; thread-safe. Every list is new and sorted by key."""
 
     def __init__(self) -> None:
         """Start empty, with an index by namespace."""
         self._lock = threading.Lock()
-        # All below changes under the lock, by one thread; that thread may read it without.
+        # The attributes below change under the lock, on one thread, which may read them without it.
         self._objects: dict[Key, Object] = {}
         self._by_namespace = _Index(_namespace)
         self._by_label: _LabelIndex | None = None
         self._indexes: dict[str, _Index] = {}
-        # Those above whose values can change while the key stays: all but the one by namespace.
+        # The indexes above whose values can change for a key: all but the one by namespace.
         self._value_indexes: tuple[_Index, ...] = ()
 
     def get(self, key: Key) -> Object | None:
-        """Return one object, None if there is none."""
-        return self._objects.get(key)  # one dictionary look-up is atomic, and `replace` swaps the dictionary
+        """Return one object, None if it does not exist."""
+        return self._objects.get(key)  # atomic: one dictionary look-up, and `replace` swaps the dictionary
 
     def list(self, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Objects:
         """Return the objects of one namespace (None: of all) that have all of `labels` (None or empty: any).
 
-        With a label index the rarest label's keys are intersected with the others'; without, the namespace is
-        filtered.
+        With a label index, the keys of all labels are intersected, rarest first. Without it, the namespace is filtered.
         """
         with self._lock:
             if labels and self._by_label is not None:
@@ -143,7 +142,7 @@ class Lister:
         return _sorted(found)
 
     def by_index(self, index: str, value: str) -> Objects:
-        """Return the objects under `value` in an index added by that name; KeyError if there is no such index."""
+        """Return the objects with `value` in an index; raises KeyError for an unknown index."""
         with self._lock:
             found = self._pick(self._indexes[index].postings.get(value, _NO_KEYS))
         return _sorted(found)
@@ -167,26 +166,26 @@ def _sorted(pairs: Pairs) -> Objects:
 
 
 class Store(Lister):
-    """The write side; its methods belong to one thread at a time."""
+    """The write side of a store. Only one thread at a time may call its methods."""
 
     def add_index(self, name: str, values: IndexFunction) -> None:
-        """Index the objects, present and future, under the values that `values` gives each."""
+        """Add an index of existing and later objects by the values that `values` returns."""
         index = _Index(values)
         _load([index], self._objects.values())
         with self._lock:
             self._use(self._by_label, {**self._indexes, name: index})
 
     def add_label_index(self) -> None:
-        """Have `list` find labels by an index over (namespace, label, value) instead of filtering."""
+        """Add an index over (namespace, label, value), which `list` uses instead of filtering."""
         index = _LabelIndex()
         _load([index], self._objects.values())
         with self._lock:
             self._use(index, self._indexes)
 
     def apply(self, key: Key, new: Object | None) -> Object | None:
-        """Put `new` at `key`, or take out what is there when it is None; return what was there.
+        """Put `new` at `key`, or remove the object if `new` is None; return the previous object.
 
-        An index function that raises leaves the store as it was.
+        If an index function raises, the store does not change.
         """
         old = self._objects.get(key)
         moves = [(index, *index.difference(old, new)) for index in self._value_indexes]
@@ -205,7 +204,7 @@ class Store(Lister):
         return old
 
     def replace(self, objects: Iterable[Object]) -> tuple[Mapping[Key, Object], Mapping[Key, Object]]:
-        """Swap everything for `objects` at once; return what was there and what is, in the order given."""
+        """Replace all objects; return the previous and the new ones by key, in the given order."""
         by_namespace = _Index(_namespace)
         by_label = _LabelIndex() if self._by_label else None
         indexes = {name: _Index(index.values) for name, index in self._indexes.items()}
@@ -217,7 +216,7 @@ class Store(Lister):
         return before, after
 
     def _use(self, by_label: _LabelIndex | None, indexes: dict[str, _Index]) -> None:
-        """Answer from these indexes, and keep them; the lock is held."""
+        """Use these indexes from now on; requires the lock."""
         self._by_label, self._indexes = by_label, indexes
         self._value_indexes = (*_present(by_label), *indexes.values())
 

@@ -1,26 +1,24 @@
-"""The watch cache: the one bounded history that every reader of this process shares.
+"""The watch cache: a bounded history of events that all readers of this process share.
 
 Guarantees:
-- **Complete.** A reader at revision r is given exactly the events after r, in order, or `Expired`. Inside the
-  window that costs a slice; a reader older than the window is served by the log itself, so no reader loses
-  history because the window moved on.
-- **Bounded.** At least the newest `capacity` events are held, at most a quarter more. There is no queue per
-  reader: a slow reader costs nothing and slows no other.
-- **Never in the writers' way.** `publish` takes one short lock and never calls into the log.
+- **Complete.** A reader at revision r receives exactly the events after r, in order, or `Expired`. Within the window
+  that costs a slice. A reader older than the window is served from the log, so no reader loses history.
+- **Bounded.** At least the newest `capacity` events are held, and at most a quarter more. There are no queues per
+  reader, so a slow reader costs nothing and delays no other.
+- **Never blocks writers.** `publish` takes one lock for a short time, and never calls the log.
 
-Why a gap is closed elsewhere than in `publish`. The log calls `publish` on its committing thread with this
-process's own commits only. When another process has committed in between, such a batch starts beyond the
-head. Reading the missing events there and then would do database work on the thread that every appender
-waits for, and would deadlock on a log whose observers run under its lock. So `publish` only notes how far the
-log is known to reach, drops the batch (the log has it) and returns. The follower closes the gap: it waits for
-the log to pass *our* head, which a gap makes true at once, and reads from there. Where no follower runs
-(replay, tests, tools) the next reader closes it, on its own thread, before it is answered; while one runs,
-readers leave it alone, so that a hundred of them do not read the same rows and an event loop never touches
-the database for it. Both read the log without holding the lock. What two of them read twice is dropped the
-second time, because of a batch only what is beyond the head is ever taken.
+A gap arises if another process commits. The log calls `publish` on its committing thread with this process's own
+commits only, so such a batch starts beyond the head. `publish` must not read the missing events: that would be database
+work on the thread that all appenders wait for, and a deadlock on a log that calls observers under its lock. So it only
+records the log's known revision, drops the batch, and returns.
 
-Where the log was imported, revisions have gaps that are right. Whether one is, only the log can say: so `publish` takes
-no batch with a gap before it or in it, and what is read from the log is asked about (`EventLog.imports`).
+The follower (`run`) closes the gap: it waits for the log to pass the window's head, and reads from there. Without a
+follower (replay, tests, tools), the next reader closes the gap on its own thread. While a follower runs, readers do
+not, so that many readers do not read the same rows, and an event loop never calls the database. Both read the log
+without holding the lock. Events that are read twice are dropped, because only those beyond the head are added.
+
+An imported log can have legitimate gaps between revisions. Only the log knows them. So `publish` drops a batch with a
+gap before or in it, and gaps in events from the log are checked (`EventLog.imports`).
 """
 
 from __future__ import annotations
@@ -44,43 +42,43 @@ from ctrlmgr.eventlog.log import EventLog
 log = structlog.get_logger(__name__)
 
 _BATCH = 500
-"""Events read from the log at a time while catching up."""
+"""Number of events that are read from the log at a time while catching up."""
 
 _LOOK_UP = 0.5
-"""Seconds after which the follower looks whether it should stop."""
+"""Seconds between the follower's checks of the stop event."""
 
 _revision = attrgetter("revision")
 
 _RETRY = 1.0
-"""Seconds between attempts while the log cannot be reached."""
+"""Seconds between attempts while the log is unavailable."""
 
 
 class Feed(Protocol):
-    """One bounded history, as its readers see it: each is a cursor of its own over it."""
+    """The read side of a bounded history: each reader has its own cursor."""
 
     def head(self) -> Revision:
-        """Return the newest revision that can be read."""
+        """Return the newest readable revision."""
 
     def events_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
-        """Return up to `limit` events after `revision`, ascending and without holes; `Expired` if some are gone."""
+        """Return up to `limit` events after `revision`, ascending, without gaps; raises `Expired` if some are gone."""
 
     def held_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event] | None:
-        """Return the same without asking the log, where it is followed; None if only the log has them."""
+        """Return the same without reading the log, if there is a follower; None if only the log has them."""
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
-        """Block until the head is beyond `after` or `timeout` seconds have passed; return the head."""
+        """Wait until the head is beyond `after` or `timeout` seconds have passed; return the head."""
 
     def on_advance(self, wake: Callable[[Revision], None]) -> None:
-        """Have `wake` called with the head after every batch of events.
+        """Call `wake` with the head after every batch of events.
 
-        It runs on whichever thread brought the events, possibly the log's committing one: it must return
-        at once, not raise and not read. Two threads may call it at a time, so heads can arrive out of
-        order; it means "look again", and looking finds everything.
+        It runs on the thread that added the events, possibly the log's committing one. So it must return at once, and
+        neither raise nor read. Two threads may call it concurrently, so heads can be out of order. It only means that a
+        reader should check again.
         """
 
 
 class WatchCache:
-    """A `Feed` over a log; a Runnable that follows what other processes append. See the module's docstring."""
+    """A `Feed` over a log, and a Runnable that follows the appends of other processes."""
 
     name = "watch cache"
 
@@ -90,37 +88,37 @@ class WatchCache:
         self._clock = clock
         self._capacity = capacity
         self._trim_at = capacity + capacity // 4 + 1
-        # The lock is never held while the log is called: the log may hold its own while it calls `publish`.
+        # Never held while the log is called, because the log may hold its own lock while it calls `publish`.
         self._changed = threading.Condition(threading.Lock())
-        # Everything after `_start` up to `_end` is in `_events`. Nearly always revisions have no gaps, so
-        # `_events[i].revision == _start + 1 + i`: finding a place is a subtraction.
+        # `_events` has all events after `_start` up to `_end`. Revisions rarely have gaps, so mostly
+        # `_events[i].revision == _start + 1 + i`, and finding a place is a subtraction.
         self._start: Revision = log.head().revision
         self._end: Revision = self._start
         self._events: list[Event] = []
-        # The newest revision known to be in the log; beyond our head, there is a gap to close.
+        # The newest revision known to be in the log; beyond our head, there is a gap.
         self._known: Revision = self._start
-        # Replaced, never changed, so that it can be walked without the lock.
+        # Replaced, never changed, so that it can be iterated without the lock.
         self._wakers: tuple[Callable[[Revision], None], ...] = ()
         # Whether `run` closes gaps; otherwise readers do.
         self._followed = False
         log.observe(self.publish)
-        self.catch_up()  # what was committed between reading the head and observing
+        self.catch_up()  # events that were committed between reading the head and observing
 
     def head(self) -> Revision:
-        """Return the newest revision in the window (or where the empty window starts)."""
+        """Return the newest revision in the window (or the start of an empty window)."""
         with self._changed:
             return self._head()
 
     def events_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
         """Return up to `limit` events after `revision`, ascending; empty at or beyond the head.
 
-        Raises `Expired` when the window and the log have both forgotten some of them.
+        Raises `Expired` if neither the window nor the log has some of them.
         """
         held = self.held_after(revision, limit=limit)
         return self._log.events_after(revision, limit=limit) if held is None else held
 
     def held_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event] | None:
-        """Return what the window has of up to `limit` events after `revision`; None if some are older than it."""
+        """Return up to `limit` events after `revision` from the window; None if some are older than it."""
         self._close_our_gap()
         with self._changed:
             if revision < self._start:
@@ -129,13 +127,13 @@ class WatchCache:
             return self._events[at : at + limit]
 
     def _place(self, revision: Revision) -> int:
-        """Return how many events of the window are up to `revision`, which is not before it; the lock is held."""
+        """Return the number of events in the window up to `revision`, which is not before it; requires the lock."""
         if self._end - self._start == len(self._events):
             return revision - self._start
         return bisect_right(self._events, revision, key=_revision)
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
-        """Block until the head is beyond `after` or `timeout` seconds have passed; return the head."""
+        """Wait until the head is beyond `after` or `timeout` seconds have passed; return the head."""
         deadline = None if timeout is None else self._clock.monotonic() + timeout
         in_time = True
         while True:
@@ -144,20 +142,20 @@ class WatchCache:
                 if self._head() > after or not in_time:
                     return self._head()
                 if self._gap_is_ours():
-                    continue  # it came since we looked
+                    continue  # the gap arose since the check
                 left = None if deadline is None else deadline - self._clock.monotonic()
                 in_time = (left is None or left > 0) and self._clock.wait(self._changed, left)
 
     def on_advance(self, wake: Callable[[Revision], None]) -> None:
-        """Have `wake` called once after every batch that brings something new, outside the lock; see `Feed`."""
+        """Call `wake` once after every batch with new events, outside the lock, as `Feed` says."""
         with self._changed:
             self._wakers = (*self._wakers, wake)
 
     def publish(self, events: Sequence[Event]) -> None:
-        """Take what is new of `events` (ascending); safe from any threads at the same time.
+        """Add the new ones of `events` (ascending); any threads may call it concurrently.
 
-        What the window has is dropped; a batch that starts beyond the next revision, or has a gap, is only noted, for
-        whom see the module's docstring.
+        Known events are dropped. A batch that starts beyond the next revision, or has a gap, is dropped too, and only
+        its last revision is recorded; the module says why.
         """
         if not events:
             return
@@ -175,11 +173,11 @@ class WatchCache:
             self._wake(last)
 
     def catch_up(self) -> Revision:
-        """Read the log from the head on until it has no more, and return the head then.
+        """Read all events after the head from the log, and return the new head.
 
-        When the log has compacted what comes next, the window starts anew at the log's head; readers from
-        before that are told `Expired` by the log. Never called on the committing thread. Raises `LogCorrupt` when the
-        log has a hole that is not one it was imported with.
+        If the log has compacted the next event, the window starts at the log's head; older readers receive `Expired`
+        from the log. Never called on the committing thread. Raises `LogCorrupt` if the log has a gap that is not from
+        an import.
         """
         while True:
             after = self.head()
@@ -193,7 +191,7 @@ class WatchCache:
                 return self.head()
 
     def _follow_on(self, after: Revision, events: Sequence[Event]) -> None:
-        """Take what is new of what the log has after a revision that we have."""
+        """Add the new ones of events that the log has after a known revision."""
         if not events:
             return
         if events[-1].revision - after != len(events):
@@ -214,7 +212,7 @@ class WatchCache:
                 raise LogCorrupt(f"revision {revision} follows {before}", revision=before + 1)
 
     def run(self, stop: threading.Event) -> None:
-        """Follow what other processes append until `stop`; an unreachable log is tried again every second."""
+        """Follow the appends of other processes until `stop`; retry every second while the log is unavailable."""
         self._followed = True
         try:
             while not stop.is_set():
@@ -222,7 +220,7 @@ class WatchCache:
         finally:
             self._followed = False
             with self._changed:
-                self._changed.notify_all()  # a gap that is still open is the readers' business again
+                self._changed.notify_all()  # readers close a remaining gap
 
     def _follow(self) -> None:
         try:
@@ -234,11 +232,11 @@ class WatchCache:
                 self._clock.wait(self._changed, _RETRY)
 
     def _head(self) -> Revision:
-        """Return the head; the lock is held."""
+        """Return the head; requires the lock."""
         return self._end
 
     def _gap_is_ours(self) -> bool:
-        """Whether there is a gap that readers have to close; the lock is held."""
+        """Return whether there is a gap that readers must close; requires the lock."""
         return self._known > self._head() and not self._followed
 
     def _close_our_gap(self) -> None:
@@ -248,7 +246,7 @@ class WatchCache:
             self.catch_up()
 
     def _take(self, events: Sequence[Event]) -> None:
-        """Append what follows the head; the lock is held."""
+        """Append events that follow the head; requires the lock."""
         self._events.extend(events)
         self._end = events[-1].revision
         if len(self._events) >= self._trim_at:
@@ -257,7 +255,7 @@ class WatchCache:
             del self._events[:surplus]
 
     def _start_at(self, revision: Revision) -> None:
-        """Forget the window and start at `revision`, unless it has got there meanwhile."""
+        """Drop the window and start at `revision`, unless the head is there already."""
         with self._changed:
             if revision <= self._head():
                 return

@@ -1,4 +1,7 @@
-"""Leader election: of many processes on one log, which runs the controllers; see `decision`, `elector`, `election`."""
+"""Leader election: decides which of several processes on one log runs the controllers.
+
+`decision` decides the next step, `elector` performs it, and `election` runs the controllers of the leader.
+"""
 
 from ctrlmgr.leaderelection.decision import Timing
 from ctrlmgr.leaderelection.election import Election

@@ -1,12 +1,12 @@
-"""What an elector is to do next: decided purely, from what it has seen and its own clock.
+"""Decides the next step of an elector, as a pure function of the observed lease and the local monotonic clock.
 
-Guarantees, whichever clocks go wrong, and before the log's fence even has to say no:
-- A lease that is held is not taken before it has stood still, *as seen by our own clock*, for as long as it is
-  good for; unless its holder is known to be gone, or has given it back. Its times are never compared with our clock.
-- A leader trusts itself only for `renew_deadline` seconds from when it *began* the last renewal that succeeded.
-- A candidate waits for one exact moment, or for the lease to change: none polls.
+Guarantees, even with wrong clocks and before the log's fence refuses a write:
+- A held lease is taken only after it has been unchanged for its duration, *by the local clock*. It is taken earlier
+  only if its holder is known to have ended, or has released it. The lease's own times are never compared with a clock.
+- A leader trusts itself for `renew_deadline` seconds from the *beginning* of its last successful renewal.
+- A candidate waits until a certain moment or until the lease changes. It never polls.
 
-After client-go's `tools/leaderelection`, which is where the three durations and their defaults come from.
+The three durations and their defaults are those of client-go's `tools/leaderelection`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.leaderelection.record import Held
 
 JITTER: Final = 1.2
-"""By how much `renew_deadline` must exceed `retry_period` (client-go's `JitterFactor`)."""
+"""Factor by which `renew_deadline` must exceed `retry_period` (client-go's `JitterFactor`)."""
 
 
 class Timing(NamedTuple):
     """Durations in seconds.
 
-    A lease is good for `lease_duration`; a leader gives up when it could not renew it for `renew_deadline`, and tries
-    to every `retry_period`.
+    A lease is valid for `lease_duration`. A leader tries to renew it every `retry_period`, and steps down if it has not
+    succeeded for `renew_deadline`.
     """
 
     lease_duration: float = 15.0
@@ -32,7 +32,7 @@ class Timing(NamedTuple):
     retry_period: float = 2.0
 
     def check(self) -> None:
-        """Raise `SettingsError` unless they go together, in what client-go's words come to."""
+        """Raise `SettingsError` unless the durations are consistent, by client-go's rules."""
         if self.lease_duration < 1 or self.lease_duration != int(self.lease_duration):
             raise SettingsError("leader_election.lease_duration must be whole seconds, and at least one")
         if self.lease_duration <= self.renew_deadline:
@@ -46,11 +46,11 @@ class Timing(NamedTuple):
 
 
 LONGEST: Final = 10
-"""How many times our own lease's duration another's is waited for: its number is what a client may have written."""
+"""Limit of a foreign lease's duration, as a multiple of our own: a client may have written any number."""
 
 
 class Observed(NamedTuple):
-    """A lease as we see it: it has said this since `since` (our monotonic seconds)."""
+    """The lease as this process sees it; `since` is when its content last changed (monotonic seconds)."""
 
     held: Held
     since: float
@@ -58,12 +58,12 @@ class Observed(NamedTuple):
 
 
 class Term(NamedTuple):
-    """Our own leadership; `renewed_at` is when we began the last renewal that succeeded (monotonic seconds)."""
+    """The leadership of this process; `renewed_at` is the beginning of the last successful one (monotonic seconds)."""
 
     number: int
     renewed_at: float
     acquired_at: int
-    """When it began, in microseconds since 1970: for people."""
+    """When the term began, in microseconds since 1970; for display only."""
 
 
 class TakeOver(NamedTuple):
@@ -83,7 +83,7 @@ class Wait(NamedTuple):
 
 
 class StepDown(NamedTuple):
-    """Lead no longer."""
+    """Stop leading."""
 
     reason: str
 
@@ -92,14 +92,14 @@ Decision: TypeAlias = TakeOver | Renew | Wait | StepDown
 
 
 def decide(observed: Observed | None, term: Term | None, *, identity: str, now: float, timing: Timing) -> Decision:
-    """Return what to do at `now`; `observed` is None when there is no lease, `term` when we do not lead."""
+    """Return the step at `now`; `observed` is None without a lease, `term` is None unless this process leads."""
     if term is not None:
         return _lead(observed, term, identity, now, timing)
     if observed is None:
         return TakeOver(0)
     held = observed.held
     expires_at = observed.since + min(held.duration, LONGEST * timing.lease_duration)
-    # Holding it without leading, we have stepped down, or never learned that taking it had succeeded.
+    # If we hold it without leading, we stepped down, or did not learn that our takeover succeeded.
     if held.holder in ("", identity) or observed.holder_is_gone or now >= expires_at:
         return TakeOver(held.term)
     return Wait(expires_at)

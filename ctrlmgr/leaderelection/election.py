@@ -1,13 +1,13 @@
-"""A process' part in the election, as a Runnable: it stands, and while it leads it runs what only the leader may.
+"""The election as a Runnable: this process is a candidate, and runs the leader's runnables while it leads.
 
 Guarantees:
-- What the leader runs starts when the caches have come to the revision of the takeover: so it has before it all that
-  any leader before it has written, and acts on nothing older.
-- When the term is over, by whatever, everything is told to stop at once; once no controller is at work any more the
-  process stands again. It goes on with everything else meanwhile.
-- Stopping lets all controllers finish first, the lease being renewed all the while, and gives it back last.
-- A candidate is woken by what happens to the lease; it takes over a lease that is given back within milliseconds.
-- What else goes wrong in a term than its end ends `run`, and with it the process.
+- The leader's runnables start after the caches have reached the revision of the takeover. So they see everything that
+  earlier leaders have written, and act on nothing older.
+- When the term ends for any reason, all runnables are stopped at once. After all controllers have finished, the process
+  is a candidate again. All its other work continues.
+- Stopping lets all controllers finish first, while the lease is still renewed. The lease is released last.
+- A change of the lease wakes a candidate, so it takes over a released lease within milliseconds.
+- Any other error in a term is raised by `run`, and ends the process.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from ctrlmgr.metrics import leader_election_status
 log = structlog.get_logger(__name__)
 
 GRACE: Final = 25.0
-"""Seconds that what the leader runs has for stopping; less than the process has for all of it."""
+"""Seconds for the leader's runnables to stop; less than the whole process has."""
 RELEASE_PATIENCE: Final = 2.0
-"""Seconds that giving the lease back may take."""
+"""Maximum seconds for releasing the lease."""
 
 Announce = Callable[[Object, str], None]
 
 
 class StandsBy(Protocol):
-    """Something that only the leader runs, and that learns of changes all the time."""
+    """A controller that only the leader runs, and that receives changes all the time."""
 
     def stand_by(self) -> None:
-        """Keep nothing of what changes: others do the work."""
+        """Drop all changes from now on, because another process leads."""
 
     def resume(self) -> None:
-        """Begin anew with everything there is; called on the informers' thread."""
+        """Start again with all existing objects; called on the informers' thread."""
 
 
 class _Led:
-    """A runnable of one term; a write of it that was refused ends the term, and nothing else."""
+    """A runnable of one term. A write that was refused by the fence ends the term only."""
 
     def __init__(self, runnable: Runnable, fenced: Callable[[Fenced], None]) -> None:
         self.name = runnable.name
@@ -66,14 +66,14 @@ class _Running:
     """The runnables of one term, on their threads."""
 
     def __init__(self, term: int, runnables: Sequence[Runnable], *, clock: Clock, ended: Callable[[], None]) -> None:
-        """Start them; `ended` is called when all have ended."""
+        """Start the runnables; `ended` is called when all have ended."""
         self.term = term
         self.stop = threading.Event()
         self.has_ended = False
         self.fenced: Fenced | None = None
-        """Why a write was refused, if one was."""
+        """The refusal of a fenced write, if there was one."""
         self.error: BaseException | None = None
-        """What else went wrong."""
+        """Any other error."""
         manager = Manager(clock=clock, grace=GRACE)
         for runnable in runnables:
             manager.add(_Led(runnable, self._on_fenced), Phase.LEADER)
@@ -81,7 +81,7 @@ class _Running:
         def run() -> None:
             try:
                 manager.run(self.stop)
-            except BaseException as error:  # looked at on the election's thread
+            except BaseException as error:  # checked on the election's thread
                 self.error = error
             finally:
                 self.has_ended = True
@@ -95,7 +95,7 @@ class _Running:
 
 
 class Election:
-    """See the module's docstring; made before the informers sync."""
+    """The election of this process. Create it before the informers sync."""
 
     name = "leader-election"
 
@@ -110,9 +110,9 @@ class Election:
         announce: Announce = lambda lease, message: None,
         warn: Announce = lambda lease, message: None,
     ) -> None:
-        """Run `runnables` while `elector` leads, among them the `controllers`; learn of the lease from `leases`.
+        """Run `runnables` while `elector` leads, among them the `controllers`; receive the lease from `leases`.
 
-        `announce` is told, with the lease, who became leader and who stopped leading; `warn` of a holder that is no
+        `announce` receives the lease and a message when leadership begins or ends; `warn`, when the holder is not a
         process of this control plane.
         """
         self._elector = elector
@@ -121,26 +121,26 @@ class Election:
         self._clock = clock
         self._announce = announce
         self._warn = warn
-        self._stranger = ""  # whom it has warned of
+        self._stranger = ""  # the holder of the last warning
         self._status = leader_election_status(elector.key.name)
         self._running: _Running | None = None
         self._announced = 0
-        # Guards what follows; notified when there is reason to look again.
+        # Guards the attributes below; notified when there is reason to check again.
         self._changed = threading.Condition()
         self._woken = False
-        self._resumed = 0  # the newest term of ours that the caches have come to
-        self._stood = 0  # the newest of these that is over
+        self._resumed = 0  # our newest term whose takeover the caches have reached
+        self._stood = 0  # the newest of these that has ended
         self._acting = False
         for controller in controllers:
             controller.stand_by()
         leases.add_handler(self._on_lease, vital=True)
 
     def is_leading(self) -> bool:
-        """Whether what only the leader runs runs here, and has not been told to stop."""
+        """Return whether the leader's runnables run here and have not been told to stop."""
         return self._acting
 
     def problem(self) -> str | None:
-        """Return None once this process leads and acts, or has seen that another one leads."""
+        """Return None if this process leads and acts, or has seen another leader; else the problem."""
         if stranger := self._elector.stranger():
             return f"the lease is held by {stranger}, which is no process of this control plane"
         if self._acting or (self._elector.has_seen_leader() and not self._elector.term):
@@ -148,7 +148,7 @@ class Election:
         return "this process has not seen a leader yet"
 
     def _on_lease(self, change: Change) -> None:
-        """Learn what has become of a lease; on the informers' thread."""
+        """Receive a change of a lease, on the informers' thread."""
         if change.object.key != self._elector.key:
             return
         term = self._elector.observe(change.new, change.revision)
@@ -164,7 +164,7 @@ class Election:
             self._changed.notify_all()
 
     def run(self, stop: threading.Event) -> None:
-        """Stand, and lead when elected, until `stop` is set; raises what a term fails with."""
+        """Be a candidate, and lead when elected, until `stop` is set; raises the errors of a term."""
 
         def wake_at_the_end() -> None:
             stop.wait()
@@ -183,14 +183,14 @@ class Election:
         self._leave()
 
     def _stands(self, stop: threading.Event) -> bool:
-        """Whether to step: to lead until all have finished, but not to begin when stopping."""
+        """Return whether to step: a leader continues until all have finished, but none begins while stopping."""
         return self._elector.term > 0 or not stop.is_set()
 
     def _is_over(self, stop: threading.Event) -> bool:
         return stop.is_set() and self._running is None
 
     def _follow(self, stop: threading.Event) -> None:
-        """Start or stop what the leader runs, as the elector says."""
+        """Start or stop the leader's runnables, as the elector says."""
         term = self._elector.term
         self._tell(term)
         self._tell_of_stranger()
@@ -199,7 +199,7 @@ class Election:
             if not term:
                 self._stand_by()
             elif not stop.is_set() and term == self._resumed:
-                self._acting = True  # before any controller can act
+                self._acting = True  # set before any controller can act
                 self._running = _Running(term, self._runnables, clock=self._clock, ended=self._wake)
             return
         if running.has_ended:
@@ -209,7 +209,7 @@ class Election:
             running.stop.set()
 
     def _end(self, running: _Running) -> None:
-        """Draw the conclusions from the end of all work."""
+        """Handle the end of all runnables of a term."""
         self._running = None
         self._acting = False
         if running.error is not None:
@@ -219,16 +219,16 @@ class Election:
         self._wake()
 
     def _stand_by(self) -> None:
-        """Be a candidate none of whose controllers is at work."""
+        """Note that no controller runs, and let the controllers drop changes."""
         if self._elector.ended():
-            self._wake()  # it may stand again
+            self._wake()  # it may become a candidate again
         if self._resumed > self._stood:
             self._stood = self._resumed
             for controller in self._controllers:
                 controller.stand_by()
 
     def _tell(self, term: int) -> None:
-        """Say it, when the leader became one or ceased to be."""
+        """Announce the beginning or end of leadership."""
         if term == self._announced:
             return
         lease, identity = self._elector.lease, self._elector.identity
@@ -243,7 +243,7 @@ class Election:
         self._announced = term
 
     def _tell_of_stranger(self) -> None:
-        """Say it, once, when the lease is held by what is no process of this control plane."""
+        """Warn once if the lease is held by a process that does not belong to this control plane."""
         stranger = self._elector.stranger()
         if stranger and stranger != self._stranger and (lease := self._elector.lease) is not None:
             self._warn(lease, f"{stranger} holds the lease and is no process of this control plane")
@@ -259,7 +259,7 @@ class Election:
             self._woken = False
 
     def _leave(self) -> None:
-        """Give the lease back: no controller is at work any more."""
+        """Release the lease, after all controllers have finished."""
         self._elector.ended()
         self._elector.release(RELEASE_PATIENCE)
         self._tell(0)

@@ -1,15 +1,15 @@
-"""The elector: decides, writes the lease, and tells whether this process leads.
+"""The elector: decides, writes the lease, and says whether this process leads.
 
 Guarantees beyond those of `decision` and `lock`:
-- `fence` gives out a term only while this process may trust itself to lead; nothing has to run for that to end.
-- A new term does not begin while a controller of the last one may still be at work (`ended` says that none is), and the
-  lease is given back after that only.
-- A takeover is conditional on the very revision of the lease that the decision was based on. To look at the session of
-  the holder takes a while; if another candidate takes the lease meanwhile, the log refuses the takeover.
-- Whether a write of the lease that was interrupted has come to be in the log is never guessed: a leader counts it as
-  not renewed, a candidate waits to see.
+- `fence` returns a term only while this process may trust itself to lead. The trust expires by the clock alone.
+- A new term begins only after all controllers of the last one have finished (`ended` reports that). The lease is
+  released only after that as well.
+- A takeover is conditional on the revision of the lease that the decision was based on. Checking the holder's session
+  takes time. If another candidate takes the lease meanwhile, the log refuses the takeover.
+- If a write of the lease is interrupted, its outcome is unknown. A leader counts it as not renewed, a candidate waits
+  for the lease.
 
-One thread steps it; one, the informers', tells it what the lease has become; any may ask.
+One thread calls `step`, the informers' thread calls `observe`, and any thread may read.
 """
 
 from __future__ import annotations
@@ -32,19 +32,21 @@ from ctrlmgr.leaderelection.record import Held, held
 log = structlog.get_logger(__name__)
 
 TOLERANCE: Final = 20.0
-"""Seconds beyond the lease for which a leader that could not renew it still counts as healthy, as in Kubernetes."""
+"""Seconds beyond the lease's duration for which a leader without renewal counts as healthy, as in Kubernetes."""
 
 TRUSTED: Final = 1 << 30
-"""Terms up to which the Lease is believed; from there on only the log, which no client writes terms into, says what
-comes next. So a client cannot push the term beyond what `leaseTransitions`, an int32, can hold."""
+"""Maximum term that is read from the Lease; above it, only the log decides the next term.
+
+Clients cannot write the log's terms. So a client cannot push the term beyond an int32, as `leaseTransitions` is.
+"""
 
 _FOR_EVER: Final = float("inf")
 _PASSING = (ApiError, LogUnavailable, OutcomeUnknown, TimeoutError)
-"""What a write of the lease may fail with and be tried again: another writer was first, or the database is away."""
+"""Transient errors of a write of the lease: another writer was first, or the database is unavailable."""
 
 
 class _Seen(NamedTuple):
-    """The lease as it was at one revision; `since` is when it began to say what it says (monotonic seconds)."""
+    """The lease at one revision; `since` is when its content last changed (monotonic seconds)."""
 
     revision: Revision = 0
     lease: Object | None = None
@@ -56,17 +58,17 @@ class Elector:
     """A candidate for one lease."""
 
     def __init__(self, lock: LeaseLock, sessions: Sessions, timing: Timing, *, clock: Clock) -> None:
-        """Stand for `lock`; `sessions` may know whether its holder is gone."""
+        """Be a candidate for `lock`; `sessions` may know whether its holder has ended."""
         self._lock = lock
         self._sessions = sessions
         self._timing = timing
         self._clock = clock
         # Replaced as a whole, so that any thread may read it.
         self._term: Term | None = None
-        # Whether a controller of a term that began here may still be at work.
+        # Whether a controller of a term of this process may still run.
         self._at_work = False
-        self._newest_term = 0  # that the log has been heard to be in
-        # An attempt on this revision of the lease failed: the next is made on a newer one, or at this monotonic time.
+        self._newest_term = 0  # the newest known term of the log
+        # The revision of the lease at a failed attempt: the next attempt needs a newer one, or this monotonic time.
         self._failed_on: Revision = -1
         self._tries_at = 0.0
         # Guards changes of `_seen`, which is replaced as a whole, so that any thread may read it.
@@ -76,12 +78,12 @@ class Elector:
 
     @property
     def key(self) -> Key:
-        """The lease that it stands for."""
+        """The key of the lease."""
         return self._lock.key
 
     @property
     def identity(self) -> str:
-        """Who stands."""
+        """The identity of the candidate."""
         return self._lock.identity
 
     @property
@@ -91,16 +93,16 @@ class Elector:
 
     @property
     def term(self) -> int:
-        """The term in which this process leads; 0 when it does not."""
+        """The term in which this process leads; 0 if it does not."""
         term = self._term
         return 0 if term is None else term.number
 
     def has_seen_leader(self) -> bool:
-        """Whether this process has seen a leader, itself included."""
+        """Return whether this process has seen a leader, itself included."""
         return self._seen_leader
 
     def fence(self) -> Fence:
-        """Return what a write of this leader carries; raises `Fenced` when it does not lead, or not surely."""
+        """Return the fence for a write of the leader; raises `Fenced` if this process does not lead, or may not."""
         term = self._term
         if term is None:
             raise Fenced("this process does not lead")
@@ -112,18 +114,17 @@ class Elector:
         return term.renewed_at + self._timing.renew_deadline
 
     def problem(self) -> str | None:
-        """Return what is wrong, None if nothing is (client-go's `LeaderElector.Check`)."""
+        """Return the problem, None if there is none (client-go's `LeaderElector.Check`)."""
         term = self._term
         if term is None or self._clock.monotonic() < term.renewed_at + self._timing.lease_duration + TOLERANCE:
             return None
         return f"failed election to renew leadership on lease {self._lock.key.name}"
 
     def stranger(self) -> str:
-        """Return who holds the lease without being a process of this control plane, empty if that cannot be said.
+        """Return the holder of the lease if it is not a process of this control plane; empty if it is, or if unknown.
 
-        A process that holds the lease names its own session in it, or none: behind a pooler, or when it could not
-        hold one. So a holder under another process' session is a stranger, and of one without a session it is not
-        known.
+        A process writes its own session into the lease, or none if it could not hold one, as behind a pooler. So a
+        holder with another process's session is a stranger. A holder without a session is unknown.
         """
         now = self._seen.held
         if self._term is not None or now is None or now.holder in ("", self.identity):
@@ -131,12 +132,12 @@ class Elector:
         return now.holder if now.session and now.session != self._sessions.name(now.holder) else ""
 
     def observe(self, lease: Object | None, revision: Revision) -> int:
-        """Learn what the lease is at `revision`; return the term if it says that this process leads, else 0."""
+        """Store the lease at `revision`; return the term if it says that this process leads, else 0."""
         now = self._learn(lease, revision).held
         return now.term if now is not None and now.holder == self.identity else 0
 
     def _learn(self, lease: Object | None, revision: Revision) -> _Seen:
-        """Learn what the lease is at `revision`, unless something newer is known; return the newest."""
+        """Store the lease at `revision`, unless a newer one is known; return the newest."""
         with self._learning:
             before = self._seen
             if revision < before.revision:
@@ -147,9 +148,9 @@ class Elector:
             return self._seen
 
     def step(self) -> float:
-        """Do what is to be done now; return when (monotonic seconds) to step again unless the lease changes.
+        """Take the next step; return when (monotonic seconds) to step again unless the lease changes.
 
-        Raises what says that this process must not go on with this log.
+        Raises errors after which this process must not use the log any more.
         """
         now = self._clock.monotonic()
         seen = self._seen
@@ -167,7 +168,7 @@ class Elector:
         return Observed(seen.held, seen.since, gone)
 
     def _is_gone(self, now: Held) -> bool:
-        """Whether the holder is known to be gone, by the end of the session that it said was its own."""
+        """Return whether the session that the holder named has ended."""
         is_own = now.session and now.session == self._sessions.name(now.holder)
         return bool(is_own) and self._sessions.has_ended(now.session)
 
@@ -184,7 +185,7 @@ class Elector:
                 return self._wait(until, seen.held, now)
 
     def _wait(self, until: float, lease: Held | None, now: float) -> float:
-        """Return until when to wait: as was decided, or less to look at a session in between."""
+        """Return when to step again: as decided, or earlier to check the holder's session."""
         self._seen_leader = True
         if self._term is None:
             has_session = lease is not None and lease.session
@@ -244,18 +245,18 @@ class Elector:
         self._learn(lease, lease.revision)
 
     def step_down(self, reason: str) -> None:
-        """Lead no longer, from now on; controllers at work are to end, and then `ended` is to be called."""
+        """Stop leading at once. The controllers must then end, and `ended` must be called."""
         term, self._term = self._term, None
         if term is not None:
             log.warning("stopped leading", identity=self.identity, term=term.number, reason=reason)
 
     def ended(self) -> bool:
-        """Learn that no controller of the last term is at work any more; return whether that is news."""
+        """Note that all controllers of the last term have finished; return whether any was running."""
         was_at_work, self._at_work = self._at_work, False
         return was_at_work
 
     def release(self, patience: float) -> None:
-        """Give the lease back, as no controller is at work any more, and lead no longer."""
+        """Release the lease and stop leading, if all controllers have finished."""
         term = self._term
         if term is None or self._at_work:
             return

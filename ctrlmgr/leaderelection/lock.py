@@ -1,10 +1,10 @@
-"""The Lease in the log: how it is taken, renewed and given back.
+"""Writes the Lease in the log: takes, renews and releases it.
 
 Guarantees:
-- Taking over is an append like any other, with a fence that starts the term: from that revision on the log refuses
-  every append of an older term, wherever its author was frozen.
-- Renewing and giving back carry the fence of their term, so an old leader's late renewal is refused, too.
-- Every write is conditional on the lease as it was seen.
+- A takeover is an append whose fence starts the term. From its revision on, the log refuses every append of an older
+  term, even of a process that was suspended.
+- Renewals and releases carry the fence of their term, so the late renewal of an old leader is refused.
+- Every write is conditional on the lease that was seen.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ctrlmgr.leaderelection.record import RELEASED_FOR, LeaseRecord, write
 
 
 class LeaseLock:
-    """One Lease, as its candidates write it; what is seen of it comes from an informer."""
+    """Writes one Lease for a candidate; the lease is read through an informer."""
 
     def __init__(
         self, event_log: EventLog, key: Key, *, identity: str, author: Author, clock: Clock, new_uid: Callable[[], str]
     ) -> None:
-        """Write the Lease `key` in the name of the candidate `identity`."""
+        """Write the Lease `key` for the candidate `identity`."""
         self.key = key
         self.identity = identity
         self._log = event_log
@@ -35,7 +35,7 @@ class LeaseLock:
 
     @property
     def name(self) -> str:
-        """What the log knows it by."""
+        """The name of the fence in the log."""
         return f"{LEASES}/{self.key}"
 
     def fence(self, term: int) -> Fence:
@@ -43,21 +43,22 @@ class LeaseLock:
         return Fence(self.name, term)
 
     def take_over(self, seen: Object | None, term: int, *, duration: float, session: str, patience: float) -> Object:
-        """Begin `term` and return the lease; `seen` is what it was until now.
+        """Begin `term` and return the lease; `seen` is the lease before.
 
-        All three raise what `append` raises, and `TimeoutError` after `patience` seconds, when it is still under way.
+        All three writes raise the errors of `append`, and `TimeoutError` if the append takes more than `patience`
+        seconds.
         """
         now = self._clock.now()
         record = LeaseRecord(self.identity, term, duration, now, now, session)
         return self._append(seen, record, Fence(self.name, term, takeover=True), patience)
 
     def renew(self, seen: Object | None, term: Term, *, duration: float, session: str, patience: float) -> Object:
-        """Say that the holder lives; a lease that was deleted is made anew."""
+        """Renew the lease, and create it again if it was deleted."""
         record = LeaseRecord(self.identity, term.number, duration, term.acquired_at, self._clock.now(), session)
         return self._append(seen, record, self.fence(term.number), patience)
 
     def release(self, seen: Object | None, term: Term, *, patience: float) -> Object:
-        """Give the lease back: a candidate that sees it may take it at once."""
+        """Release the lease, so that a candidate may take it at once."""
         now = self._clock.now()
         record = LeaseRecord("", term.number, RELEASED_FOR, now, now)
         return self._append(seen, record, self.fence(term.number), patience)

@@ -1,7 +1,7 @@
-"""What a Lease (coordination.k8s.io/v1) says about who leads: read from an object, and written as one.
+"""Reads and writes the holder in a Lease (coordination.k8s.io/v1).
 
-Guarantees: what is written is what client-go's elector writes into a Lease (`tools/leaderelection/resourcelock`), so
-clients that read leases read these; labels, annotations and managers that others have put there stay.
+Guarantees: the fields are those of client-go's elector (`tools/leaderelection/resourcelock`), so clients that read
+leases can read these. Labels, annotations and managers of others are kept.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from ctrlmgr.api.resource import Key
 from ctrlmgr.clock import format_time, format_time_seconds
 
 SESSION: Final = "ctrlmgr.io/session"
-"""The annotation that names the holder's session, whose end shows that the holder is gone."""
+"""The annotation with the name of the holder's session; the session ends with the holder."""
 
 RELEASED_FOR: Final = 1.0
-"""Seconds that a released lease is good for, as client-go writes it."""
+"""Duration in seconds of a released lease, as client-go writes it."""
 
 
 class LeaseRecord(NamedTuple):
-    """Who holds a lease, in which term, for how long (seconds) since it was last renewed.
+    """The holder of a lease, its term, and the lease's duration in seconds.
 
-    `term` is `leaseTransitions`; the two times, in microseconds since 1970, are for people and decide nothing.
-    `session` is empty when the end of the holder cannot be seen.
+    `term` is `leaseTransitions`. The two times, in microseconds since 1970, are for display and decide nothing.
+    `session` is empty if the holder has none.
     """
 
     holder: str
@@ -53,7 +53,7 @@ _NO_SPEC = _Spec()
 
 
 class Held(NamedTuple):
-    """The part of a record that is compared: when it changes, the lease was renewed or changed hands."""
+    """The compared part of a record: if it changes, the lease was renewed or has another holder."""
 
     holder: str
     term: int
@@ -63,7 +63,7 @@ class Held(NamedTuple):
 
 
 def held(lease: Object) -> Held:
-    """Return what `lease` says of its holder."""
+    """Return the holder of `lease`."""
     spec = lease.view(_Lease).spec or _NO_SPEC
     return Held(
         spec.holder_identity or "",
@@ -75,7 +75,7 @@ def held(lease: Object) -> Held:
 
 
 def write(key: Key, current: Object | None, record: LeaseRecord, *, uid: str) -> Object:
-    """Return `current` saying what `record` says; without it a new Lease with this uid, made at its renewal."""
+    """Return `current` with the fields of `record`; without it a new Lease with this uid, created at its renewal."""
     if current is None:
         created = format_time_seconds(record.renewed_at)
         metadata: dict[str, Any] = {
@@ -103,7 +103,7 @@ def write(key: Key, current: Object | None, record: LeaseRecord, *, uid: str) ->
 
 
 def _with_annotations(metadata: dict[str, Any], annotations: dict[str, str]) -> dict[str, Any]:
-    """Return metadata with these annotations where Go puts them: before owners, finalizers and managers."""
+    """Return metadata with these annotations in Go's order: before owners, finalizers and managers."""
     later: dict[str, Any] = {
         name: metadata[name] for name in ("ownerReferences", "finalizers", "managedFields") if name in metadata
     }

@@ -1,9 +1,8 @@
-"""What runs: controllers, what they wait for, and the order in which things start and stop.
+"""Controllers and other runnables, and the order of their start and stop.
 
-In the order an event travels: an informer's handler puts keys on the controller's queue (`controller.Watch`); a
-worker takes one and calls the `reconcile.Reconciler`; what that returns or raises decides, in one place, whether
-the key comes again. `priority` says how urgent a change is, and `periodic` puts keys on queues because time has passed.
-`runnable.Manager` starts all of it.
+In the order an event travels: an informer's handler puts keys on the controller's queue (`controller.Watch`). A worker
+takes one and calls the `reconcile.Reconciler`. Its result or error decides whether the key is queued again. `priority`
+returns the urgency of a change, and `periodic` queues keys at intervals. `runnable.Manager` starts everything.
 """
 
 from ctrlmgr.manager.controller import Controller, Watch, own_key

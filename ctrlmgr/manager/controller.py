@@ -1,21 +1,19 @@
-"""A controller: watches put keys on a queue, workers take them, one switch decides whether they come again.
+"""A controller: watches put keys on a queue, and workers reconcile them.
 
 Guarantees:
-- A change that a watch maps to a key is followed by a reconcile of that key that began after the change was in
-  the cache; however many changes were coalesced, the reconcile's `Cause` names each one's revision.
-- No key is reconciled by two workers at once.
-- A reconcile that raises harms no other: it is counted, logged once, and tried again with the same triggers,
-  rate limited by key and overall. `TerminalError` is not tried again. The log says which keys fail
-  (`manager.failures`).
-- A reconcile that asks to be run again later and has written nothing leaves its triggers to that later one.
-- What says that this process must not go on (`_FATAL`) leaves `process_next` and ends `run`.
-- `run` returns only when no worker is inside a reconcile.
-- Between `stand_by` and `resume` nothing is kept of what the watches bring; after `resume` it is as if the informers
-  had just synced.
+- Every change that a watch maps to a key is followed by a reconcile of that key that began after the change was in the
+  cache. The reconcile's `Cause` names the revisions of all coalesced changes.
+- A key is never reconciled by two workers at once.
+- A failed reconcile does not affect others. It is counted, logged once, and retried with the same triggers, with rate
+  limits per key and overall. `TerminalError` is not retried. The log records failing keys (`manager.failures`).
+- If a reconcile asks for a requeue and has written nothing, the later reconcile receives its triggers.
+- Errors after which the process must not continue (`_FATAL`) are raised by `process_next` and `run`.
+- `run` returns only after all reconciles have ended.
+- Between `stand_by` and `resume`, changes are dropped. After `resume`, all existing objects are queued as after a sync.
 
-- A controller that says what its caches have `seen` reads its own writes: a key is not reconciled again before they
-  show what its last reconcile wrote. (Kubernetes' expectations, and its `ConsistencyStore`, are for this.) Without
-  `seen` a cache may lag behind; acting on it then meets a `Conflict`, which is tried again.
+- A controller with `seen`, the revision of its caches, reads its own writes: a key is not reconciled again before the
+  caches show its last write. (Kubernetes has expectations and its `ConsistencyStore` for this.) Without `seen`, a cache
+  may lag behind; a write then fails with `Conflict`, and is retried.
 """
 
 from __future__ import annotations
@@ -56,25 +54,25 @@ from ctrlmgr.workqueue import LOW, URGENT, Delivery, RateLimiter, WorkQueue
 log = structlog.get_logger(__name__)
 
 _FATAL = (Fenced, LogClosed, LogCorrupt, LogRolledBack, SchemaOutdated)
-"""Nothing this process could try again would be right: it has lost its term, its log, or its trust in it."""
+"""Errors after which no retry is right: the process has lost its term or its log, or cannot trust the log."""
 
 _DONE = Result()
 _namespace_of = attrgetter("namespace")
 
 _BEHIND = 0.005
-"""Seconds after which a key is looked at again whose caches do not show its own last write yet."""
+"""Seconds until a key is checked again whose last write is not yet in the caches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Whose changes enqueue which keys, `delay` seconds later; keys that come again meanwhile are coalesced.
+    """Maps changes of an informer to keys, which are queued after `delay` seconds and coalesced meanwhile.
 
-    With `after_sync` a re-sync enqueues the keys of every object, changed or not. A controller that puts right what
-    others do to its own objects needs that for some watch: what it created and a client deleted before its cache saw
-    either is no difference that a re-sync would tell.
+    With `after_sync`, a re-sync queues the keys of all objects, changed or not. A controller that repairs its own
+    objects needs this for one watch. Otherwise it misses an object that it created and another client deleted before
+    its cache saw either, because a re-sync shows no difference.
 
-    Keys have the priority of `priority_of`; `is_urgent` says which changes are urgent beyond that, where it takes
-    the meaning of the kind to know: a pod that is not ready any more, for a controller of endpoints.
+    Keys have the priority of `priority_of`. `is_urgent` marks further changes as urgent that depend on the kind, such
+    as a pod that stops being ready, for a controller of endpoints.
     """
 
     informer: Informer
@@ -85,14 +83,14 @@ class Watch:
 
 
 def own_key(change: Change) -> Iterable[Key]:
-    """Return the key of the object that has changed: what most watches enqueue."""
+    """Return the key of the changed object, the mapping of most watches."""
     return (change.object.key,)
 
 
 class Controller:
-    """A `Runnable` that reconciles what its watches bring.
+    """A `Runnable` that reconciles the keys of its watches.
 
-    Make it before the informers sync: their handlers then hear of everything that is there already.
+    Create it before the informers sync, so that their handlers receive all existing objects.
     """
 
     def __init__(
@@ -111,10 +109,11 @@ class Controller:
         limiter: RateLimiter[Key] | None = None,
         kind: str = "",
     ) -> None:
-        """`random` gives reconciles their ids; a key that failed 1 + `max_retries` times waits for its next change.
+        """Create a controller; `random` generates the ids of reconciles.
 
-        `seen` returns the revision up to which the reconciler's caches show everything; `limiter` says when a key that
-        failed is tried again, by default as Kubernetes' controllers do. `kind` is what log lines say of its keys.
+        A key that has failed 1 + `max_retries` times waits for its next change. `seen` returns the revision of the
+        reconciler's caches. `limiter` decides the delay of a retry, by default as in Kubernetes. `kind` labels log
+        lines.
         """
         self.name = name
         self._labels = {"controller": name, **({"kind": kind} if kind else {})}
@@ -127,33 +126,33 @@ class Controller:
         self._workers = workers
         self._max_retries = max_retries
         self._seen = seen
-        # How far the caches must have come for a key; None: as far as the log has when that is asked. A key is with one
-        # worker at a time, and one entry of a dictionary changes at once.
+        # The revision that the caches must have for a key; None means the log's head at the next check. Only one worker
+        # holds a key at a time, and changing one entry of a dictionary is atomic.
         self._wanted: dict[Key, Revision | None] = {}
-        # What asked for a key while the cache was behind: whichever delivery comes next answers it. The queue would
-        # keep it for the moment of the delay, and a delivery before that would not name it.
+        # Triggers of a key from deliveries while the cache was behind; the next delivery receives them. The queue would
+        # keep them until the delay has passed, and an earlier delivery would not have them.
         self._unanswered: dict[Key, tuple[Revision, ...]] = {}
         self._failures = Failures(name, kind, log, clock.now)
         self._counts = reconciles(name, workers=workers)
         self._watches: list[Watch] = []
-        # Set and read on the informers' thread, but for the first time.
+        # Set and read on the informers' thread, except for the first time.
         self._stands_by = False
         for watch in watches:
             self.watch(watch)
 
     def watch(self, watch: Watch) -> None:
-        """Watch something else too; called before its informer has synced."""
+        """Add a watch; call it before its informer has synced."""
         self._watches.append(watch)
         watch.informer.add_handler(self._handler(watch), name=self.name)
         if watch.after_sync:
             watch.informer.add_sync_handler(self._sync_handler(watch), name=self.name)
 
     def work_from(self, queue: WorkQueue[Key]) -> None:
-        """Take keys from `queue` instead of a queue of its own; called before `start`, while no key has come yet."""
+        """Take keys from `queue` instead of the own queue; call it before `start` and before any key is queued."""
         self.queue = queue
 
     def start(self) -> None:
-        """Enqueue what the reconciler begins with (`StartsWith`), and what failed before.
+        """Queue the reconciler's first keys (`StartsWith`) and the keys that failed before.
 
         The caches must have synced.
         """
@@ -164,14 +163,13 @@ class Controller:
             self.queue.add(key, priority=LOW)
 
     def stand_by(self) -> None:
-        """Have nothing enqueued from here on: others do the work."""
+        """Drop all changes from now on, because another process leads."""
         self._stands_by = True
 
     def resume(self) -> None:
-        """Begin anew with everything there is; called on the informers' thread, while it does not run.
+        """Queue all existing objects; called on the informers' thread, while the controller does not run.
 
-        Pure functions of a change (`Watch.to_keys`) may keep what they know without a lock, as all changes, these
-        among them, come on that one thread.
+        Functions of `Watch.to_keys` may keep state without a lock, because they are only called on that thread.
         """
         self.queue.reopen()
         self._stands_by = False
@@ -179,12 +177,12 @@ class Controller:
             handle = self._handler(watch)
             for obj in watch.informer.lister.list():
                 handle(Change(EventType.ADDED, None, obj, obj.revision, is_listed=True))
-                obj.forget_decoded()  # as after a sync
+                obj.forget_decoded()  # frees memory, as after a sync
 
     def run(self, stop: threading.Event) -> None:
-        """Reconcile with all workers until `stop` is set, then let them finish what they hold.
+        """Reconcile with all workers until `stop` is set, then let them finish.
 
-        Raises what a worker could not contain (`_FATAL`). Its queue stays shut down: to run again it must `resume`.
+        Raises the fatal errors of workers (`_FATAL`). The queue stays shut down until `resume`.
         """
         self.start()
         failures: list[BaseException] = []
@@ -193,23 +191,23 @@ class Controller:
             try:
                 while not stop.is_set() and self.process_next():
                     pass
-            except BaseException as error:  # handed to `run`, which raises it on the manager's thread
+            except BaseException as error:  # `run` raises it on the manager's thread
                 failures.append(error)
                 stop.set()
 
         workers = [threads.start(f"{self.name}-{number}", work) for number in range(self._workers)]
         stop.wait()
         self.queue.shut_down(drain=True)
-        # A worker gives its key back before it can report a failure, so a drained queue is not yet the end.
+        # A worker returns its key before it reports a failure, so a drained queue is not the end.
         for worker in workers:
             worker.join()
         if failures:
             raise failures[0]
 
     def process_next(self, timeout: float | None = None) -> bool:
-        """Reconcile the next key; False when none came within `timeout` seconds, or none will.
+        """Reconcile the next key; return False if none arrived within `timeout` seconds, or the queue is shut down.
 
-        Raises only what must end the process or its leadership: `Fenced`, `LogClosed`, `LogCorrupt`,
+        Raises only errors that must end the process or its leadership: `Fenced`, `LogClosed`, `LogCorrupt`,
         `LogRolledBack`, `SchemaOutdated`.
         """
         try:
@@ -230,13 +228,13 @@ class Controller:
         return True
 
     def _handler(self, watch: Watch) -> Callable[[Change], None]:
-        # Looked up once: every change of a pod comes through here.
+        # Local variables, because every change of a pod passes here.
         to_keys, delay, is_urgent = watch.to_keys, watch.delay, watch.is_urgent
 
         def on_change(change: Change) -> None:
             if self._stands_by:
                 return
-            priority: int | None = None  # most changes concern no key, and to decide it reads the object
+            priority: int | None = None  # computed only if needed: most changes map to no key
             for key in to_keys(change):
                 if priority is None:
                     priority = URGENT if is_urgent is not None and is_urgent(change) else priority_of(change)
@@ -253,7 +251,7 @@ class Controller:
         def on_sync() -> None:
             for obj in watch.informer.lister.list():
                 on_change(Change(EventType.MODIFIED, obj, obj, obj.revision))
-                obj.forget_decoded()  # as after a sync
+                obj.forget_decoded()  # frees memory, as after a sync
 
         return on_sync
 
@@ -270,16 +268,16 @@ class Controller:
         duration = self._clock.monotonic() - began
         self._counts.ended(result, duration)
         if client.wrote:
-            # A reconcile that appended nothing has no row in the log to finish.
+            # A reconcile without appends has no row in the log.
             if changed_by := client.changed_by:
                 message = message or f"changed on its way by {', '.join(changed_by)}"
             self._log.finish(cause.id, Outcome(round(duration * 1_000_000), result, message))
             if self._seen is not None:
-                # What may still come of a write whose outcome is unknown, the log says later.
+                # If the outcome of a write is unknown, the log's head is read later.
                 self._wanted[delivery.item] = None if result == "error" else self._newest()
 
     def _with_unanswered(self, delivery: Delivery[Key]) -> Delivery[Key]:
-        """Return a delivery with the triggers, too, of those before it that came while the cache was behind."""
+        """Return a delivery with the triggers of earlier deliveries while the cache was behind."""
         earlier = self._unanswered.pop(delivery.item, None)
         if not earlier:
             return delivery
@@ -312,9 +310,9 @@ class Controller:
         )
 
     def _reconcile(self, delivery: Delivery[Key], client: ReconcileClient) -> tuple[str, str]:
-        """Reconcile and decide what becomes of the key; return the result and message of an `Outcome`.
+        """Reconcile and requeue the key if necessary; return the result and message of an `Outcome`.
 
-        The one place where errors of reconcilers end.
+        All errors of reconcilers are handled here.
         """
         try:
             result = self._reconciler.reconcile(delivery.item, client) or _DONE
@@ -323,7 +321,7 @@ class Controller:
         except TerminalError as error:
             self._give_up(delivery, error)
             return "terminal", str(error)
-        except Exception as error:  # a reconciler is foreign code: whatever it raises is contained here
+        except Exception as error:  # a reconciler may raise anything
             self._retry(delivery, error)
             by = error.refused_by if isinstance(error, ApiError) else ""
             return "error", f"{summary(error)} (admission plugin {by})" if by else summary(error)
@@ -345,13 +343,13 @@ class Controller:
         log.error("reconcile failed for good", error=str(error))
 
     def _retry(self, delivery: Delivery[Key], error: Exception) -> None:
-        """Log an error once and have the key tried again, unless it was often enough.
+        """Log an error once, and queue the key again unless it has failed too often.
 
-        What was to be expected (`retryable`, `lost_race`) is one line, and so is what the API refused, which says why;
-        anything else has its traceback.
+        Expected errors (`retryable`, `lost_race`) and refusals by the API are logged in one line, other errors with a
+        traceback.
 
-        A key that is dropped is not lost: its next change enqueues it anew (as in Kubernetes' endpoints
-        controller, whose maxRetries is 15).
+        A dropped key is not lost: its next change queues it again (as in Kubernetes' endpoints controller, whose
+        maxRetries is 15).
         """
         if not isinstance(error, CtrlmgrError):
             self._counts.panicked()

@@ -1,8 +1,8 @@
-"""controller-runtime's `controller_runtime_*`: how many reconciles, how they ended, how long they took.
+"""controller-runtime's metrics `controller_runtime_*`: number, results and durations of reconciles.
 
-Guarantees: names, labels and buckets are those of `pkg/internal/controller/metrics`; every series of a controller is
-there from the start, at 0, and never goes down, whichever of its workers is gone. A reconcile is counted by a few
-additions; the families are put together at a scrape.
+Guarantees: names, labels and buckets are those of `pkg/internal/controller/metrics`. Every series of a controller
+exists from the start with 0, and never decreases, even after workers have ended. Counting a reconcile takes a few
+additions; the metric families are built at a scrape.
 """
 
 from __future__ import annotations
@@ -24,56 +24,56 @@ _BUCKETS: Final = (
 )
 # fmt: on
 _RESULTS: Final = {"success": ("ok",), "requeue_after": ("requeued",), "error": ("error", "terminal")}
-"""What controller-runtime calls each result of an `Outcome`."""
+"""controller-runtime's names for the results of an `Outcome`."""
 
 
 class Reconciles:
-    """The reconciles of all controllers of one name; any thread may count and read."""
+    """Counts the reconciles of all controllers with one name. Any thread may use it."""
 
     def __init__(self) -> None:
         """Start at 0."""
         self.lock = threading.Lock()
-        # All below is guarded by the lock.
+        # The lock guards all attributes below.
         self.workers = 0
-        """How many there may be at once."""
+        """Maximum number of concurrent reconciles."""
         self.active = 0
-        """How many are under way."""
+        """Number of running reconciles."""
         self.panics = 0
-        """How many ended in an error that is not one of ours."""
+        """Number of reconciles that raised an error other than `CtrlmgrError`."""
         self.results = {result: 0 for results in _RESULTS.values() for result in results}
-        # counts[i] reconciles fell into bucket i alone; the last one holds what is beyond every bound.
+        # counts[i] is the number in bucket i alone; the last one counts values above all bounds.
         self.counts = [0] * (len(_BUCKETS) + 1)
         self.seconds = 0.0
 
     def enter(self) -> None:
-        """Count a worker that is at one from now on."""
+        """Count a worker that begins a reconcile."""
         with self.lock:
             self.active += 1
 
     def leave(self) -> None:
-        """Count it no longer, whatever became of the reconcile."""
+        """Count a worker that has ended a reconcile."""
         with self.lock:
             self.active -= 1
 
     def ended(self, result: str, seconds: float) -> None:
-        """Count one that ended with the `result` of an `Outcome` after `seconds`."""
+        """Count an ended reconcile with the `result` of an `Outcome` and its duration."""
         with self.lock:
             self.results[result] += 1
             self.counts[bisect_left(_BUCKETS, seconds)] += 1
             self.seconds += seconds
 
     def panicked(self) -> None:
-        """Count an error that is not one of ours; `ended` counts it as an error."""
+        """Count an error other than `CtrlmgrError`; `ended` also counts it as an error."""
         with self.lock:
             self.panics += 1
 
 
 class _Controllers(Collector):
-    """The same of every controller, by name."""
+    """The counts of all controllers, by name."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._reconciles: dict[str, Reconciles] = {}  # guarded by _lock, because scrapes walk it
+        self._reconciles: dict[str, Reconciles] = {}  # guarded by _lock, because scrapes iterate over it
 
     def of(self, name: str) -> Reconciles:
         with self._lock:
@@ -121,7 +121,7 @@ REGISTRY.register(_controllers)
 
 
 def reconciles(controller: str, *, workers: int) -> Reconciles:
-    """Return what the reconciles of a controller are counted by, of which there may be `workers` at once."""
+    """Return the counts of a controller with at most `workers` concurrent reconciles."""
     counted = _controllers.of(controller)
     with counted.lock:
         counted.workers = workers

@@ -1,9 +1,10 @@
-"""Records in the log which keys of a controller fail: one record for each, from its first failure to its next success.
+"""Records failing keys of a controller in the log: one record per key, from its first failure to its next success.
 
 Guarantees:
-- Only what needs a person is recorded. A lost race, and a database that is away for a while, are not (`is_expected`).
-- A failed reconcile writes one row at most, in a group with other writes, and nothing waits for it.
-- A controller that starts takes over the records of the process before it, and looks at those keys again.
+- Only failures that need attention are recorded; a lost race or a temporarily unavailable database is not
+  (`is_expected`).
+- A failed reconcile writes at most one row, in a group with other writes, and nothing waits for it.
+- A starting controller takes over the records of the previous process, and reconciles those keys again.
 """
 
 from __future__ import annotations
@@ -20,42 +21,42 @@ from ctrlmgr.eventlog import EventLog, Failure
 
 _LONGEST_ERROR: Final = 2_000
 _LONGEST_TRACEBACK: Final = 8_000
-"""Characters that are kept: of an error its beginning, of a traceback its end."""
+"""Maximum characters that are kept: the beginning of an error, the end of a traceback."""
 
 
 def is_expected(error: Exception) -> bool:
-    """Whether an error says nothing against the reconciler: another writer was first, or the database is away."""
+    """Return whether an error is expected: another writer was first, or the database is unavailable."""
     if isinstance(error, OutcomeUnknown):
-        return True  # the next reconcile sees what came of it
+        return True  # the next reconcile sees the outcome
     return isinstance(error, CtrlmgrError) and (error.retryable or error.lost_race)
 
 
 def summary(error: Exception) -> str:
-    """Return the class and the text of an error."""
+    """Return the class and text of an error."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 class Failures:
-    """The failures of one controller; a key is with one worker at a time."""
+    """The failing keys of one controller. Only one worker holds a key at a time."""
 
     def __init__(self, controller: str, kind: str, log: EventLog, now: Callable[[], int]) -> None:
-        """Record in `log`; `now` returns microseconds since 1970, and `kind` is what the keys are of, if known."""
+        """Record in `log`; `now` returns microseconds since 1970, and `kind` is the kind of the keys, if known."""
         self._controller = controller
         self._kind = kind
         self._log = log
         self._now = now
         self._failing: dict[Key, Failure] = {}
-        self._traceback = ""  # the newest: keys that fail alike share the text
+        self._traceback = ""  # the newest traceback; equal ones share the string
 
     def take_over(self) -> Iterator[Key]:
-        """Yield the keys that failed when the controller ran last, wherever that was."""
+        """Yield the keys that were failing when the controller last ran, in any process."""
         for each in self._log.failures():
             if each.controller == self._controller and each.ended_at is None:
                 self._failing[key := Key.parse(each.key)] = each
                 yield key
 
     def failed(self, key: Key, error: Exception, delay: float | None) -> None:
-        """Record that a reconcile has failed; the next attempt is in `delay` seconds, or (None) at the next change."""
+        """Record a failed reconcile; `delay` is the seconds until the retry, None if it waits for the next change."""
         if is_expected(error):
             return
         now, known = self._now(), self._failing.get(key)
@@ -76,7 +77,7 @@ class Failures:
         self._record(failure)
 
     def succeeded(self, key: Key) -> None:
-        """Record that a key no longer fails, if it did."""
+        """Record that a key succeeded, if it was failing."""
         if self._failing and (known := self._failing.pop(key, None)):
             self._record(msgspec.structs.replace(known, ended_at=self._now(), next_retry_at=None))
 
@@ -84,9 +85,9 @@ class Failures:
         try:
             self._log.record_failure(failure)
         except LogClosed:
-            return  # the process ends, and the one after it meets the failure anew
+            return  # the process ends, and the next one detects the failure again
 
 
 def _storable(text: str) -> str:
-    """Replace what no database can hold as text."""
+    """Replace characters that no database can store as text."""
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()

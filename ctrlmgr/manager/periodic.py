@@ -1,12 +1,12 @@
-"""Work that is due because time has passed: resync, compaction, repair.
+"""Periodic work: resync, compaction, repair.
 
 Guarantees:
-- A job does one thing: it puts a key on a workqueue. It never reconciles, so an overdue job costs nothing, two of
-  them are one (the queue deduplicates), and a slow reconcile delays no other job.
-- Every key is enqueued once when it starts, unless it was said otherwise, and then every so many seconds.
+- A job only puts a key on a workqueue. It never reconciles. So late jobs cost nothing, duplicates are merged by the
+  queue, and a slow reconcile delays no other job.
+- Every key is queued once at the start, unless `at_start` is False, and then at its interval.
 
-APScheduler keeps its own wall clock and starts its own thread: the one exception to `ctrlmgr.threads.start`. That
-is why nothing but a job's one line happens on it, and why tests call the jobs instead of stepping a clock.
+APScheduler uses its own wall clock and starts its own thread, the only exception to `ctrlmgr.threads.start`. So jobs
+are one line, and tests call the jobs instead of stepping a clock.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Periodic:
-    """A `Runnable` that enqueues keys at intervals."""
+    """A `Runnable` that queues keys at intervals."""
 
     name = "periodic"
 
     def __init__(self) -> None:
-        """Start with no jobs."""
+        """Start without jobs."""
         self.jobs: dict[str, Callable[[], None]] = {}
-        """What each job does, by name; calling one is what the scheduler does when it is due."""
+        """The jobs by name; the scheduler calls a job when it is due."""
         self._first: list[Callable[[], None]] = []
         self._seconds: dict[str, float] = {}
 
     def add(self, name: str, every_seconds: float, queue: WorkQueue[K], key: K, *, at_start: bool = True) -> None:
-        """Put `key` on `queue` every so many seconds, and at the start; raises ValueError for a name that is taken."""
+        """Queue `key` on `queue` every `every_seconds`, and at the start; raises ValueError for a duplicate name."""
         if name in self.jobs:
             raise ValueError(f"there is a job {name!r} already")
 
@@ -50,7 +50,7 @@ class Periodic:
             self._first.append(job)
 
     def run(self, stop: threading.Event) -> None:
-        """Enqueue everything once, then at its intervals, until `stop` is set; but see `add`. May be run again."""
+        """Queue all keys once, then at their intervals, until `stop` is set; see `add`. May be run again."""
         scheduler = self._scheduler()
         for job in self._first:
             job()
@@ -61,7 +61,7 @@ class Periodic:
             scheduler.shutdown()
 
     def _scheduler(self) -> BackgroundScheduler:
-        # Loaded on the thread that runs it: it takes longer than all of our own controllers, and no request needs it.
+        # Imported on the running thread: the import is slow, and no request needs it.
         from apscheduler.executors.debug import DebugExecutor
         from apscheduler.jobstores.memory import MemoryJobStore
         from apscheduler.schedulers.background import BackgroundScheduler
@@ -69,9 +69,9 @@ class Periodic:
         scheduler = BackgroundScheduler(
             timezone=UTC,
             jobstores={"default": MemoryJobStore()},
-            # Jobs take microseconds, so they run on the scheduler's own thread instead of in a pool of ten.
+            # Jobs take microseconds, so they run on the scheduler's own thread instead of a pool of ten.
             executors={"default": DebugExecutor()},
-            # However late (a suspended machine), a job is due once and never too late to be worth doing.
+            # A late job (after the machine was suspended) runs once, however late it is.
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
         for name, job in self.jobs.items():

@@ -1,6 +1,6 @@
-"""How urgent a change is: the priority with which its keys are added to a workqueue.
+"""The urgency of a change: the priority with which its keys are queued.
 
-The rule is controller-runtime's (`handler.TypedFuncs`), and one level more for changes that a user waits for.
+The rule is controller-runtime's (`handler.TypedFuncs`), with one additional level for changes that a user waits for.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The contract between a controller and the code that knows what its objects should look like.
+"""The contract between a controller and its reconciler.
 
-A reconciler is level-triggered (controller-runtime's `reconcile.Reconciler`): it gets a key and no event, reads
-what is there now, and makes it so. It may be called for a key that needs nothing, more than once for one change,
-and once for many changes; the controller promises that it is never called for one key by two workers at once,
-and that a key whose object changed after a call began is given to another call.
+A reconciler is level-triggered (controller-runtime's `reconcile.Reconciler`): it receives a key and no event, reads the
+current state, and writes the difference to the desired state. It may be called for a key without a difference, more
+than once for one change, and once for many changes. The controller guarantees two things. It never calls the reconciler
+for one key on two workers at once. A key whose object changes after a call began is reconciled again.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ctrlmgr.client import ReconcileClient
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a reconcile that succeeded goes on: again in `requeue_after` seconds, or (None) with the next change.
+    """The result of a successful reconcile: again in `requeue_after` seconds, or (None) at the next change.
 
-    One that comes again is the same matter: the triggers for which nothing has been written are the next one's too.
+    If the reconcile has written nothing, the requeued one receives its triggers.
     """
 
     requeue_after: float | None = None
@@ -31,18 +31,18 @@ C_contra = TypeVar("C_contra", contravariant=True)
 
 
 class Reconciler(Protocol[C_contra]):
-    """Makes the objects behind a key what they should be, through the kind of client that it needs."""
+    """Brings the objects of a key to their desired state, through its kind of client."""
 
     def reconcile(self, key: Key, client: C_contra) -> Result | None:
-        """Read the caches, write the difference through `client`.
+        """Read the caches, and write the difference through `client`.
 
-        Raising has the key tried again, rate limited; `TerminalError` says that trying again is pointless.
+        If it raises, the key is retried with rate limits; `TerminalError` is not retried.
         """
 
 
 @runtime_checkable
 class StartsWith(Protocol):
-    """A reconciler that has work besides what its watches bring, such as leftovers of objects that are gone."""
+    """A reconciler with additional keys at the start, such as leftovers of deleted objects."""
 
     def on_start(self) -> Iterable[Key]:
-        """Return the keys to reconcile first; called once, when the caches have synced."""
+        """Return the keys to reconcile first; called once, after the caches have synced."""

@@ -1,11 +1,11 @@
-"""What runs in a process, and the one thing that starts and stops it.
+"""Runnables, and the manager that starts and stops them.
 
 Guarantees:
-- Phases start upward: a runnable starts when everything in the phases below has started and synced.
-- Phases stop downward: a runnable is told to stop when everything in the phases above has ended or used up its
-  grace. So nothing loses the log or the caches while it still works with them.
-- The first error a runnable raises stops everything and is raised by `Manager.run`.
-- Nothing can keep the process from ending: each phase has `grace` seconds to stop, and who did not is named.
+- Phases start in ascending order: a runnable starts when everything in lower phases has started and synced.
+- Phases stop in descending order: a runnable is stopped when everything in higher phases has ended or used up its grace
+  period. So no runnable loses the log or the caches while it uses them.
+- The first error of a runnable stops everything, and `Manager.run` raises it.
+- The process always ends: each phase has `grace` seconds to stop, and runnables that do not stop are named.
 """
 
 from __future__ import annotations
@@ -24,40 +24,40 @@ from ctrlmgr.clock import Clock
 log = structlog.get_logger(__name__)
 
 _LOOK_AGAIN = 0.05
-"""Seconds between looks at who has synced: a claim one can ask about, not an event one can wait for."""
+"""Seconds between checks of `has_synced`, which has no event to wait for."""
 
 
 class Phase(IntEnum):
-    """When a runnable starts; each phase relies on those before it."""
+    """The start order of runnables; each phase relies on those before it."""
 
     LOG = 0
     CACHES = 1
     SERVERS = 2
     MEMBERS = 3
-    """What every process does, leader or not."""
+    """Runnables of every process, leader or not."""
     LEADER = 4
 
 
 class Runnable(Protocol):
-    """Something that runs until told to stop."""
+    """Something that runs until it is stopped."""
 
     @property
     def name(self) -> str:
-        """What its thread and its log lines are called."""
+        """The name of its thread and in log lines."""
 
     def run(self, stop: threading.Event) -> None:
-        """Block until `stop` is set; raising stops the manager, returning early stops no other.
+        """Block until `stop` is set. An error stops the manager; an early return stops nothing else.
 
-        The event is this runnable's own: it may set it itself, to wake whichever of its threads wait on it.
+        The event belongs to this runnable, which may set it itself to wake its own threads.
         """
 
 
 @runtime_checkable
 class HasSynced(Protocol):
-    """A runnable that is of use to others only some time after it has started."""
+    """A runnable that is useful to others only some time after its start."""
 
     def has_synced(self) -> bool:
-        """Whether the next phase may start; once True, always True."""
+        """Return whether the next phase may start; once True, always True."""
 
 
 @dataclass(eq=False, slots=True)
@@ -68,29 +68,29 @@ class _Started:
 
 
 class Manager:
-    """Starts runnables phase by phase and stops them in reverse."""
+    """Starts runnables phase by phase, and stops them in reverse order."""
 
     def __init__(self, *, clock: Clock, grace: float = 30.0) -> None:
-        """Give each phase `grace` seconds to stop."""
+        """Allow each phase `grace` seconds to stop."""
         self._clock = clock
         self._grace = grace
         self._phases: dict[Phase, list[Runnable]] = {phase: [] for phase in Phase}
         self._running = False
-        # Guards what follows and every _Started.ended; notified whenever a runnable has ended.
+        # Guards the attributes below and every _Started.ended; notified when a runnable has ended.
         self._changed = threading.Condition()
-        # The first error any runnable raised: the one `run` raises.
+        # The first error of a runnable, which `run` raises.
         self._error: BaseException | None = None
 
     def add(self, runnable: Runnable, phase: Phase) -> None:
-        """Have `runnable` started in `phase`; raises RuntimeError once the manager runs."""
+        """Start `runnable` in `phase`; raises RuntimeError if the manager already runs."""
         if self._running:
             raise RuntimeError(f"{runnable.name} was added to a running manager")
         self._phases[phase].append(runnable)
 
     def run(self, stop: threading.Event) -> None:
-        """Run everything until `stop` is set; a runnable that fails sets it.
+        """Run everything until `stop` is set; a failing runnable sets it.
 
-        Raises the first error of a runnable, or `TimeoutError` naming those that did not stop in time.
+        Raises the first error of a runnable, or `TimeoutError` with the names of those that did not stop in time.
         """
         self._running = True
         started: list[list[_Started]] = []
@@ -105,7 +105,7 @@ class Manager:
         self._report(stuck)
 
     def _start(self, phase: Phase, stop: threading.Event) -> list[_Started]:
-        """Start a phase and return when all of it has synced, ended, or is to stop again."""
+        """Start a phase, and wait until all its runnables have synced or ended, or `stop` is set."""
         members = [_Started(runnable) for runnable in self._phases[phase]]
         for member in members:
             threads.start(member.runnable.name, self._target(member, stop))
@@ -120,7 +120,7 @@ class Manager:
             error: BaseException | None = None
             try:
                 member.runnable.run(member.stop)
-            except BaseException as raised:  # whatever ends a runnable ends the manager, on the manager's thread
+            except BaseException as raised:  # any error of a runnable stops the manager, on the manager's thread
                 error = raised
             with self._changed:
                 member.ended = True
@@ -136,7 +136,7 @@ class Manager:
         return target
 
     def _stop(self, members: Iterable[_Started]) -> list[str]:
-        """Stop one phase; return the names of those that still run when its grace is over."""
+        """Stop one phase; return the names of runnables that still run after its grace period."""
         for member in members:
             member.stop.set()
         give_up_at = self._clock.monotonic() + self._grace

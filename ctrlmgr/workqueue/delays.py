@@ -1,7 +1,7 @@
-"""The items that are to be added later, each with the moment, the priority and the triggers for which.
+"""The items that are queued later, with their time, priority and triggers.
 
-An item is in it once at most. If it is added again, the earlier moment and the higher priority count, and the triggers
-of both are kept. All moments are in monotonic seconds.
+An item is in it at most once. If it is added again, the earlier time and the higher priority apply, and the triggers of
+both are kept. All times are in monotonic seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Delayed(NamedTuple):
-    """When an item becomes ready, with which priority, and what for."""
+    """When an item becomes ready, its priority, and its triggers."""
 
     ready_at: float
     priority: int
@@ -25,22 +25,22 @@ class Delayed(NamedTuple):
 
 
 class Delays(Generic[K]):
-    """See the module's docstring; the queue's lock guards it."""
+    """Items that are queued later. The queue's lock guards it."""
 
     def __init__(self) -> None:
         """Start empty."""
         self._delayed: dict[K, Delayed] = {}
-        # (ready at, tie-breaker in order of adding, item): one entry for each item in _delayed, and a stale one for
-        # some that have been moved to an earlier moment. An entry is stale if its moment is not that of the item.
+        # (ready at, tie-breaker in order of adding, item): one entry per item in _delayed, and stale ones of items that
+        # were moved to an earlier time. An entry is stale if its time is not the item's.
         self._schedule: list[tuple[float, int, K]] = []
         self._ticket = count()
 
     def __len__(self) -> int:
-        """Return how many entries there are, stale ones included: 0 means that no item waits."""
+        """Return the number of entries, including stale ones; 0 means that no item waits."""
         return len(self._schedule)
 
     def put(self, item: K, ready_at: float, priority: int, triggers: Triggers) -> bool:
-        """Have `item` ready at that moment; return whether it is now the first of all."""
+        """Make `item` ready at that time; return whether it is now the first of all."""
         known = self._delayed.get(item)
         if known is not None:
             priority = max(priority, known.priority)
@@ -53,7 +53,7 @@ class Delays(Generic[K]):
         return self._schedule[0][2] is item
 
     def due(self, until: float) -> Iterator[tuple[K, Delayed]]:
-        """Remove and yield, in order, the items that are ready by then. Afterwards `next_at` is that of an item."""
+        """Remove and yield, in order, the items that are ready by then. Afterwards `next_at` returns an item's time."""
         schedule, delayed = self._schedule, self._delayed
         while schedule:
             ready_at, _, item = schedule[0]

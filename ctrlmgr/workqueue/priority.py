@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 URGENT: Final = 100
-"""Deletions, a pod that stops being ready, an edit by a user."""
+"""Priority of deletions, a pod that stops being ready, or an edit by a user."""
 CHANGE: Final = 0
-"""Other changes. This is the priority of an item that is added without one."""
+"""Priority of other changes, and the default."""
 LOW: Final = -100
-"""Objects of an initial list or of a resync, and periodic work: `LowPriority` of controller-runtime's `handler`."""
+"""Priority of objects of an initial list or resync, and of periodic work: controller-runtime's `LowPriority`."""

@@ -1,7 +1,7 @@
-"""One queue, one lock, three sets; see the package for what it guarantees.
+"""The workqueue: one lock and three sets; the package lists its guarantees.
 
-There is no thread here that waits for delays: a caller waits in `get` no longer than until the earliest
-delayed item, and moves it into the queue itself.
+No thread waits for delayed items. A caller of `get` waits at most until the earliest delayed item, and moves it into
+the queue itself.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ctrlmgr.workqueue.triggers import Triggers, ascending, merged
 K = TypeVar("K", bound=Hashable)
 
 _TICK = 5e-7
-"""What is due in half a microsecond is due: moments are sums of floats, and no wait that short is worth its call."""
+"""Items due within half a microsecond are due now: times are sums of floats, and a shorter wait is not worth a call."""
 
 
 _Wanted: TypeAlias = tuple[float, Triggers, int]
-"""Since when an item has to be processed (monotonic seconds), what for, and its priority."""
+"""When an item was added (monotonic seconds), its triggers, and its priority."""
 
 
 def _in_no_namespace(item: Hashable) -> str:
@@ -38,11 +38,11 @@ def _in_no_namespace(item: Hashable) -> str:
 
 
 class Delivery(msgspec.Struct, Generic[K], frozen=True):
-    """An item handed to one worker.
+    """An item that a worker has received.
 
-    `triggers` are all the revisions coalesced while it waited, ascending and without repeats; `attempt` is 1 for
-    a first try and one more for each rate-limited requeue since the item was last forgotten. `priority` is the highest
-    of those that it was added with; an item that is added again to finish this work should keep it.
+    `triggers` are all coalesced revisions, ascending and without duplicates. `attempt` is 1 for the first try, plus one
+    for each rate-limited requeue since the item was last forgotten. `priority` is the highest of those that it was
+    added with; an item that is requeued to finish its work should keep it.
     """
 
     item: K
@@ -62,9 +62,9 @@ class WorkQueue(Generic[K]):
         limiter: RateLimiter[K] | None = None,
         namespace_of: Callable[[K], Hashable] = _in_no_namespace,
     ) -> None:
-        """Make a queue whose metrics are labelled `name`; the default limiter is Kubernetes' own.
+        """Create a queue with metrics labelled `name`; the default limiter is Kubernetes' own.
 
-        Of items with the same priority, those for which `namespace_of` returns different values take turns.
+        Items with the same priority take turns by the value of `namespace_of`.
         """
         self.name = name
         self._clock = clock
@@ -73,41 +73,41 @@ class WorkQueue(Generic[K]):
 
         # Guards every field below.
         self._lock = threading.Lock()
-        # What a `with` on the lock does at half the price, for the three calls that every item goes through.
+        # The lock's methods, which are faster than `with`, for the three calls that every item passes.
         self._acquire = self._lock.acquire
         self._release = self._lock.release
-        # Notified so that, whenever items are queued, min(items, _waiting) of the waiting threads are awake.
+        # Notified so that, if items are queued, min(items, _waiting) of the waiting threads are awake.
         self._ready = threading.Condition(self._lock)
-        # Notified when the last item in work is done after shut_down, and when a drain is cut short.
+        # Notified when the last item in progress is done after shut_down, and when a drain is aborted.
         self._drained = threading.Condition(self._lock)
 
-        # In what order items are handed out. Each is in _dirty with the same priority, none is in _processing.
+        # The order of delivery. Each item is in _dirty with the same priority, and not in _processing.
         self._queue: ReadyItems[K] = ReadyItems(namespace_of)
-        # What still has to be processed. Items that are also in _processing are not in _queue: `done` puts them there.
+        # The items to process. Those that are also in _processing are not in _queue: `done` adds them there.
         self._dirty: dict[K, _Wanted] = {}
-        # What workers hold, with the moment they got it; may be in _dirty at the same time, never in _queue.
+        # Items in progress, with their start; may also be in _dirty, never in _queue.
         self._processing: dict[K, float] = {}
-        # What is to be added later. Independent of the three sets: an item can wait here and there.
+        # Items that are added later, independent of the three sets: an item can be in both.
         self._delays: Delays[K] = Delays()
-        # Items rate limited and not forgotten since: only for these need the limiter be asked.
+        # Items that were rate limited and not forgotten since; only these are looked up in the limiter.
         self._limited: set[K] = set()
 
-        # Threads inside `_clock.wait`; each of them wakes no later than the earliest moment in _delays.
+        # Threads inside `_clock.wait`; each wakes no later than the earliest time in _delays.
         self._waiting = 0
         self._shutting_down = False
         self._draining = False
 
         self._adds = 0
         self._retries = 0
-        # From add to get, and from get to done.
+        # Durations from add to get, and from get to done.
         self._queued = Durations()
         self._worked = Durations()
         watch_queue(self)
 
     def add(self, item: K, triggers: Iterable[Revision] = (), *, priority: int = CHANGE) -> None:
-        """Have `item` processed because of `triggers`; dropped once the queue is shut down.
+        """Queue `item` with `triggers`; do nothing if the queue is shut down.
 
-        An item that waits already keeps the higher of both priorities.
+        An item that already waits keeps the higher of both priorities.
         """
         self._acquire()
         try:
@@ -117,17 +117,17 @@ class WorkQueue(Generic[K]):
             self._release()
 
     def add_after(self, item: K, delay: float, triggers: Iterable[Revision] = (), *, priority: int = CHANGE) -> None:
-        """Add `item` in `delay` seconds, at once if that is not positive.
+        """Add `item` after `delay` seconds, at once if that is not positive.
 
-        An item that waits for a delay already keeps the earlier of both moments and the higher of both priorities, and
-        collects the triggers of both.
+        An item that is already delayed keeps the earlier of both times, the higher of both priorities, and both
+        triggers.
         """
         with self._lock:
             if not self._shutting_down:
                 self._add_after(item, delay, tuple(triggers), priority)
 
     def add_rate_limited(self, item: K, triggers: Iterable[Revision] = (), *, priority: int = CHANGE) -> float:
-        """Add `item` when the rate limiter says so; return in how many seconds that is."""
+        """Add `item` after the rate limiter's delay; return the delay in seconds."""
         delay = self._limiter.when(item)
         with self._lock:
             if not self._shutting_down:
@@ -136,7 +136,7 @@ class WorkQueue(Generic[K]):
         return delay
 
     def forget(self, item: K) -> None:
-        """Have the rate limiter start afresh with `item`; does not touch the queue."""
+        """Reset the rate limiter for `item`; the queue does not change."""
         with self._lock:
             self._limited.discard(item)
         self._limiter.forget(item)
@@ -146,10 +146,10 @@ class WorkQueue(Generic[K]):
         return self._limiter.num_requeues(item)
 
     def get(self, timeout: float | None = None) -> Delivery[K] | None:
-        """Take the next item; the caller must call `done`.
+        """Return the next item; the caller must call `done`.
 
-        Waits up to `timeout` seconds (None: for ever) and returns None when nothing came. Raises `ShutDown` once
-        the queue is shut down and empty.
+        Wait up to `timeout` seconds (None: for ever), and return None if none arrived. Raises `ShutDown` if the queue
+        is shut down and empty.
         """
         self._acquire()
         try:
@@ -167,7 +167,10 @@ class WorkQueue(Generic[K]):
         return Delivery(item, ascending(triggers), attempt, priority)
 
     def done(self, item: K) -> None:
-        """Give `item` back; if it was added meanwhile it is queued again. Raises ValueError if it was not taken."""
+        """Note that `item` is done; queue it again if it was added meanwhile.
+
+        Raises ValueError if it is not in progress.
+        """
         self._acquire()
         try:
             started_at = self._processing.pop(item, None)
@@ -184,7 +187,7 @@ class WorkQueue(Generic[K]):
 
     @contextmanager
     def processing(self, timeout: float | None = None) -> Iterator[Delivery[K] | None]:
-        """`get` for the length of a `with` block, whose end, however it comes, is `done`."""
+        """Call `get` at the beginning of a `with` block, and `done` at its end."""
         delivery = self.get(timeout)
         try:
             yield delivery
@@ -193,7 +196,7 @@ class WorkQueue(Generic[K]):
                 self.done(delivery.item)
 
     def next_ready_in(self) -> float | None:
-        """Return the seconds until an item can be had, 0.0 if one can now, None if nothing waits."""
+        """Return the seconds until an item is ready, 0.0 if one is now, None if none waits."""
         with self._lock:
             now = self._monotonic()
             self._promote(now)
@@ -203,10 +206,10 @@ class WorkQueue(Generic[K]):
             return None if wake_at is None else max(0.0, wake_at - now)
 
     def shut_down(self, *, drain: bool = False, timeout: float | None = None) -> bool:
-        """Drop what is delayed and whatever is added from now on; what is queued can still be had.
+        """Drop delayed items and all later adds; queued items are still delivered.
 
-        With `drain`, wait up to `timeout` seconds until no item is being processed and return whether that is so;
-        a second `shut_down` without it cuts the wait short. Without, return True at once. Safe to call again.
+        With `drain`, wait up to `timeout` seconds until no item is in progress, and return whether that is so. A second
+        `shut_down` without `drain` ends this wait. Without `drain`, return True at once. It may be called again.
         """
         with self._lock:
             self._shutting_down = True
@@ -217,9 +220,9 @@ class WorkQueue(Generic[K]):
             return self._wait_until_drained(timeout) if drain else True
 
     def reopen(self) -> None:
-        """Take items again after `shut_down`, as if new: what was left is dropped, failures are forgotten.
+        """Accept items again after `shut_down`, as if new: drop remaining items, and forget failures.
 
-        Raises RuntimeError while anything is being processed.
+        Raises RuntimeError if any item is in progress.
         """
         with self._lock:
             if self._processing:
@@ -233,13 +236,13 @@ class WorkQueue(Generic[K]):
             self._limiter.forget(item)
 
     def __len__(self) -> int:
-        """Return how many items are ready, those being processed not counted."""
+        """Return the number of ready items, without those in progress."""
         with self._lock:
             self._promote(self._monotonic())
             return self._queue.size
 
     def measure(self) -> QueueReading:
-        """Return the metrics as they are now; like client-go's, the depth counts items added again while in work."""
+        """Return the current metrics; as in client-go, the depth includes items that were added again in progress."""
         with self._lock:
             now = self._monotonic()
             return QueueReading(
@@ -251,7 +254,7 @@ class WorkQueue(Generic[K]):
                 running=[now - started_at for started_at in self._processing.values()],
             )
 
-    # What follows is called with the lock held.
+    # The methods below require the lock.
 
     def _add(self, item: K, triggers: Triggers, priority: int) -> None:
         known = self._dirty.get(item)
@@ -270,11 +273,10 @@ class WorkQueue(Generic[K]):
             self._queue.raise_priority(item, current, priority)
 
     def _push(self, item: K, priority: int) -> None:
-        """Queue an item and wake a thread for it, unless as many are awake already as ever waited.
+        """Queue an item, and wake a thread for it unless enough are awake.
 
-        Threads that have been notified stay counted in `_waiting` until they run. With more items queued than
-        threads waiting, each of them was notified by an earlier push: waking is paid for once a thread, not once
-        an item.
+        Notified threads stay counted in `_waiting` until they run. If more items are queued than threads wait, all of
+        them were notified by earlier pushes. So each thread is notified once, not each item.
         """
         self._queue.push(item, priority)
         if self._waiting >= self._queue.size:
@@ -287,16 +289,16 @@ class WorkQueue(Generic[K]):
             return
         is_first = self._delays.put(item, self._monotonic() + delay, priority, triggers)
         if is_first and self._waiting:
-            # All of them, because any of them may give up before this moment comes.
+            # All of them, because any of them may time out before.
             self._ready.notify_all()
 
     def _promote(self, now: float) -> None:
-        """Queue what is due."""
+        """Queue the delayed items that are due."""
         for item, delayed in self._delays.due(now + _TICK):
             self._add(item, delayed.triggers, delayed.priority)
 
     def _wait_until_ready(self, timeout: float | None) -> bool:
-        """Wait until something is queued; False if that was not so within `timeout`."""
+        """Wait until an item is queued; return False after `timeout` seconds."""
         give_up_at = None if timeout is None else self._monotonic() + timeout
         while True:
             now = self._monotonic()
@@ -315,7 +317,7 @@ class WorkQueue(Generic[K]):
                 self._waiting -= 1
 
     def _depths(self) -> dict[int, int]:
-        """Return how many items wait by priority, those that were added again while in work included."""
+        """Return the number of waiting items by priority, including those added again while in progress."""
         depths = {CHANGE: 0, **dict(self._queue.sizes())}
         for item in self._processing:
             wanted = self._dirty.get(item)
@@ -335,7 +337,7 @@ class WorkQueue(Generic[K]):
 
 
 def _earlier(one: float | None, other: float | None) -> float | None:
-    """Return the smaller of two moments, either of which may be never."""
+    """Return the earlier of two times; None means never."""
     if one is None or other is None:
         return other if one is None else one
     return min(one, other)

@@ -1,6 +1,6 @@
-"""How long an item waits before it is tried again (client-go's `default_rate_limiters.go`).
+"""Rate limiters: decide how long an item waits before a retry (client-go's `default_rate_limiters.go`).
 
-A limiter may be shared by queues and is safe to call from any thread. Delays are seconds; nothing here waits.
+Queues may share a limiter, and any thread may call it. Delays are in seconds; no method waits.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
 
 class RateLimiter(Protocol[K_contra]):
-    """Decides on delays, item by item."""
+    """Decides the delay of each item."""
 
     def when(self, item: K_contra) -> float:
-        """Return how many seconds `item` has to wait this time; counts as one more requeue of it."""
+        """Return the item's delay in seconds; counts as a requeue."""
 
     def forget(self, item: K_contra) -> None:
-        """Stop counting against `item`: it succeeded, or it is given up."""
+        """Reset the count of `item`: it succeeded, or is given up."""
 
     def num_requeues(self, item: K_contra) -> int:
         """Return how often `item` was delayed since it was last forgotten."""
 
 
 class ExponentialBackoff(Generic[K]):
-    """`initial` · 2ⁿ seconds after n failures of the item, at most `limit` (ItemExponentialFailureRateLimiter)."""
+    """Delays by `initial` · 2ⁿ seconds after n failures, at most `limit` (ItemExponentialFailureRateLimiter)."""
 
     def __init__(self, initial: float = 0.005, limit: float = 1000.0) -> None:
-        """Take both in seconds; the defaults are Kubernetes'."""
+        """Set both in seconds; the defaults are Kubernetes'."""
         self._initial = initial
         self._limit = limit
         self._lock = threading.Lock()
-        # Only items that failed and were not forgotten, each with how often.
+        # Items that failed and were not forgotten, with their number of failures.
         self._failures: dict[K, int] = {}
 
     def when(self, item: K) -> float:
@@ -45,7 +45,7 @@ class ExponentialBackoff(Generic[K]):
         with self._lock:
             failures = self._failures.get(item, 0)
             self._failures[item] = failures + 1
-        # 2^64 times anything is past every limit, and a float could not hold 2^1024.
+        # 2^64 times any delay exceeds every limit, and a float cannot hold 2^1024.
         return min(self._limit, ldexp(self._initial, min(failures, 64)))
 
     def forget(self, item: K) -> None:
@@ -60,24 +60,24 @@ class ExponentialBackoff(Generic[K]):
 
 
 class TokenBucket(Generic[K]):
-    """All items together: `rate` a second after a burst of `burst`.
+    """A limit for all items together: `rate` per second after a burst of `burst`.
 
-    Each call reserves a token, if need be one that does not exist yet, and returns how long until it does; this
-    is `Limiter.Reserve` of golang.org/x/time/rate, as client-go's BucketRateLimiter uses it.
+    Each call reserves a token, possibly a future one, and returns the seconds until it is available. This is
+    `Limiter.Reserve` of golang.org/x/time/rate, as client-go's BucketRateLimiter uses it.
     """
 
     def __init__(self, rate: float = 10.0, burst: int = 100, *, clock: Clock) -> None:
-        """Take tokens a second and the size of the bucket, which starts full."""
+        """Set the tokens per second and the size of the bucket, which starts full."""
         self._rate = rate
         self._burst = burst
         self._clock = clock
         self._lock = threading.Lock()
-        # Tokens left at the moment _at; below zero they are owed to calls that were told to wait.
+        # Tokens at time _at; negative if calls wait for future tokens.
         self._tokens = float(burst)
         self._at = clock.monotonic()
 
     def when(self, item: K) -> float:
-        """Reserve a token and return the seconds until it exists."""
+        """Reserve a token and return the seconds until it is available."""
         with self._lock:
             now = self._clock.monotonic()
             self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate) - 1
@@ -85,34 +85,34 @@ class TokenBucket(Generic[K]):
             return max(0.0, -self._tokens / self._rate)
 
     def forget(self, item: K) -> None:
-        """Do nothing: a token once reserved is spent."""
+        """Do nothing: a reserved token is spent."""
 
     def num_requeues(self, item: K) -> int:
-        """Return 0: the bucket knows no items."""
+        """Return 0: the bucket does not count items."""
         return 0
 
 
 class MaxOf(Generic[K]):
-    """Asks several limiters and takes the longest delay (MaxOfRateLimiter)."""
+    """Uses the longest delay of several limiters (MaxOfRateLimiter)."""
 
     def __init__(self, *limiters: RateLimiter[K]) -> None:
-        """Take at least one limiter."""
+        """Combine at least one limiter."""
         self._limiters = limiters
 
     def when(self, item: K) -> float:
-        """Return the longest delay; every limiter has counted the call."""
+        """Return the longest delay; every limiter counts the call."""
         return max(limiter.when(item) for limiter in self._limiters)
 
     def forget(self, item: K) -> None:
-        """Have every limiter forget the item."""
+        """Forget the item in every limiter."""
         for limiter in self._limiters:
             limiter.forget(item)
 
     def num_requeues(self, item: K) -> int:
-        """Return the highest count any of them has."""
+        """Return the highest count of all limiters."""
         return max(limiter.num_requeues(item) for limiter in self._limiters)
 
 
 def default_rate_limiter(clock: Clock) -> RateLimiter[K]:
-    """Return Kubernetes' DefaultTypedControllerRateLimiter: per item 5 ms to 1000 s, overall 10 a second after 100."""
+    """Return Kubernetes' DefaultTypedControllerRateLimiter: per item 5 ms to 1000 s, overall 10/s after 100."""
     return MaxOf(ExponentialBackoff(), TokenBucket(clock=clock))

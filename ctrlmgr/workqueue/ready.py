@@ -23,7 +23,7 @@ from typing import Final, Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 SHARE: Final = 16
-"""One of so many items is taken from the priority whose next item was pushed first."""
+"""Every `SHARE`-th item is taken from the priority whose next item was pushed first."""
 
 
 class _Level(Generic[K]):
@@ -33,7 +33,7 @@ class _Level(Generic[K]):
 
     def __init__(self, priority: int) -> None:
         self.priority = priority
-        # Items with their tickets, by namespace; the namespace whose turn is next is first. None is empty.
+        # Items with their tickets, by namespace in the order of turns. No entry is empty.
         self.namespaces: OrderedDict[Hashable, OrderedDict[K, int]] = OrderedDict()
         self.size = 0
 
@@ -45,7 +45,7 @@ class _Level(Generic[K]):
         self.size += 1
 
     def pop(self) -> K:
-        """Remove and return the next item; its namespace goes behind the others."""
+        """Remove and return the next item; move its namespace behind the others."""
         namespace, waiting = next(iter(self.namespaces.items()))
         item, _ = waiting.popitem(last=False)
         if waiting:
@@ -68,33 +68,33 @@ class _Level(Generic[K]):
 
 
 class ReadyItems(Generic[K]):
-    """See the module's docstring. An item is in it once at most; the queue's lock guards it."""
+    """The ready items in their order of delivery. An item is in it at most once; the queue's lock guards it."""
 
     def __init__(self, namespace_of: Callable[[K], Hashable]) -> None:
-        """Start empty; items for which `namespace_of` returns the same value share a turn."""
+        """Start empty; items with the same value of `namespace_of` share a turn."""
         self.size = 0
-        """How many items wait."""
+        """Number of waiting items."""
         self._namespace_of = namespace_of
-        # By priority; and in descending order of it. A level stays when it is empty, for it is used again soon.
+        # By priority, and in descending order. An empty level is kept, because it is used again soon.
         self._levels: dict[int, _Level[K]] = {}
         self._descending: list[_Level[K]] = []
         self._ticket = count()
         self._popped = 0
 
     def push(self, item: K, priority: int) -> None:
-        """Add an item behind those of its namespace and priority."""
+        """Add an item behind those with its namespace and priority."""
         level = self._levels.get(priority) or self._new_level(priority)
         level.push(item, self._namespace_of(item), next(self._ticket))
         self.size += 1
 
     def raise_priority(self, item: K, current: int, priority: int) -> None:
-        """Move an item that waits with the priority `current` behind those of its namespace that have `priority`."""
+        """Move an item from priority `current` behind those of its namespace with `priority`."""
         self._levels[current].remove(item, self._namespace_of(item))
         self.size -= 1
         self.push(item, priority)
 
     def pop(self) -> K:
-        """Remove and return the next item; there must be one."""
+        """Remove and return the next item; at least one must wait."""
         self._popped += 1
         self.size -= 1
         waiting = [level for level in self._descending if level.size]
@@ -102,7 +102,7 @@ class ReadyItems(Generic[K]):
         return level.pop()
 
     def sizes(self) -> Iterator[tuple[int, int]]:
-        """Yield every priority that was used so far, and how many items wait with it."""
+        """Yield every priority used so far, with its number of waiting items."""
         return ((level.priority, level.size) for level in self._descending)
 
     def clear(self) -> None:

@@ -1,4 +1,4 @@
-"""The revisions that an item was added for, kept cheaply while more are added."""
+"""The revisions that an item was added for, with cheap merging."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TypeAlias
 from ctrlmgr.api.resource import Revision
 
 Triggers: TypeAlias = tuple[Revision, ...] | set[Revision]
-"""Revisions as they came (a tuple: one add) or merged (a set: several)."""
+"""Revisions of one add (a tuple) or merged (a set)."""
 
 
 def merged(earlier: Triggers, more: Triggers) -> Triggers:
-    """Return the union; a set is the queue's own and grows in place, so that merging costs what is new."""
+    """Return the union. A set is changed in place, so that merging costs only the new revisions."""
     if isinstance(earlier, set):
         earlier.update(more)
         return earlier
@@ -19,7 +19,7 @@ def merged(earlier: Triggers, more: Triggers) -> Triggers:
 
 
 def ascending(triggers: Triggers) -> tuple[Revision, ...]:
-    """Return the revisions in order, each once."""
+    """Return the revisions in ascending order without duplicates."""
     if isinstance(triggers, tuple) and len(triggers) < 2:
         return triggers
     return tuple(sorted(set(triggers)))
