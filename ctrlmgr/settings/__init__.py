@@ -1,9 +1,8 @@
-"""Every setting: its type, its default, and how flags, environment and a TOML file become one `Settings`.
+"""Every setting with its type and default, and the merge of flags, environment and a TOML file into `Settings`.
 
 Guarantees:
-- Precedence: flag > `CTRLMGR_SECTION_KEY` > file > default, key by key; `Loaded.origins` says which one it was.
-- Nothing wrong gets through: a wrong value, key or variable is a one-line `SettingsError` that says where it is,
-  what is wrong and what would be right.
+- Precedence for each key: flag > `CTRLMGR_SECTION_KEY` > file > default. `Loaded.origins` names the source.
+- A wrong value, key or variable is a one-line `SettingsError` that names the place, the problem and the valid values.
 """
 
 from ctrlmgr.settings.admission import AdmissionSettings

@@ -13,7 +13,7 @@ _MODE = one_of("batch", "blocking", "blocking-strict")
 
 @dataclass(frozen=True, kw_only=True)
 class AuditSettings:
-    """Which requests are written down, and where to; sizes are in megabytes, ages in days, times in seconds."""
+    """The audited requests and the audit backends; sizes are in megabytes, ages in days, times in seconds."""
 
     policy_file: Annotated[
         str,

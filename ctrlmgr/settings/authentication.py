@@ -11,7 +11,7 @@ from ctrlmgr.settings.kinds import DURATION, NAMES, SWITCH, TEXT, one_of
 
 @dataclass(frozen=True, kw_only=True)
 class AuthenticationSettings:
-    """Whom `serve` believes."""
+    """The authentication of requests to `serve`."""
 
     token_auth_file: Annotated[
         str,
@@ -162,7 +162,7 @@ class AuthenticationSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenIdSettings:
-    """One issuer of JSON web tokens that is believed, where no file of `authentication.config` names them."""
+    """One trusted issuer of JSON web tokens, if `authentication.config` names no file."""
 
     issuer_url: Annotated[
         str,
@@ -232,7 +232,7 @@ class OpenIdSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceAccountSettings:
-    """The tokens of service accounts."""
+    """The issuer, keys and lifetime of service accounts' tokens."""
 
     issuer: Annotated[
         tuple[str, ...],

@@ -10,7 +10,7 @@ from ctrlmgr.settings.declaration import Setting
 from ctrlmgr.settings.kinds import DURATION, LIST, SWITCH, TEXT, Kind, one_of
 
 MODES: Final = ("Node", "RBAC", "Webhook", "AlwaysAllow", "AlwaysDeny")
-"""Who can be asked whether a request may be made."""
+"""The authorizers."""
 
 _read_list: Callable[[Any], tuple[str, ...]] = LIST.read
 
@@ -27,7 +27,7 @@ _MODES = Kind(f'each of them once at most, of {", ".join(MODES)}: a list such as
 
 @dataclass(frozen=True, kw_only=True)
 class AuthorizationSettings:
-    """Who decides what users may do."""
+    """The authorizers of requests, and their configuration."""
 
     mode: Annotated[
         tuple[str, ...],

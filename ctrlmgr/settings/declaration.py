@@ -1,10 +1,10 @@
-"""What is declared of a setting: its kind, default and words, in one place, beside the field that holds it.
+"""Declarations of settings: kind, default and description, beside the field with the value.
 
 A field of a settings class is `Annotated[TYPE, KIND, Setting("what it does", flag="--name", metavar="WHAT")]`. The
-command line, the settings file, the environment, `settings.toml` and docs/settings.md all read this declaration.
+command line, the settings file, the environment, `settings.toml` and docs/settings.md all use this declaration.
 
-Classes above this layer take part: what a controller can be told is a frozen dataclass in the controller's own package,
-named by its descriptor, and `declare` makes its fields keys of a section, as if `Settings` had them.
+Packages above this layer can add settings. A controller's options are a frozen dataclass in its own package, named by
+its descriptor. `declare` makes its fields keys of a section, as if `Settings` had them.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from ctrlmgr.settings.kinds import Kind
 
 @dataclass(frozen=True)
 class Setting:
-    """What one setting is for, in words, and the flag of the command line that sets it, if there is one."""
+    """The description of one setting, and its command-line flag, if there is one."""
 
     text: str
-    """For people: full sentences, the first of which is the flag's help."""
+    """Full sentences; the first one is the flag's help."""
     flag: str = ""
-    """`--name`; empty where only files and variables can say it."""
+    """`--name`; empty if only files and variables can set it."""
     metavar: str = ""
     formerly: str = ""
-    """The key that this setting had before; it still works, with a warning."""
+    """The former key of this setting; it still works, with a warning."""
 
     @property
     def help(self) -> str:
-        """The first sentence."""
+        """The first sentence of the description."""
         head, stop, _ = self.text.partition(". ")
         return head + "." if stop else self.text
 
 
 class Declaration(NamedTuple):
-    """One setting, by its dotted key."""
+    """One setting with its dotted key."""
 
     key: str
     kind: Kind
@@ -48,7 +48,7 @@ _KNOWN: dict[type[Any], dict[str, Declaration]] = {}
 
 
 def declarations_of(section: type[Any]) -> dict[str, Declaration]:
-    """Return what a settings class and those within it declare, by dotted key, in order."""
+    """Return the settings of a class and its nested classes, by dotted key, in order."""
     if section not in _KNOWN:
         _KNOWN[section] = _read(section)
     return _KNOWN[section]
@@ -70,7 +70,7 @@ def _read(section: type[Any]) -> dict[str, Declaration]:
 
 
 def kinds_of(section: type[Any]) -> dict[str, Kind]:
-    """Return the kinds of value of a settings class by dotted key, in order."""
+    """Return the kinds of values of a settings class, by dotted key, in order."""
     return {key: each.kind for key, each in declarations_of(section).items()}
 
 
@@ -78,7 +78,7 @@ _DECLARED: dict[type[Any], str] = {}
 
 
 def declare(options: type[Any], section: str) -> None:
-    """Make the fields of a frozen dataclass keys of `section`; declaring a class again changes nothing.
+    """Make the fields of a frozen dataclass keys of `section`; do nothing if it was declared before.
 
     Raises ValueError for a key that another class has declared.
     """
@@ -91,6 +91,6 @@ def declare(options: type[Any], section: str) -> None:
 
 
 def declared() -> Iterator[tuple[str, type[Any]]]:
-    """Yield what has been declared, as (section, class), in order."""
+    """Yield the declared classes as (section, class), in order."""
     for options, section in _DECLARED.items():
         yield section, options

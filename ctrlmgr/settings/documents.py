@@ -1,7 +1,7 @@
-"""Reads documents that settings name: configuration files of YAML or JSON, as kube-apiserver takes them.
+"""Reads configuration files that settings name: YAML or JSON, in kube-apiserver's formats.
 
-Guarantees: a file that cannot be read, is no YAML, or says what nothing understands ends in one line that names the
-file and the line in it; nothing is ignored in silence.
+Guarantees: a file that is unreadable, malformed or has unknown fields is a one-line error with the file and line.
+Nothing is ignored silently.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _AT = re.compile(r" - at `(?:key in )?\$(.*)`$")
 
 
 class Document(NamedTuple):
-    """A YAML document, or a part of one, that knows its lines."""
+    """A YAML document, or a part of one, with its line numbers."""
 
     file: Path
     node: yaml.Node | None
@@ -31,11 +31,11 @@ class Document(NamedTuple):
     value: Any
 
     def refuse(self, problem: str, *path: str | int) -> SettingsError:
-        """Return the error that says what is wrong, and with which line."""
+        """Return an error for a problem at a path, with the file and line."""
         return SettingsError(f"{self.file}:{_line(self.node, path)}: {problem}")
 
     def read(self, kind: str, versions: Collection[str], as_type: type[T]) -> T:
-        """Return it as a struct; raises `SettingsError` if it is of another kind or version, or does not fit."""
+        """Return the document as a struct; raises `SettingsError` for another kind or version, or a mismatch."""
         fields = self.value if isinstance(self.value, dict) else {}
         found, version = fields.get("kind"), fields.get("apiVersion")
         if found != kind:
@@ -46,7 +46,7 @@ class Document(NamedTuple):
         return self.converted(rest, as_type)
 
     def converted(self, value: Any, as_type: type[T]) -> T:
-        """Return a value of the document as a struct; raises `SettingsError` if it does not fit."""
+        """Return a value of the document as a struct; raises `SettingsError` for a mismatch."""
         try:
             return msgspec.convert(value, as_type)
         except msgspec.ValidationError as error:
@@ -60,7 +60,7 @@ class Document(NamedTuple):
 
 
 def _line(node: yaml.Node | None, path: tuple[str | int, ...]) -> int:
-    """Return the line, from 1, of what a path leads to, as far as there is such a thing."""
+    """Return the line number, from 1, of the longest existing part of a path."""
     if node is None:
         return 1
     line = node.start_mark.line

@@ -1,4 +1,4 @@
-"""The kinds of values that settings have: what text or TOML may say, and what that means.
+"""The kinds of values of settings: how to parse them from text or TOML.
 
 Durations are float seconds here and `"15s"` in text.
 """
@@ -17,21 +17,21 @@ _DURATION_TEXT = re.compile(rf"(?:{_PART.pattern})+")
 
 
 class Kind(NamedTuple):
-    """A kind of value: `read` turns what TOML or text holds into it, or raises ValueError; `expects` is for people."""
+    """A kind of value: `read` parses TOML's value or text, or raises ValueError; `expects` describes valid values."""
 
     expects: str
     read: Callable[[Any], Any]
 
 
 def parse_duration(text: str) -> float:
-    """Read `"1h30m"`, `"15s"` or `"250ms"` as seconds; raises ValueError."""
+    """Return `"1h30m"`, `"15s"` or `"250ms"` as seconds; raises ValueError."""
     if text != "0" and not _DURATION_TEXT.fullmatch(text):
         raise ValueError(text)
     return float(sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text)))
 
 
 def format_duration(seconds: float) -> str:
-    """Write seconds as `parse_duration` reads them, in the largest units: `"1h30m"`."""
+    """Return seconds as text for `parse_duration`, in the largest units: `"1h30m"`."""
     rest, parts = round(seconds * 1000), []
     for unit in ("d", "h", "m", "s", "ms"):
         count, rest = divmod(rest, round(_UNITS[unit] * 1000))
@@ -95,7 +95,7 @@ def _read_list(value: Any) -> tuple[str, ...]:
 
 
 def whole(minimum: int) -> Kind:
-    """Return the kind of whole numbers of at least `minimum`."""
+    """Return the kind of integers of at least `minimum`."""
 
     def read(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int | str):
@@ -108,7 +108,7 @@ def whole(minimum: int) -> Kind:
 
 
 def decimal(minimum: int) -> Kind:
-    """Return the kind of numbers, with a fraction or without, of at least `minimum`."""
+    """Return the kind of decimal numbers of at least `minimum`."""
 
     def read(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -121,7 +121,7 @@ def decimal(minimum: int) -> Kind:
 
 
 def one_of(*words: str) -> Kind:
-    """Return the kind of values that are one of these words."""
+    """Return the kind of values that are one of `words`."""
 
     def read(value: Any) -> str:
         if value not in words:

@@ -1,10 +1,10 @@
-"""Where a cluster is and who we are there, from a kubeconfig as kubectl reads it, or from inside a pod.
+"""Reads a cluster's address and credentials from a kubeconfig, as kubectl does, or from inside a pod.
 
 Guarantees:
-- `$KUBECONFIG` may name several files, of which the first to define something wins; relative paths in a file are
-  relative to it (client-go `tools/clientcmd`).
-- Tokens in files are read again when the cluster no longer takes them, credential plugins run again (KEP-541).
-- What is missing or malformed is a `SettingsError` that names file and entry.
+- `$KUBECONFIG` may name several files; the first definition of a name wins. Relative paths in a file are relative to it
+  (client-go `tools/clientcmd`).
+- When the cluster refuses a token, its file is read again, or the credential plugin runs again (KEP-541).
+- Missing or malformed data is a `SettingsError` with the file and entry.
 """
 
 from __future__ import annotations
@@ -27,38 +27,38 @@ from ctrlmgr.errors import SettingsError
 
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _PLUGIN_PATIENCE = 60.0
-"""Seconds that a credential plugin may take; it may ask the user to log in."""
+"""Maximum seconds of a credential plugin, which may ask the user to log in."""
 
 Fields = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Access:
-    """How to reach a cluster."""
+    """The address and credentials of a cluster."""
 
     server: str
-    """URL, without a slash at the end."""
+    """The URL without a final slash."""
     namespace: str
-    """The context's; "" if it names none."""
+    """The context's namespace; "" if it names none."""
     context: ssl.SSLContext | None
-    """What to check the server with, and our certificate; None for plain HTTP."""
+    """The TLS context with the authorities and the client certificate; None for plain HTTP."""
     server_name: str
-    """The name the server's certificate must be for, "" for the one in the URL."""
+    """The name to verify the server's certificate against; "" for the host in the URL."""
     user: Fields = field(repr=False)
     proxy: str = ""
     authority: bytes = b""
-    """The authorities of `context` in PEM; empty for those that the system trusts."""
+    """The authorities of `context` in PEM; empty for the system's."""
     certificate: bytes = field(default=b"", repr=False)
-    """Our certificate and its key in PEM, empty if we have none."""
+    """The client certificate and its key in PEM; empty if there is none."""
     is_checked: bool = True
-    """Whether the server has to show who it is."""
+    """Whether the server's certificate is verified."""
 
     def headers(self) -> dict[str, str]:
-        """Return what says who we are, read or asked for anew."""
+        """Return the headers with the user's credentials, read or requested again."""
         return headers_of(self.user)
 
     def pool_options(self) -> dict[str, Any]:
-        """Return what a pool of connections of urllib3 is told about TLS: certificates and the name to look for."""
+        """Return the TLS options for a connection pool of urllib3: the certificates and the server's name."""
         if self.context is None:
             return {}
         options: dict[str, Any] = {"ssl_context": self.context}
@@ -102,13 +102,13 @@ def load(files: Sequence[Path], context: str = "") -> Access:
 
 
 def default_files(environment: Mapping[str, str], home: Path) -> list[Path]:
-    """Return the files that kubectl would read."""
+    """Return the kubeconfig files that kubectl reads."""
     named = [Path(each) for each in environment.get("KUBECONFIG", "").split(":") if each]
     return named or [home / ".kube" / "config"]
 
 
 def in_cluster(environment: Mapping[str, str], folder: Path = _IN_CLUSTER) -> Access | None:
-    """Return the access that a pod has, None outside of one."""
+    """Return the access of a pod; None outside of a pod."""
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
     if not host or not port or not (folder / "token").exists():
         return None
@@ -118,7 +118,7 @@ def in_cluster(environment: Mapping[str, str], folder: Path = _IN_CLUSTER) -> Ac
 
 
 def headers_of(user: Fields) -> dict[str, str]:
-    """Return the headers that say who a user is; reads a token's file, and runs a credential plugin."""
+    """Return the headers with a user's credentials; reads a token file, and runs a credential plugin."""
     if name := user.get("username"):
         basic = base64.b64encode(f"{name}:{user.get('password', '')}".encode()).decode()
         return {"authorization": f"Basic {basic}"}
@@ -198,9 +198,9 @@ def _names(entries: Fields) -> str:
 
 
 def trusting(authority: bytes, certificate: bytes, is_checked: bool) -> ssl.SSLContext:
-    """Return what trusts authorities in PEM, empty for the system's, or does not look, and shows a certificate.
+    """Return a TLS context that trusts authorities in PEM (empty: the system's) and presents a client certificate.
 
-    Raises `OSError` and `ValueError` for what is none.
+    Without `is_checked` it verifies nothing. Raises `OSError` and `ValueError` for invalid certificates.
     """
     context = ssl.create_default_context(cadata=authority.decode() if authority else None)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -213,7 +213,7 @@ def trusting(authority: bytes, certificate: bytes, is_checked: bool) -> ssl.SSLC
 
 
 def certificate_of(user: Fields) -> bytes:
-    """Return the certificate of a user and its key, as PEM; empty if there are not both. Raises `SettingsError`."""
+    """Return a user's certificate and key as PEM; empty if one is missing. Raises `SettingsError`."""
     certificate, key = _data(user, "client-certificate"), _data(user, "client-key")
     if "exec" in user and not certificate:
         status = run_plugin(user["exec"])
@@ -223,15 +223,15 @@ def certificate_of(user: Fields) -> bytes:
 
 
 def _show(context: ssl.SSLContext, certificate: bytes) -> None:
-    """Have a context show a certificate, which stands before its key in PEM; raises `ssl.SSLError`."""
-    with tempfile.NamedTemporaryFile() as both:  # mode 0600; OpenSSL reads them from files alone
+    """Load a client certificate and its key (PEM) into a context; raises `ssl.SSLError`."""
+    with tempfile.NamedTemporaryFile() as both:  # mode 0600; OpenSSL loads certificates only from files
         both.write(certificate)
         both.flush()
         context.load_cert_chain(both.name)
 
 
 def _data(entry: Fields, name: str) -> bytes:
-    """Return what is in the entry itself, or in the file that it names; empty if neither."""
+    """Return the data in the entry, or in the file that it names; empty if neither exists."""
     if inline := entry.get(f"{name}-data"):
         try:
             return base64.b64decode(inline, validate=True)

@@ -1,4 +1,4 @@
-"""How flags, environment and a TOML file become one `Settings`."""
+"""Merges flags, environment and a TOML file into `Settings`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ctrlmgr.settings.kinds import DURATION, Kind, format_duration
 from ctrlmgr.settings.sections import Retention, Settings
 
 _OF_A_SERVICE = re.compile(r"CTRLMGR_(SERVICE_HOST|SERVICE_PORT|PORT)(_|$)")
-"""The variables that Kubernetes makes for a service called ctrlmgr."""
+"""The variables that Kubernetes sets for a service named ctrlmgr."""
 
 
 SWITCHES = {
@@ -27,16 +27,16 @@ SWITCHES = {
         "--controllers-only": "Run the controllers or stand by for that; serve only health, metrics and settings.",
     }
 }
-"""The keys of which some values have a flag each, called like the value, and what each does."""
+"""Keys with a flag for each of some values, and the help of each flag."""
 
 
 class Loaded(NamedTuple):
-    """Settings, and for each key (`log.level`) where its value came from: `default`, a file, a variable or a flag."""
+    """Settings, and the source of each key (`log.level`): `default`, a file, a variable or a flag."""
 
     settings: Settings
     origins: Mapping[str, str]
     warnings: tuple[str, ...] = ()
-    """What the caller is to be told of: settings by a name that they had before."""
+    """Warnings for the caller about former names of settings."""
 
 
 class _Raw(NamedTuple):
@@ -52,7 +52,7 @@ def declarations() -> Mapping[str, Declaration]:
 
 @cache
 def _in_order(controllers: tuple[tuple[str, type[Any]], ...]) -> Mapping[str, Declaration]:
-    """Return the settings of `ctrlmgr` and of these classes; it is asked for at each of them while they are read."""
+    """Return the settings of `ctrlmgr` and of these classes; cached, because it is called for each setting."""
     found = dict(declarations_of(Settings))
     for section, options in controllers:
         found |= {
@@ -63,7 +63,7 @@ def _in_order(controllers: tuple[tuple[str, type[Any]], ...]) -> Mapping[str, De
 
 
 def flags() -> dict[str, str]:
-    """Return the flags of the command line, by key."""
+    """Return the command-line flags, by key."""
     return {key: each.setting.flag for key, each in declarations().items() if each.setting.flag}
 
 
@@ -90,12 +90,12 @@ def value_of(settings: Settings, key: str) -> Any:
 
 
 def plain_value(settings: Settings, key: str) -> Any:
-    """Return a setting as TOML and JSON have it: durations as text, tuples as lists."""
+    """Return a setting as in TOML and JSON: durations as text, tuples as lists."""
     return _plain(declarations()[key].kind, value_of(settings, key))
 
 
 def plain_default(declaration: Declaration) -> Any:
-    """Return a setting's default as TOML and JSON have it."""
+    """Return a setting's default as in TOML and JSON."""
     return _plain(declaration.kind, declaration.default)
 
 
@@ -112,9 +112,9 @@ def _plain_retention(rule: Retention) -> dict[str, Any]:
 
 
 def load(given: Mapping[str, Any], environment: Mapping[str, str], file: Path | None = None) -> Loaded:
-    """Merge the three sources and check everything; `given` are flags by dotted key, None where not given.
+    """Merge and validate the three sources; `given` are flags by dotted key, None if not given.
 
-    Without `file` the one that `CTRLMGR_SETTINGS` names is read, if it names one. Raises `SettingsError`.
+    Without `file`, the file in `CTRLMGR_SETTINGS` is read, if set. Raises `SettingsError`.
     """
     if file is None and environment.get("CTRLMGR_SETTINGS"):
         file = Path(environment["CTRLMGR_SETTINGS"])
@@ -153,7 +153,7 @@ def _flatten(table: Mapping[str, Any], prefix: str, origin: str) -> Iterable[tup
 
 
 def _renamed(raw: Mapping[str, _Raw]) -> dict[str, _Raw]:
-    """Give settings that are said by a former name their present one; said by both, the present one counts."""
+    """Replace former keys by present ones; if both are given, the present one applies."""
     former = _former()
     renamed = {
         former[key]: each._replace(warning=f"{each.origin}: {key} is called {former[key]} now")
@@ -164,14 +164,14 @@ def _renamed(raw: Mapping[str, _Raw]) -> dict[str, _Raw]:
 
 
 def _former() -> dict[str, str]:
-    """Return the keys that settings had before, and what they are called now."""
+    """Return the present key of each former key."""
     return {each.setting.formerly: key for key, each in declarations().items() if each.setting.formerly}
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, _Raw]:
-    """Take the variables that name a setting, and refuse those that nearly do.
+    """Return the values of variables that name a setting; raises `SettingsError` for similar names.
 
-    Others starting with CTRLMGR_ are left alone, above all those that Kubernetes puts into the pods beside a service.
+    Other variables with CTRLMGR_ are ignored, such as those that Kubernetes sets in pods for a service.
     """
     variables = {variable(key): key for key in (*_former(), *keys())}
     for name in environment.keys() - variables.keys() - {"CTRLMGR_SETTINGS"}:

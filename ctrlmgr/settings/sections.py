@@ -1,6 +1,6 @@
-"""Every setting: its type and its default. `settings.toml` shows every key (a test compares the two).
+"""Every setting with its type and default. `settings.toml` lists every key (a test compares both).
 
-`Settings` is frozen, and each part of ctrlmgr is given its own section, never the whole.
+`Settings` is frozen. Each part of ctrlmgr receives its own section, never the whole.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
-    """What compaction leaves of one resource: each object's newest `keep` events, and all younger than `keep_for`."""
+    """The events that compaction keeps of one resource: each object's newest `keep` and all younger than `keep_for`."""
 
     keep: Annotated[int, whole(1)] = 1
     keep_for: Annotated[float, DURATION] = 0.0
 
 
 def _read_retentions(value: Any) -> Mapping[str, Retention]:
-    """Read the table of `[compaction.resources]`; in an environment variable it is an inline TOML table."""
+    """Return the table of `[compaction.resources]`; in an environment variable it is an inline TOML table."""
     table = tomllib.loads(f"table = {value}")["table"] if isinstance(value, str) else value
     if not isinstance(table, dict):
         raise TypeError(value)
@@ -62,7 +62,7 @@ def _read_retention(resource: str, rule: Any) -> Retention:
 
 
 def _default_retentions() -> Mapping[str, Retention]:
-    """Return the rules for what processes write at all times to say that they are there."""
+    """Return the default rules, for heartbeats that processes write all the time."""
     return {
         "masterleases.internal.ctrlmgr.io": Retention(keep=1),
         "leases.coordination.k8s.io": Retention(keep=1, keep_for=3600.0),
@@ -76,9 +76,9 @@ _RETENTIONS = Kind(
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseSettings:
-    """Where the event log and its anchor are; see `Settings.database_url` and `anchor_path` for what empty means.
+    """The event log and its anchor; `Settings.database_url` and `anchor_path` explain the defaults.
 
-    `pool_size` is how many connections to PostgreSQL a process reads with.
+    `pool_size` is the number of PostgreSQL connections for reads of a process.
     """
 
     url: Annotated[
@@ -138,10 +138,10 @@ class DatabaseSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceSettings:
-    """What Services are given: ClusterIPs from one range a family, node ports from another (both ends included).
+    """The ranges of ClusterIPs, one per family, and of node ports (both ends included).
 
-    The rest is about the `kubernetes` service: `kubernetes_service_node_port` 0 means that it has none;
-    `apiserver_count` is how many servers there are, for the reconciler that must be told.
+    The other settings are for the `kubernetes` service. `kubernetes_service_node_port` 0 means no node port.
+    `apiserver_count` is the number of servers, for the reconciler "master-count".
     """
 
     cluster_ip_range: Annotated[
@@ -181,9 +181,9 @@ class ServiceSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerSettings:
-    """The controllers that run: `*` is all of them, `-name` leaves one out (kube-controller-manager's `--controllers`).
+    """The controllers that run: `*` is all of them, `-name` excludes one (kube-controller-manager's `--controllers`).
 
-    `root_ca_file` is the certificate that is published in every namespace; empty: that of our own authority.
+    `root_ca_file` is the certificate that is published in every namespace, by default this server's authority.
     """
 
     enabled: Annotated[
@@ -248,9 +248,9 @@ class ControllerSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderElectionSettings:
-    """Who runs the controllers when several processes could; the durations are in seconds, see `leaderelection`.
+    """The leader election; durations are in seconds, see `leaderelection`.
 
-    With `enabled` false this process runs them whatever others do.
+    With `enabled` false, this process runs the controllers regardless of others.
     """
 
     enabled: Annotated[
@@ -306,7 +306,7 @@ class LeaderElectionSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class EventSettings:
-    """Events (core/v1); `ttl` is for how long (seconds) one is kept after it has last changed, 0: forever."""
+    """Events (core/v1); `ttl` is the seconds after its last change that an Event is kept, 0: forever."""
 
     ttl: Annotated[
         float,
@@ -317,7 +317,7 @@ class EventSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class WatchCacheSettings:
-    """The bounded history that all readers share, in events."""
+    """The size of the history that all readers share, in events."""
 
     capacity: Annotated[
         int,
@@ -331,7 +331,7 @@ class WatchCacheSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class CompactionSettings:
-    """When old events are forgotten and of which resources; of one that is not named everything is kept."""
+    """When and for which resources old events are removed; a resource that is not named keeps all."""
 
     every: Annotated[float, DURATION, Setting("How often old events are looked for.")] = 300.0
     min_age: Annotated[
@@ -363,7 +363,7 @@ class CompactionSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class LogSettings:
-    """What ctrlmgr says of itself on stderr."""
+    """ctrlmgr's own log on stderr."""
 
     level: Annotated[
         str,
@@ -381,7 +381,7 @@ class LogSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All of it. `data_dir` may start with `~`."""
+    """All settings. `data_dir` may start with `~`."""
 
     data_dir: Annotated[
         str,
@@ -409,21 +409,24 @@ class Settings:
     log: LogSettings = field(default_factory=LogSettings)
 
     declared: Mapping[type[Any], Any] = field(default_factory=dict, compare=False)
-    """What `declaration.declare` added, by class; ask with `of`."""
+    """The values of classes added by `declaration.declare`; use `of` to read them."""
 
     def of(self, options: type[T]) -> T:
-        """Return what was set of a declared class: its defaults where nothing was."""
+        """Return the values of a declared class; its defaults if nothing was set."""
         found = self.declared.get(options)
         return options() if found is None else found
 
     @property
     def database_url(self) -> str:
-        """The database's URL, spelled out."""
+        """The database's URL, with the default filled in."""
         return self.database.url or f"sqlite:///{self.data_path / 'ctrlmgr.db'}"
 
     @property
     def anchor_key_path(self) -> Path | None:
-        """The file with the key that signs the anchor: beside it, so that all who share it share the key."""
+        """The file of the key that signs the anchor.
+
+        It is beside the anchor, so processes that share one share both.
+        """
         if self.database.anchor_key:
             return Path(self.database.anchor_key).expanduser()
         anchor = self.anchor_path
@@ -431,17 +434,17 @@ class Settings:
 
     @property
     def data_path(self) -> Path:
-        """The directory for what is kept on disk."""
+        """The directory for ctrlmgr's files."""
         return Path(self.data_dir).expanduser()
 
     @property
     def identity_path(self) -> Path | None:
-        """The directory with what all processes share; None if each has its own."""
+        """The directory of files that processes share; None if there is none."""
         return Path(self.server.identity_dir).expanduser() if self.server.identity_dir else None
 
     @property
     def anchor_path(self) -> Path | None:
-        """The anchor's file: beside a SQLite database, in `data_dir` for another; None for a log in memory."""
+        """The anchor's file: beside a SQLite database, in `data_dir` for others; None for a log in memory."""
         if self.database.anchor:
             return Path(self.database.anchor).expanduser()
         scheme, _, rest = self.database_url.partition("://")

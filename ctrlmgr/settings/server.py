@@ -1,4 +1,4 @@
-"""The settings of a process that serves: what it does, where, and how others reach it."""
+"""The settings of a serving process: its roles, address and limits."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ctrlmgr.settings.kinds import ADDRESS, DURATION, LISTEN, NAMES, SWITCH, TEX
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
-    """Where `serve` answers and whom it believes; an empty `advertise_address` is found out, see `serve`.
+    """The address and role of `serve`; an empty `advertise_address` is detected.
 
-    `role` says whether this process serves the API, may run the controllers, or both. `shutdown_delay` is in seconds,
-    `max_reads` and `max_writes` are requests at a time, `http2_max_streams_per_connection` those of one client.
+    `role` says whether this process serves the API, may run the controllers, or both. `shutdown_delay` is in seconds.
+    `max_reads` and `max_writes` are concurrent requests, `http2_max_streams_per_connection` those of one connection.
     """
 
     role: Annotated[
@@ -90,6 +90,6 @@ class ServerSettings:
 
     @property
     def address(self) -> tuple[str, int]:
-        """The host, without an IPv6 address' brackets, and the port."""
+        """The host (an IPv6 address without brackets) and the port."""
         host, _, port = self.listen.rpartition(":")
         return host.strip("[]"), int(port)

@@ -1,7 +1,7 @@
-"""Builders of the objects that tests talk about: say what matters, the rest is as a healthy cluster has it.
+"""Builders of objects for tests: name only what matters; everything else is as in a healthy cluster.
 
-Guarantees: the same arguments make the same bytes; a uid follows from the name; every optional field that is left out
-is one that a test need not know about.
+Guarantees: the same arguments produce the same bytes. A uid follows from the name. Omitted optional fields do not
+matter to the test.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _metadata(name: str, namespace: str, **optional: Any) -> dict[str, Any]:
 
 
 def a_namespace(name: str = "default", *, phase: str = "Active", revision: int = 0) -> Object:
-    """Return a Namespace; phase `Terminating` makes it one that takes no new objects."""
+    """Return a Namespace; with phase `Terminating` it accepts no new objects."""
     metadata = _metadata(name, "")
     body = {"kind": "Namespace", "apiVersion": "v1", "metadata": metadata, "status": {"phase": phase}}
     return Object.from_dict(body).at(revision)
@@ -37,7 +37,7 @@ def a_node(
     ready: bool = True,
     revision: int = 0,
 ) -> Object:
-    """Return a Node that is ready; `zone` and `cpu` may be "", which leaves them out."""
+    """Return a ready Node; an empty `zone` or `cpu` is omitted."""
     in_zone = {"topology.kubernetes.io/zone": zone} if zone else {}
     metadata = _metadata(name, "", labels={"kubernetes.io/hostname": name, **in_zone, **(labels or {})})
     status = {"allocatable": {"cpu": cpu} if cpu else {}, "conditions": [{"type": "Ready", "status": str(ready)}]}
@@ -70,8 +70,8 @@ def a_pod(
 ) -> Object:
     """Return a Pod, by default a ready one labelled `app: web`.
 
-    `ready` None leaves the Ready condition out; `deleted_at` makes it a terminating one. `ports` belong to its
-    container, `sidecar_ports` to an init container that restarts always.
+    `ready` None omits the Ready condition; `deleted_at` makes it terminating. `ports` belong to its container,
+    `sidecar_ports` to an init container that always restarts.
     """
     metadata = _metadata(name, namespace, labels={"app": "web"} if labels is None else dict(labels))
     if uid:
@@ -98,7 +98,7 @@ def _ready_condition(ready: bool | None, since: str | None) -> Iterable[Fields]:
 def service_port(
     name: str = "", port: int = 80, *, target: int | str | None = 8080, protocol: str = "TCP", app_protocol: str = ""
 ) -> Fields:
-    """Return a port of a service; `target` None leaves it to the default, which is `port`."""
+    """Return a port of a service; `target` None omits the target port, which is then `port`."""
     optional = {"name": name, "appProtocol": app_protocol, "targetPort": target}
     return {"port": port, "protocol": protocol, **{key: value for key, value in optional.items() if value}}
 
@@ -120,9 +120,9 @@ def a_service(
     created_at: str = CREATED,
     revision: int = 0,
 ) -> Object:
-    """Return a Service, by default one of `app: web` that sends port 80 to 8080.
+    """Return a Service, by default for `app: web` from port 80 to 8080.
 
-    `selects_nothing` leaves the selector out, which is not the same as the empty `selector={}`.
+    `selects_nothing` omits the selector, which differs from the empty `selector={}`.
     """
     metadata = _metadata(name, namespace, labels=labels, annotations=annotations) | {"creationTimestamp": created_at}
     spec: dict[str, Any] = {"type": type, "ports": [service_port()] if ports is None else list(ports)}
@@ -145,7 +145,7 @@ def endpoints(
     annotations: Mapping[str, str] | None = None,
     revision: int = 0,
 ) -> Object:
-    """Return an Endpoints object, by default as the endpoints controller leaves one without addresses."""
+    """Return an Endpoints object, by default as the endpoints controller writes one without addresses."""
     managed = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
     metadata = _metadata(name, namespace, labels=managed if labels is None else labels, annotations=annotations)
     body = {"kind": "Endpoints", "apiVersion": "v1", "metadata": metadata, **({"subsets": subsets} if subsets else {})}

@@ -1,7 +1,7 @@
-"""The contract of an event log as tests: written once, run on every implementation.
+"""The contract of an event log as tests, which run on every implementation.
 
-Subclass `EventLogContract` in a test module and provide a fixture `log` with an empty, open log on a `FakeClock`
-that the fixture `clock` gives too.
+Subclass `EventLogContract` in a test module. Provide a fixture `log` with an empty, open log on the `FakeClock` of the
+fixture `clock`.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ AUTHOR = Author("alice", "kubectl/v1.36.2")
 
 
 class VerifiableLog(EventLog, Verifiable, Protocol):
-    """What the contract is run on: every log of ours can be verified."""
+    """The type of the tested logs: all implementations can be verified."""
 
 
 def thing(name: str, *, namespace: str = "shop", kind: str = "Pod", **fields: object) -> Object:
-    """Return an object of some kind, with a uid and whatever else is given."""
+    """Return an object of a kind, with a uid and the given fields."""
     metadata = {"name": name, "namespace": namespace, "uid": f"uid-{namespace}-{name}"}
     return Object.from_dict({"kind": kind, "apiVersion": "v1", "metadata": metadata, **fields})
 
@@ -68,15 +68,15 @@ def remove(obj: Object, expected: int | None) -> Proposal:
 
 
 def names(objects: Sequence[Object]) -> list[str]:
-    """Return the objects' names, in their order."""
+    """Return the objects' names in order."""
     return [obj.name for obj in objects]
 
 
 class EventLogContract:
-    """What every event log must do."""
+    """The tests that every event log must pass."""
 
     def put(self, log: EventLog, *proposals: Proposal, author: Author = AUTHOR) -> Sequence[Event]:
-        """Append in one go."""
+        """Append all proposals in one append."""
         return log.append(proposals, author=author)
 
     # Revisions and conditions.
@@ -167,7 +167,7 @@ class EventLogContract:
         self.put(log, add(thing("a")), add(thing("a", namespace="bank")), add(thing("a", kind="Service")))
         assert len(log.snapshot().objects) == 3
 
-    # What an event says.
+    # The content of an event.
 
     def test_events_record_who_wrote_what_when(self, log: VerifiableLog, clock: FakeClock) -> None:
         clock.set(1_700_000_000_000_000)
@@ -324,7 +324,7 @@ class EventLogContract:
             waiter.join(0.01)
             if not waiter.is_alive():
                 break
-            clock.step(0.01)  # a log that looks for news in a rhythm sees them at its next look
+            clock.step(0.01)  # a polling log sees the event at its next poll
         assert woken == [1]
 
     def test_closing_ends_every_wait(self, log: VerifiableLog) -> None:
@@ -402,7 +402,7 @@ class EventLogContract:
             racer.join()
         assert won == [2]
 
-    # Keeping.
+    # Compaction.
 
     def test_compaction_keeps_each_objects_newest_state(self, log: VerifiableLog) -> None:
         self.history(log)
@@ -413,7 +413,7 @@ class EventLogContract:
         assert verify(log).head == log.head()
 
     def history(self, log: EventLog) -> None:
-        """Seven events: a changes three times, b is deleted, c is created late."""
+        """Append seven events: a changes three times, b is deleted, c is created last."""
         self.put(log, add(thing("a")), modify(thing("a", spec=1), 1), modify(thing("a", spec=2), 2))
         self.put(log, add(thing("b")), remove(thing("b"), 4))
         self.put(log, modify(thing("a", spec=3), 3))

@@ -1,7 +1,7 @@
-"""Faults on demand: which writes of controllers fail, how often, and whether they happen all the same.
+"""Injected faults: which writes of controllers fail, how often, and whether they take effect anyway.
 
-Guarantees: a fault strikes exactly as often as it was asked to, first come first served; a write that is `lost` is in
-the log although its author is told that it failed, as when a connection breaks at the worst moment.
+Guarantees: a fault occurs exactly as often as requested, in order. A `lost` write is in the log although its author
+receives an error, as after a broken connection.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Fault:
-    """One that is to come."""
+    """A fault to inject."""
 
     error: Exception
     times: int
@@ -29,7 +29,7 @@ class Fault:
     lost: bool
 
     def strikes(self, verb: str, obj: Object) -> bool:
-        """Whether it strikes a write, which uses it up once."""
+        """Return whether the fault applies to a write, and count it."""
         if self.times < 1 or self.verb not in ("", verb) or self.resource not in (None, obj.resource):
             return False
         self.times -= 1
@@ -37,20 +37,20 @@ class Fault:
 
 
 class Faults:
-    """The faults that are to come."""
+    """The faults to inject."""
 
     def __init__(self) -> None:
-        """Start with none."""
+        """Start without faults."""
         self._coming: list[Fault] = []
         self.raised: list[Exception] = []
-        """Those that have struck."""
+        """The errors raised so far."""
 
     def add(self, fault: Fault) -> None:
-        """Have another one come."""
+        """Add a fault."""
         self._coming.append(fault)
 
     def suffer(self, verb: str, obj: Object, write: Callable[[], T]) -> T:
-        """Do a write, or fail as the first fault that strikes it says."""
+        """Make a write, or raise the error of the first fault that applies."""
         fault = next((each for each in self._coming if each.strikes(verb, obj)), None)
         if fault is None:
             return write()
@@ -61,33 +61,33 @@ class Faults:
 
 
 class FaultyClient(EngineClient):
-    """An `EngineClient` whose writes may fail."""
+    """An `EngineClient` with injected faults."""
 
     def __init__(self, faults: Faults, *arguments: Any, **options: Any) -> None:
-        """Suffer `faults`; the rest is an `EngineClient`'s."""
+        """Inject `faults`; other arguments are `EngineClient`'s."""
         super().__init__(*arguments, **options)
         self._faults = faults
         self._made_with = options
 
     def for_reconcile(self, cause: Cause) -> FaultyClient:
-        """Return the same client for one reconcile."""
+        """Return the client for one reconcile."""
         return FaultyClient(self._faults, self.engine, self._run, self._requester, cause, **self._made_with)
 
     def create(self, obj: Object) -> Object:
-        """Create, or fail."""
+        """Create the object, or raise a fault."""
         return self._faults.suffer("create", obj, lambda: super(FaultyClient, self).create(obj))
 
     def update(self, obj: Object, subresource: str = "") -> Object:
-        """Update, or fail."""
+        """Update the object, or raise a fault."""
         return self._faults.suffer("update", obj, lambda: super(FaultyClient, self).update(obj, subresource))
 
     def apply(self, obj: Object, manager: str, *, force: bool = False, subresource: str = "") -> Object:
-        """Apply, or fail."""
+        """Apply the object, or raise a fault."""
         apply = super().apply
         verb = "status" if subresource == "status" else "apply"
         return self._faults.suffer(verb, obj, lambda: apply(obj, manager, force=force, subresource=subresource))
 
     def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
-        """Delete, or fail."""
+        """Delete the object, or raise a fault."""
         delete = super().delete
         self._faults.suffer("delete", obj, lambda: delete(obj, propagation, grace=grace))

@@ -1,10 +1,10 @@
-"""A control plane for tests of apps: no server, no threads, no waiting; time is what the test says it is.
+"""A control plane for tests of apps, without server, threads or waiting; the test controls the time.
 
 Guarantees:
-- Writes are decided as the server decides them: validated by the kind's schema, defaulted, admitted; so an object that
-  the server would refuse is refused here, in the same words.
-- Nothing happens by itself: controllers run in `settle` and `advance`, in the same order each time.
-- What a controller raises fails the test, unless the test asked for it (`fail`) or says that it may (`strict=False`).
+- Writes are decided as by the server: validated by the kind's schema, defaulted, admitted. So an object that the server
+  would refuse is refused here, with the same error.
+- Controllers run only in `settle` and `advance`, always in the same order.
+- An error of a controller fails the test, unless the test injected it (`fail`) or allows errors (`strict=False`).
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from ctrlmgr.testing.stage import Stage
 K = TypeVar("K", bound=Kind)
 
 _RECONCILES = 1_000
-"""How many reconciles a controller may take to come to rest."""
+"""Maximum number of reconciles until the controllers must be idle."""
 _MERGE = "application/merge-patch+json"
 
 
 class Told(NamedTuple):
-    """What an Event tells: its type (`Normal`, `Warning`), reason and message, and how often it was told."""
+    """The content of an Event: its type (`Normal`, `Warning`), reason, message, and count."""
 
     type: str
     reason: str
@@ -69,11 +69,11 @@ class Written(NamedTuple):
     key: str
     controller: str
     triggers: tuple[int, ...] = ()
-    """The revisions of all the changes that made the controller look."""
+    """The revisions of all changes that triggered the reconcile."""
 
 
 class Harness:
-    """A cluster in which one app runs; a namespace `default` is there."""
+    """A cluster that runs one app, with a namespace `default`."""
 
     def __init__(
         self,
@@ -84,15 +84,16 @@ class Harness:
         strict: bool = True,
         seed: int = 1,
     ) -> None:
-        """Install the app's kinds and build its controllers; `controllers` are built-in ones that run, too, by name.
+        """Install the app's kinds and build its controllers; `controllers` names built-in ones that run as well.
 
-        `kinds` are installed beside those of the app. Without `strict` a reconcile that raises fails no test.
+        `kinds` are installed in addition to the app's. Without `strict`, an error of a reconcile does not fail the
+        test.
         """
         self._stage = Stage(kinds=builtin_kinds(), seed=seed, plugins=[plugin_of(each) for each in app.admissions])
         self.clock: FakeClock = self._stage.clock
-        """The time; `advance` steps it and lets the controllers run."""
+        """The clock; `advance` steps it and runs the controllers."""
         self.errors: list[tuple[str, str, Exception]] = []
-        """What controllers have raised, but for what tests asked for: (controller, object, error)."""
+        """Errors of controllers, except injected ones: (controller, object, error)."""
         self.random = Random(seed)
         self.event_log: EventLog = self._stage.log
         self.engine: Engine = self._stage.engine
@@ -133,21 +134,21 @@ class Harness:
             yield other.build(self, other.options())
 
     def restart(self) -> None:
-        """Start the controllers again, with nothing but what the log has."""
+        """Start the controllers again, with only the log's content."""
         self._start()
 
-    # What controllers are built from: the `ControllerContext`.
+    # The `ControllerContext` that controllers are built from.
 
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
-        """Return what a controller writes through."""
+        """Return a controller's client."""
         return self._writer(descriptor.user, canonical=canonical)
 
     def apiserver_client(self) -> EngineClient:
-        """Return a client for what the API server itself writes."""
+        """Return a client for writes of the API server itself."""
         return self._writer("system:apiserver")
 
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
-        """Return what a controller records Events through."""
+        """Return a controller's Event recorder."""
         client = self._writer(descriptor.user, faulty=False)
         return self._broadcaster.recorder(descriptor.event_source, client, in_series=descriptor.tells_in_series)
 
@@ -160,7 +161,7 @@ class Harness:
         driver = Driver(self.event_log, self._stage.feed, self._stage.cacher, patience=0, cause=cause)
         return driver.run(operation)
 
-    # What a test does.
+    # Methods for tests.
 
     @overload
     def create(self, obj: K) -> K: ...
@@ -169,9 +170,9 @@ class Harness:
     def create(self, obj: Untyped | Mapping[str, Any]) -> Untyped: ...
 
     def create(self, obj: Child) -> Any:
-        """Create an object as a client would, and return it; raises `Invalid` and so on.
+        """Create an object as a client would, and return it; raises errors such as `Invalid`.
 
-        One that names no namespace is made in `default`.
+        Without a namespace it is created in `default`.
         """
         declaration = declared(obj)
         fields = manifest(obj)
@@ -189,7 +190,7 @@ class Harness:
     def patch(
         self, kind: Any, name: str, patch: Mapping[str, Any], *, namespace: str = "default", subresource: str = ""
     ) -> Any:
-        """Change an object by a merge patch, or its `status`, and return it; raises what the API refuses."""
+        """Apply a merge patch to an object, or to its `status`, and return it; raises the API's errors."""
         declaration = declaration_of(kind)
         target = self._target(declaration, name, namespace)._replace(subresource=subresource)
         body = Body(_MERGE, _encoded(patch))
@@ -197,7 +198,7 @@ class Harness:
         return None if answer.object is None else read(declaration, answer.object)
 
     def delete(self, kind: type[Kind] | str, name: str, *, namespace: str = "default") -> None:
-        """Delete an object; it stays for as long as it has finalizers. Raises `NotFound`."""
+        """Delete an object, which remains while it has finalizers. Raises `NotFound`."""
         target = self._target(declaration_of(kind), name, namespace)
         self._run(self.engine.delete(target, None, DeleteOptions(propagation_policy="Background"), self._users))
 
@@ -208,7 +209,7 @@ class Harness:
     def get(self, kind: str, name: str, *, namespace: str = ...) -> Untyped | None: ...
 
     def get(self, kind: Any, name: str, *, namespace: str = "default") -> Any:
-        """Return an object as it is now, None if there is none."""
+        """Return the current object, None if it does not exist."""
         declaration = declaration_of(kind)
         key = Key(namespace if declaration.namespaced else "", name)
         obj = self.event_log.get(declaration.resource, key)
@@ -221,15 +222,15 @@ class Harness:
     def list(self, kind: str, *, namespace: str | None = ...) -> Sequence[Untyped]: ...
 
     def list(self, kind: Any, *, namespace: str | None = None) -> Any:
-        """Return the objects of a kind, of one namespace or (None) of all, by key."""
+        """Return the objects of a kind in one namespace (None: in all), by key."""
         declaration = declaration_of(kind)
         found = self.event_log.snapshot(declaration.resource, namespace=namespace).objects
         return [read(declaration, each) for each in sorted(found, key=lambda obj: obj.key)]
 
     def settle(self) -> None:
-        """Let the controllers work until there is nothing to do at this moment.
+        """Run the controllers until none has anything to do at this time.
 
-        Raises AssertionError when they do not come to rest, and when one of them has raised something.
+        Raises AssertionError if they do not finish, or if one of them has raised an error.
         """
         for _ in range(_RECONCILES):
             self.hear()
@@ -239,19 +240,19 @@ class Harness:
         raise AssertionError(f"the controllers do not come to rest: the last writes are {self.written()[-6:]}")
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, and the controllers do what is due by then."""
+        """Advance time by `seconds`, and run the controllers until they are idle."""
         self.clock.step(seconds)
         self.settle()
 
     def hear(self, limit: int | None = None) -> int:
-        """Let the caches take in what has happened, or the next `limit` events of it; return how many those were."""
+        """Apply new events to the caches, at most `limit`; return their number."""
         self._stage.feed.catch_up()
         if limit is not None:
             return self.informers.step(limit)
         return sum(iter(self.informers.step, 0))
 
     def work(self, controller: str) -> bool:
-        """Let a controller reconcile its next object, on caches as they are; False if it has none."""
+        """Let a controller reconcile its next object on the current caches; return False if it has none."""
         found = next(each for each in self._controllers if each.name == controller)
         try:
             return found.process_next(timeout=0)
@@ -259,12 +260,12 @@ class Harness:
             self._broadcaster.flush()
 
     def ready(self) -> Sequence[str]:
-        """Return the controllers that have something to reconcile."""
+        """Return the controllers with objects to reconcile."""
         return [each.name for each in self._controllers if len(each.queue)]
 
     @property
     def unheard(self) -> int:
-        """How many events the caches have not taken in yet."""
+        """The number of events that the caches have not applied yet."""
         self._stage.feed.catch_up()
         return self._stage.feed.head() - self.informers.revision
 
@@ -277,16 +278,16 @@ class Harness:
         kind: type[Kind] | str | None = None,
         lost: bool = False,
     ) -> None:
-        """Have the next writes of controllers fail.
+        """Make the next writes of controllers fail.
 
-        `verb` is `apply`, `status`, `create`, `update` or `delete` (empty: any), `kind` what is written (None: any).
-        With `lost` the write happens all the same, and only its answer is lost.
+        `verb` is `apply`, `status`, `create`, `update` or `delete` (empty: any), `kind` the written kind (None: any). A
+        `lost` write takes effect, and only its answer is lost.
         """
         resource = None if kind is None else declaration_of(kind).resource
         self._faults.add(Fault(error, times, verb, resource, lost))
 
     def events(self, kind: type[Kind] | str, name: str, *, namespace: str = "default") -> Sequence[Told]:
-        """Return what Events tell of an object, oldest first."""
+        """Return the Events of an object, oldest first."""
         about = declaration_of(kind).kind
         found = [each.to_dict() for each in self.event_log.snapshot(EVENTS).objects]
         return [
@@ -297,7 +298,7 @@ class Harness:
         ]
 
     def written(self) -> Sequence[Written]:
-        """Return what controllers have written, Events left out, in order."""
+        """Return the controllers' writes in order, without Events."""
         events = self.event_log.events_after(0, limit=1_000_000)
         return [self._written(each) for each in events if each.actor in self._names and each.resource != EVENTS]
 
@@ -308,7 +309,7 @@ class Harness:
         return Written(EventType(event.type).name, str(event.resource), str(event.key), actor, triggers)
 
     def state(self, *, without: Iterable[Resource] = (EVENTS, NAMESPACES)) -> Mapping[str, Any]:
-        """Return all objects by resource and key, as far as two runs can be compared: without times, uids, versions."""
+        """Return all objects by resource and key, without times, uids and versions, to compare two runs."""
         left_out = set(without)
         found = [each for each in self.event_log.snapshot().objects if each.resource not in left_out]
         return {f"{each.resource} {each.key}": _comparable(each) for each in found}

@@ -1,4 +1,4 @@
-"""The contract of an event log about events that keep the revisions they were recorded at; see `eventlog_contract`."""
+"""The contract of an event log for imported events, which keep their recorded revisions; see `eventlog_contract`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KUBELET = Author("kubelet", "kubelet/v1.36")
 
 
 def recorded(type: EventType, name: str, revision: int, *, spec: int = 0) -> Imported:
-    """Return a recorded event of a pod, which came as many seconds after 1970 as its revision says."""
+    """Return a recorded event of a pod; its revision is also its time in seconds since 1970."""
     return Imported(type, thing(name, spec=spec).at(revision), revision * 1_000_000, KUBELET)
 
 
@@ -36,17 +36,17 @@ STORY = (
 
 
 def brief(events: Sequence[Event]) -> list[tuple[int, int, str, str]]:
-    """Return what is compared of events."""
+    """Return the compared fields of events."""
     return [(event.revision, event.previous, event.type.name, event.key.name) for event in events]
 
 
 def append(log: EventLog, *proposals: Proposal) -> list[int]:
-    """Append in one go and return the revisions."""
+    """Append all proposals in one append and return the revisions."""
     return [event.revision for event in log.append(proposals, author=AUTHOR)]
 
 
 class ImportContract:
-    """What every event log must do with recorded events."""
+    """The tests that every event log must pass for imported events."""
 
     def test_events_keep_what_was_recorded_of_them(self, log: VerifiableLog) -> None:
         events = log.import_events(STORY)
@@ -131,7 +131,7 @@ class ImportContract:
             waiter.join(0.01)
             if not waiter.is_alive():
                 break
-            clock.step(0.01)  # a log that looks for news in a rhythm sees them at its next look
+            clock.step(0.01)  # a polling log sees the event at its next poll
         assert (seen, reached) == ([100, 107, 300], [300])
         assert log.peek() in (300, None)
 
@@ -205,7 +205,7 @@ class ImportContract:
 
 
 class _Without:
-    """A log of whose events one has been removed."""
+    """A log with one event removed."""
 
     def __init__(self, log: VerifiableLog, revision: int) -> None:
         self.head, self.floor, self.epochs, self.imports = log.head, log.floor, log.epochs, log.imports

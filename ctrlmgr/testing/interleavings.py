@@ -1,7 +1,7 @@
-"""Every order in which clients' changes, the caches' hearing of them and reconciles may follow one another.
+"""Runs every interleaving of clients' changes, updates of the caches, and reconciles.
 
-Guarantees: none is left out and none comes twice; each is run from the beginning, in a harness of its own, so that one
-that goes wrong can be run again by itself. What comes after the last change is run in one order: the harness's.
+Guarantees: each interleaving runs exactly once, from the beginning, in its own harness, so that a failing one can be
+run again alone. After the last change, the harness's own order applies.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ HEAR: Final = "hear"
 def every_interleaving(
     make: Callable[[], Harness], changes: Sequence[Callable[[Harness], object]], *, most: int = 2_000
 ) -> Iterator[tuple[Harness, Sequence[str]]]:
-    """Yield a harness at rest for each order, and the order: `change`, `hear` (one event), or a controller's name.
+    """Yield an idle harness for each order, and the order: `change`, `hear` (one event), or a controller's name.
 
-    `make` makes the harness in which all begin; `changes` are what clients do, in their order. Raises AssertionError
-    when there are more than `most` orders: then take fewer changes.
+    `make` creates the initial harness; `changes` are the clients' actions in order. Raises AssertionError if there are
+    more than `most` orders; then use fewer changes.
     """
     path: list[int] = []
     for _ in range(most):
@@ -38,9 +38,9 @@ def every_interleaving(
 def _run(
     make: Callable[[], Harness], changes: Sequence[Callable[[Harness], object]], path: list[int]
 ) -> tuple[Harness, Sequence[str], list[int]]:
-    """Run one order: `path` says what to take at each choice, and grows by zeros where it ends.
+    """Run one order: `path` has the index for each choice, and is extended by zeros.
 
-    Returns the harness, the order, and how much there was to choose from at each choice.
+    Return the harness, the order, and the number of options at each choice.
     """
     harness = make()
     left = list(changes)

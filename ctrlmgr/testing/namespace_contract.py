@@ -1,4 +1,4 @@
-"""The contract of an event log about what is created within a Namespace; see `eventlog_contract`."""
+"""The contract of an event log for creations in a Namespace; see `eventlog_contract`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ctrlmgr.testing.eventlog_contract import AUTHOR, VerifiableLog, add, modify
 
 
 def within(obj: Object, revision: int) -> Proposal:
-    """Propose to create `obj` if its namespace is still at a revision."""
+    """Propose to create `obj` if its namespace still has this revision."""
     return Proposal(EventType.ADDED, obj, 0, revision)
 
 
@@ -29,7 +29,7 @@ def namespace(name: str = "shop", **fields: object) -> Object:
 
 
 def outcome(appending: Appending) -> int | type[Exception]:
-    """Return the revision that an append of one proposal came to, or what it was refused with."""
+    """Return the revision of an append with one proposal, or the type of its error."""
     try:
         return appending.result()[0].revision
     except ApiError as error:
@@ -37,12 +37,12 @@ def outcome(appending: Appending) -> int | type[Exception]:
 
 
 def put(log: EventLog, *proposals: Proposal) -> Sequence[Event]:
-    """Append in one go."""
+    """Append all proposals in one append."""
     return log.append(proposals, author=AUTHOR)
 
 
 class NamespaceContract:
-    """What every event log must do about `Proposal.within`."""
+    """The tests that every event log must pass for `Proposal.within`."""
 
     def test_what_is_created_within_a_namespace_as_it_was_seen_is_in_it(self, log: VerifiableLog) -> None:
         put(log, add(namespace()))
@@ -115,7 +115,7 @@ class NamespaceContract:
 
 
 def _any_proposal(draw: Random, head: int) -> Proposal:
-    """Return a proposal about few objects in few namespaces, which may well be refused."""
+    """Return a proposal for one of few objects in few namespaces; the log may refuse it."""
     place = draw.choice(("shop", "other"))
     near = max(head - draw.randrange(-2, 4), 0)
     if draw.random() < 0.4:

@@ -1,4 +1,4 @@
-"""A namespace for one test on a server that many tests share, with a kubeconfig whose default it is."""
+"""A namespace for one test on a server that many tests share, with a kubeconfig that has it as the default."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _PATIENCE = 30.0
 
 
 class OwnNamespace:
-    """A namespace with a name of its own; a context manager that creates it, and deletes it when left."""
+    """A namespace with a generated name; a context manager that creates and deletes it."""
 
     def __init__(self, server: ServerProcess, folder: Path) -> None:
-        """Name the server, and the directory for the kubeconfig."""
+        """Use `server`, and write the kubeconfig into `folder`."""
         self.server = server
         self.name = ""
         self.kubeconfig = folder / "kubeconfig"
-        """The administrator's, with this namespace as the default."""
+        """The administrator's kubeconfig, with this namespace as the default."""
 
     def __enter__(self) -> OwnNamespace:
         made = self._request("POST", _PATH, {"metadata": {"generateName": "test-"}})

@@ -1,7 +1,7 @@
-"""pytest's plugin: recordings become tests, and tests get a control plane of their own.
+"""The pytest plugin: recordings as tests, and fixtures with a control plane.
 
-Guarantees: what a test does not ask for is not imported, so that having ctrlmgr installed costs other tests nothing;
-nothing is collected that no setting names; what a fixture opened is closed when the test is over.
+Guarantees: modules are imported only if a test uses them, so an installed ctrlmgr does not slow down other tests. Only
+files that the setting names are collected. A fixture closes everything that it opened.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _RECORDINGS = "ctrlmgr_recordings"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the one setting, `ctrlmgr_recordings`."""
+    """Add the setting `ctrlmgr_recordings`."""
     text = "file names (globs) of recordings, each of which is a test: ctrlmgr replays it, and nothing may diverge"
     parser.addini(_RECORDINGS, text, type="args", default=[])
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Make a test of each recording that the setting names."""
+    """Collect each recording that the setting names as a test."""
     if any(fnmatch(file_path.name, pattern) for pattern in parent.config.getini(_RECORDINGS)):
         file: pytest.Collector = RecordingFile.from_parent(parent, path=file_path)
         return file
@@ -36,18 +36,18 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 class RecordingFile(pytest.File):
-    """A recording."""
+    """A recording as a test file."""
 
     def collect(self) -> Iterator[RecordingItem]:
-        """Yield its one test."""
+        """Yield the file's one test."""
         yield RecordingItem.from_parent(self, name="replay")
 
 
 class RecordingItem(pytest.Item):
-    """The test that a recording replays without a divergence."""
+    """A test that a recording replays without a divergence."""
 
     def runtest(self) -> None:
-        """Replay it through all controllers."""
+        """Replay the recording through all controllers."""
         from ctrlmgr.testing.replays import Replayer, shown
 
         with Replayer(self.path.parent) as replay:
@@ -56,13 +56,13 @@ class RecordingItem(pytest.Item):
             pytest.fail(shown(report), pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Return where the test is: the file."""
+        """Return the location of the test: the file."""
         return self.path, None, f"replay of {self.path.name}"
 
 
 @pytest.fixture
 def replay(request: pytest.FixtureRequest) -> Iterator[Replayer]:
-    """Replay a recording, found beside the test, through controllers; returns a report.
+    """Replay a recording in the test's directory through controllers, and return a report.
 
     See `ctrlmgr.testing.replays.Replayer`.
     """
@@ -74,7 +74,7 @@ def replay(request: pytest.FixtureRequest) -> Iterator[Replayer]:
 
 @pytest.fixture(scope="session")
 def start_ctrlmgr(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., ServerProcess]]:
-    """Start control planes, each with `ctrlmgr serve`'s flags; they are stopped with the session, if not before."""
+    """Start control planes with flags of `ctrlmgr serve`; they stop with the session, if not before."""
     from contextlib import ExitStack
 
     from ctrlmgr.testing.served import ServerProcess
@@ -90,7 +90,7 @@ def start_ctrlmgr(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable
 
 @pytest.fixture
 def ctrlmgr_server(start_ctrlmgr: Callable[..., ServerProcess]) -> Iterator[ServerProcess]:
-    """Run a control plane of the test's own, empty and in memory; see `ctrlmgr.testing.served.ServerProcess`."""
+    """Run an empty control plane in memory for one test; see `ctrlmgr.testing.served.ServerProcess`."""
     server = start_ctrlmgr("--database", "memory:")
     yield server
     server.stop()
@@ -98,7 +98,7 @@ def ctrlmgr_server(start_ctrlmgr: Callable[..., ServerProcess]) -> Iterator[Serv
 
 @pytest.fixture(scope="session")
 def ctrlmgr_shared_server(start_ctrlmgr: Callable[..., ServerProcess]) -> ServerProcess:
-    """Run the control plane that the tests of one process (of pytest-xdist: one worker) share, in memory."""
+    """Run a control plane in memory that all tests of one process (with pytest-xdist: one worker) share."""
     return start_ctrlmgr("--database", "memory:")
 
 

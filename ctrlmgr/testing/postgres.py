@@ -1,11 +1,11 @@
-"""A throw-away PostgreSQL cluster of one's own: for tests, fault tests and benchmarks.
+"""A temporary PostgreSQL cluster for tests, fault tests and benchmarks.
 
 Guarantees:
-- Nothing outside its temporary directory is touched, and no server that runs already; it listens on loopback and on
-  a socket inside that directory, and asks for a password made for the occasion.
-- It is as durable as a real one (fsync, synchronous commits) unless told otherwise, so what survives a crash here
-  survives one there.
-- Run by root it becomes another user, as PostgreSQL demands.
+- Files outside its temporary directory and running servers are not changed. It listens on loopback and on a socket in
+  that directory, and requires a generated password.
+- It is as durable as a production server (fsync, synchronous commits) unless configured otherwise. So data that
+  survives a crash here also survives there.
+- Under root it runs as another user, as PostgreSQL requires.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class PostgresMissing(CtrlmgrError):
 
 
 def find_program(name: str) -> Path:
-    """Return the path of one of PostgreSQL's programs; raises `PostgresMissing`.
+    """Return the path of a PostgreSQL program; raises `PostgresMissing`.
 
-    Looks in CTRLMGR_TEST_POSTGRES_BIN, along PATH, and where Debian's packages keep them, newest version first.
+    Search CTRLMGR_TEST_POSTGRES_BIN, PATH, and the directories of Debian's packages, newest version first.
     """
     packaged = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=_major_version, reverse=True)
     places = [os.environ.get("CTRLMGR_TEST_POSTGRES_BIN", ""), os.environ.get("PATH", ""), *map(str, packaged)]
@@ -63,7 +63,7 @@ def _major_version(directory: Path) -> int:
 
 
 class PostgresCluster:
-    """One server with its data directory; a context manager that removes both.
+    """A server with its data directory; a context manager that removes both.
 
     Raises `PostgresMissing`, or `subprocess.CalledProcessError` with the server's output in its notes.
     """
@@ -77,7 +77,7 @@ class PostgresCluster:
     ) -> None:
         """Create and start a cluster; `settings` are lines for its postgresql.conf.
 
-        It listens on `address`. As `standby_of` another cluster it is a copy of that one which follows it.
+        It listens on `address`. With `standby_of` it is a standby of that cluster.
         """
         self.address = address
         self._settings = {} if settings is None else settings
@@ -130,13 +130,13 @@ class PostgresCluster:
         )  # fmt: skip
 
     def let_in(self, *rules: str) -> None:
-        """Add lines to pg_hba.conf, and have the server read them."""
+        """Add lines to pg_hba.conf, and reload the server's configuration."""
         with (self._data / "pg_hba.conf").open("a") as file:
             file.writelines(f"{rule}\n" for rule in rules)
         self._run("pg_ctl", "reload")
 
     def keep(self, file: Path) -> Path:
-        """Copy a file to where only the server can read it; return its place."""
+        """Copy a file to a path that only the server can read; return the path."""
         copy = Path(shutil.copy(file, self._root))
         copy.chmod(0o600)
         if self._account:
@@ -144,14 +144,14 @@ class PostgresCluster:
         return copy
 
     def follow(self, primary: PostgresCluster) -> None:
-        """Become a standby of another cluster with the same password: as a new copy of it, on the same port."""
+        """Become a standby of another cluster with the same password, as a new copy on the same port."""
         self._end()
         shutil.rmtree(self._data)
         self._create(primary)
         self.start()
 
     def promote(self) -> None:
-        """End being a standby, and wait until it takes writes."""
+        """Promote this standby, and wait until it accepts writes."""
         self._run("pg_ctl", "promote", "-w", "-t", str(_START_SECONDS))
 
     def _start_on_a_free_port(self) -> None:
@@ -159,28 +159,28 @@ class PostgresCluster:
             self.port = _free_port(self.address)
             try:
                 self.start()
-            except subprocess.CalledProcessError:  # another process took the port between our look and the start
+            except subprocess.CalledProcessError:  # another process took the port before the start
                 if not tries_left:
                     raise
             else:
                 return
 
     def start(self) -> None:
-        """Start the server and wait until it answers."""
+        """Start the server and wait until it accepts connections."""
         log = str(self._root / "server.log")
         self._run("pg_ctl", "start", "-w", "-t", str(_START_SECONDS), "-l", log, "-o", f"-p {self.port}")
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop the server: `smart`, `fast` or `immediate` (as a crash would, nothing is written back)."""
+        """Stop the server: `smart`, `fast` or `immediate` (as in a crash, without writing back)."""
         self._run("pg_ctl", "stop", "-w", "-m", mode)
 
     def restart(self, mode: str = "fast") -> None:
-        """Stop and start again, on the same port."""
+        """Stop the server and start it again on the same port."""
         self.stop(mode)
         self.start()
 
     def kill(self) -> None:
-        """Kill the server's first process with SIGKILL, and wait until the others have noticed and ended too."""
+        """Kill the server's first process with SIGKILL, and wait until the others have ended too."""
         others = [pid for (pid,) in self.execute("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")]
         first = self._first_process()
         os.kill(first, signal.SIGKILL)
@@ -191,34 +191,34 @@ class PostgresCluster:
         return int((self._data / "postmaster.pid").read_text().split("\n", 1)[0])
 
     def processes(self) -> list[int]:
-        """Return the process ids of the server, the first one's first (Linux)."""
+        """Return the process ids of the server, the first process first (Linux)."""
         first = self._first_process()
         return [first, *map(int, Path(f"/proc/{first}/task/{first}/children").read_text().split())]
 
     def freeze(self) -> None:
-        """Stop every process of the server where it is: its host answers for it, it does not."""
-        for pid in self.processes():  # the first one first, so that it makes no more
+        """Suspend every process of the server. The host still accepts connections, but the server does not respond."""
+        for pid in self.processes():  # the first process first, so that it starts no others
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let a frozen server go on."""
+        """Resume a suspended server."""
         for pid in reversed(self.processes()):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 
     def close(self) -> None:
-        """Stop the server if it runs, and remove every file."""
+        """Stop the server if it runs, and remove all files."""
         try:
             self._end()
         finally:
             shutil.rmtree(self._root, ignore_errors=True)
 
     def _end(self) -> None:
-        """See to it that the server does not run, in whatever state it is."""
+        """Stop the server in any state."""
         if not (self._data / "postmaster.pid").exists():
             return
-        with suppress(OSError):  # one that was killed has left its file
+        with suppress(OSError):  # a killed server leaves its file
             self.thaw()
         try:
             self.stop("immediate")
@@ -228,11 +228,11 @@ class PostgresCluster:
                 raise
 
     def url(self, database: str = "postgres", *, port: int | None = None) -> str:
-        """Return the SQLAlchemy URL of a database; `port` is for those who put a proxy in front."""
+        """Return the SQLAlchemy URL of a database; `port` replaces the server's port, for a proxy."""
         return f"postgresql+psycopg://{USER}:{self._password}@{self.address}:{port or self.port}/{database}"
 
     def execute(self, statement: str, database: str = "postgres") -> list[tuple[Any, ...]]:
-        """Run one SQL statement as the superuser, in a transaction of its own, and return its rows."""
+        """Run one SQL statement as the superuser in its own transaction, and return its rows."""
         with psycopg.connect(
             host=str(self._root), port=self.port, user=USER, dbname=database, autocommit=True
         ) as connection:
@@ -241,7 +241,7 @@ class PostgresCluster:
 
     @contextmanager
     def database(self, name: str, *, template: str = "template1") -> Iterator[str]:
-        """Create a database from a template, yield its URL, drop it with all that are still connected."""
+        """Create a database from a template, yield its URL, and drop it with all its connections."""
         self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
         try:
             yield self.url(name)
@@ -249,9 +249,9 @@ class PostgresCluster:
             self.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
     def _run(self, program: str, *arguments: str) -> None:
-        """Run one of the server's programs as its user; a failure carries the output in its notes."""
+        """Run a program of the server as its user; an error has the output in its notes."""
         environment = {**os.environ, "PGDATA": str(self._data), "LC_ALL": "C"}
-        with tempfile.TemporaryFile("w+") as output:  # not a pipe: the server keeps it open
+        with tempfile.TemporaryFile("w+") as output:  # not a pipe, because the server keeps it open
             try:
                 subprocess.run(
                     [self._bin / program, *arguments],
@@ -276,7 +276,7 @@ class PostgresCluster:
 
 
 def _server_account() -> pwd.struct_passwd | None:
-    """Return the account the server runs under; None for our own. PostgreSQL refuses to be root."""
+    """Return the account that runs the server; None for the current one. PostgreSQL refuses root."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -288,7 +288,7 @@ def _server_account() -> pwd.struct_passwd | None:
 
 
 def _await_end(pid: int) -> None:
-    """Wait until a process that is not our child is gone; raises TimeoutError."""
+    """Wait until a process that is not a child has ended; raises TimeoutError."""
     pause = threading.Event()
     for _ in range(_END_TRIES):
         try:

@@ -1,7 +1,7 @@
-"""Replays for tests: a recording, the controllers under test, and what they came to.
+"""Replays for tests: run controllers on a recording, and return the result.
 
-Guarantees: a replay runs in the test's thread on virtual time, so it is as fast as the machine and the same every time;
-its log stays readable until the next replay, or the end of the test; a test's own logging is left as it is.
+Guarantees: a replay runs in the test's thread on virtual time, so it is fast and deterministic. Its log can be read
+until the next replay or the end of the test. The test's own logging is not changed.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ __all__ = ["ControllerBuilder", "NothingCompared", "Ownership", "Replayer", "sho
 
 
 class NothingCompared(AssertionError):
-    """A replay in which nothing could diverge, so that a test of it shows nothing."""
+    """The replay compared nothing, so the test shows nothing."""
 
 
 class Replayer:
-    """Replays recordings, one after the other; a context manager. The fixture `replay` is one."""
+    """Replays recordings one after the other; a context manager. The fixture `replay` is one."""
 
     def __init__(self, folder: Path) -> None:
-        """Look for recordings in `folder`, unless their path is absolute."""
+        """Search recordings in `folder`, unless their path is absolute."""
         self._folder = folder
         self._log: EventLog | None = None
 
@@ -57,14 +57,15 @@ class Replayer:
         every_write: bool = False,
         must_compare: bool = True,
     ) -> Report:
-        """Replay `recording` into an empty log and return what was found.
+        """Replay `recording` into an empty log and return a report.
 
-        `controllers` are names of ours (all of them by default), or what builds controllers by name: under one of our
-        names a controller takes its place and is held to what was recorded of it. For others `owns` says which kind
-        they write, and as which field manager the recorded one did. The controllers of `apps` run, too. With
-        `every_write` each single write is compared, too. Raises `RecordingError`, `SettingsError` for a controller that
-        there is not or a `database` that holds events, and `NothingCompared` if the test would have shown nothing: not
-        without `must_compare`.
+        `controllers` are names of built-in ones (by default all), or builders by name. A builder with a built-in name
+        replaces that controller, and its writes are compared with the recorded ones. For other names, `owns` says which
+        kind a controller writes, and as which field manager it was recorded. The controllers of `apps` run as well.
+        With `every_write`, each single write is compared too.
+
+        Raises `RecordingError`, `SettingsError` for an unknown controller or a `database` with events, and
+        `NothingCompared` if nothing was compared, unless `must_compare` is False.
         """
         self.close()
         clock = ReplayClock()
@@ -84,17 +85,17 @@ class Replayer:
 
     @property
     def log(self) -> EventLog:
-        """The log of the last replay: inputs, and what the controllers wrote."""
+        """The log of the last replay, with inputs and the controllers' writes."""
         if self._log is None:
             raise RuntimeError("nothing has been replayed yet")
         return self._log
 
     def get(self, resource: str, name: str, namespace: str = "") -> Object | None:
-        """Return an object as the last replay left it; `resource` as kubectl writes it, `pods`."""
+        """Return an object at the end of the last replay; `resource` is a name as in kubectl, such as `pods`."""
         return self.log.get(Resource.parse(resource), Key(namespace, name))
 
     def close(self) -> None:
-        """Close the log, if there is one."""
+        """Close the log if it is open."""
         if self._log is not None:
             self._log.close()
             self._log = None
@@ -135,7 +136,7 @@ def _builders(controllers: Iterable[str] | Mapping[str, ControllerBuilder] | Non
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the controllers' hundreds of lines to themselves, unless the test says where they are to go."""
+    """Suppress the controllers' log lines, unless the test has configured logging."""
     if structlog.is_configured():
         yield
         return
@@ -147,7 +148,7 @@ def _quiet() -> Iterator[None]:
 
 
 def shown(report: Report) -> str:
-    """Say what diverges, for people."""
+    """Return the divergences as text."""
     return "\n".join(line for divergence in report.divergences for line in _lines(divergence))
 
 

@@ -1,7 +1,7 @@
-"""`ctrlmgr serve` in a process of its own, for tests that talk to a control plane over HTTPS.
+"""Runs `ctrlmgr serve` in another process, for tests that use a control plane over HTTPS.
 
-Guarantees: it listens on a free port of 127.0.0.1 alone, keeps all it has in the folder that it was given, is ready
-when it has been entered, and gone when it has been left.
+Guarantees: it listens only on a free port of 127.0.0.1, and keeps all data in the given folder. It is ready after
+`__enter__`, and has ended after `__exit__`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.errors import CtrlmgrError
 
 DEADLINE = 60.0
-"""Seconds within which it has to be ready."""
+"""Maximum seconds until the server must be ready."""
 
 _PAUSE = 0.05
 _PATIENCE = 30.0
@@ -34,14 +34,14 @@ class NotServed(CtrlmgrError, RuntimeError):
     """The server did not become ready."""
 
     def __init__(self, happened: str, output: str, code: int) -> None:
-        """Tell what happened, with all `output` of the process; `code` is its exit code, 1 if it was killed."""
+        """Report what happened, with all `output` of the process; `code` is its exit code, 1 if it was killed."""
         super().__init__(f"{happened}:\n{output}")
         self.code = code
         self.output = output
 
 
 class ServerProcess:
-    """A control plane; a context manager, which may be left and entered again: what it holds is the database's."""
+    """A control plane; a context manager that may be entered again, with the database's content."""
 
     def __init__(
         self,
@@ -52,13 +52,13 @@ class ServerProcess:
         directory: Path | None = None,
         **environment: str,
     ) -> None:
-        """Run `ctrlmgr serve` with `flags` and more `environment`; certificates and kubeconfig are in `folder`.
+        """Run `ctrlmgr serve` with `flags` and additional `environment`; certificates and kubeconfig are in `folder`.
 
-        `program` is the Python module to run instead, one that adds something of its own and then does the same.
-        `directory` is the working directory, by default `folder`.
+        `program` is the Python module to run instead; it must do the same after additions of its own. `directory` is
+        the working directory, by default `folder`.
         """
         self.kubeconfig = folder / "kubeconfig"
-        """The administrator's, for kubectl and clients."""
+        """The administrator's kubeconfig, for kubectl and clients."""
         self._folder = folder
         self._flags = flags
         self._environment = environment
@@ -69,23 +69,23 @@ class ServerProcess:
 
     @property
     def url(self) -> str:
-        """Where it serves."""
+        """The server's URL."""
         return str(self._cluster["server"])
 
     @property
     def token(self) -> str:
-        """The administrator's."""
+        """The administrator's token."""
         return str(self._config["users"][0]["user"]["token"])
 
     @property
     def trust(self) -> ssl.SSLContext:
-        """What to check the server with."""
+        """The TLS context that trusts the server's authority."""
         authority = base64.b64decode(self._cluster["certificate-authority-data"]).decode()
         return ssl.create_default_context(cadata=authority)
 
     @property
     def output(self) -> str:
-        """What it has printed and logged."""
+        """The output of the process, including its log."""
         return self._output.read_text(encoding="utf-8", errors="replace")
 
     @property
@@ -108,7 +108,7 @@ class ServerProcess:
         return cluster
 
     def __enter__(self) -> ServerProcess:
-        self.kubeconfig.unlink(missing_ok=True)  # so that what is found is this process's
+        self.kubeconfig.unlink(missing_ok=True)  # so that an existing file is this process's
         command = [sys.executable, "-m", self._program, "serve", "--listen", "127.0.0.1:0", *self._flags]
         environment = {**os.environ, "CTRLMGR_DATA_DIR": str(self._folder), **self._environment}
         with self._output.open("ab") as output:
@@ -119,7 +119,8 @@ class ServerProcess:
                 stderr=output,
                 env=environment,
                 cwd=self._directory,
-                start_new_session=True,  # Ctrl-C in a terminal is for the tests or the command, which still use it
+                # Ctrl-C in a terminal must not end the server while the tests or the command use it
+                start_new_session=True,
             )
         try:
             self._await()
@@ -135,7 +136,7 @@ class ServerProcess:
         self.stop()
 
     def stop(self) -> None:
-        """End it in order, or by force if that takes too long; nothing if it does not run."""
+        """Stop the server in order, or kill it after a timeout; do nothing if it does not run."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -147,7 +148,7 @@ class ServerProcess:
             process.wait()
 
     def _await(self) -> None:
-        """Wait until it is ready; raises `NotServed` if it ends before, or after `DEADLINE`."""
+        """Wait until the server is ready; raises `NotServed` if it ends before, or after `DEADLINE`."""
         deadline = self._clock.monotonic() + DEADLINE
         pause = threading.Condition()
         while not self._is_ready():
@@ -165,5 +166,5 @@ class ServerProcess:
             request = Request(f"{self.url}/readyz", headers={"Authorization": f"Bearer {self.token}"})
             with urlopen(request, timeout=_PATIENCE, context=self.trust) as answer:
                 return bool(answer.status == 200)
-        except (OSError, TypeError, KeyError):  # not there yet, written halfway, or not ready
+        except (OSError, TypeError, KeyError):  # the file is missing or incomplete, or the server is not ready
             return False

@@ -1,7 +1,7 @@
-"""A cluster without HTTP: the engine over a memory log, asked by method, path, query and body as a client would.
+"""A cluster without HTTP: an engine over a memory log, called with method, path, query and body.
 
-Guarantees: it answers as the server does, without its authentication and encodings; nothing happens by itself, and time
-stands still until `clock` is stepped.
+Guarantees: it answers as the server does, without authentication and encodings. Nothing happens in the background, and
+time changes only when `clock` is stepped.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _KEYS = ("kind", "apiVersion", "metadata")
 
 
 class Response(NamedTuple):
-    """What a client would get: `body` is an object, a list, a Status or, of a watch, the events so far."""
+    """The answer to a client: `body` is an object, a list, a Status or, for a watch, the events so far."""
 
     code: int
     body: Any
     warnings: Sequence[str] = ()
     annotations: Mapping[str, str] = {}
-    """What the audit log would be told."""
+    """The annotations of the audit event."""
 
     @property
     def message(self) -> str:
-        """What a Status says."""
+        """The message of a Status."""
         return str(self.body["message"])
 
 
@@ -62,12 +62,12 @@ class _Path(NamedTuple):
 
 @cache
 def builtin_kinds() -> Kinds:
-    """Return kinds that stages share: compiling them takes a while."""
+    """Return kinds that stages share, because compiling them takes long."""
     return builtin.builtin_kinds()
 
 
 class Stage:
-    """One cluster; `step` moves its clock."""
+    """A cluster without HTTP. `step` of its clock advances time."""
 
     def __init__(
         self,
@@ -80,9 +80,9 @@ class Stage:
         kinds: Kinds | None = None,
         plugins: Sequence[Plugin] = (),
     ) -> None:
-        """Serve `log`, by default an empty one; `kinds` are its own if it is to have definitions beside others.
+        """Serve `log`, by default an empty one; a stage with its own definitions needs its own `kinds`.
 
-        `plugins` are admission plugins besides those that are on by default.
+        `plugins` are admission plugins in addition to the default ones.
         """
         self.clock = FakeClock()
         self.log = log if log is not None else MemoryEventLog(clock=self.clock, random=Random(seed))
@@ -113,7 +113,7 @@ class Stage:
         query: Mapping[str, str] | None = None,
         media_type: str = "application/json",
     ) -> Response:
-        """Ask for something; a body that is no bytes is sent as JSON."""
+        """Send a request and return the answer; a body other than bytes is sent as JSON."""
         data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         try:
             return self._answer(method, path, Body(media_type, data), {k: [v] for k, v in (query or {}).items()})
@@ -157,7 +157,7 @@ class Stage:
         return Response(200, _list_of(place.kind, self.driver.run(self.engine.list(place.kind, namespace, wanted))))
 
     def watch(self, kind: Kind, namespace: str | None, wanted: options.ListOptions) -> list[dict[str, Any]]:
-        """Return all events up to now of a watch."""
+        """Return all events of a watch so far."""
         events: list[dict[str, Any]] = []
         try:
             start = self.driver.run(self.engine.watch(kind, namespace, wanted))
