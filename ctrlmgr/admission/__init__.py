@@ -1,10 +1,10 @@
-"""Admission: who else has a say in a write, after its kind's own rules and before the log.
+"""Admission: plugins and webhooks that change or refuse a write, before it reaches the log.
 
-In the order a reader meets them: `plugin` is what a plugin is, `chain` calls plugins in Kubernetes' order, `registry`
-lists them and says which are on, `configuration` reads `--admission-control-config-file`. Each plugin is a module of
-`plugins`; the larger ones have packages of their own: `podsecurity`, `quota`, `webhooks`. `declared` is for plugins
-that others bring.
+Start reading here: `plugin` defines a plugin, and `chain` calls plugins in Kubernetes' order. `registry` lists them
+with their defaults, and `configuration` reads `--admission-control-config-file`. Each plugin is a module of `plugins`;
+the larger ones have packages of their own: `podsecurity`, `quota`, `webhooks`. `declared` is for plugins of
+applications.
 
-Plugins decide on the state they are given (`Attributes.view`) and never wait on their own: one that needs an answer
-from elsewhere yields a command to the engine's driver, so that no other request is held up.
+Plugins decide on the given state (`Attributes.view`) and never wait themselves. A plugin that needs an answer from
+elsewhere yields a command to the engine's driver, so that other requests continue.
 """

@@ -1,4 +1,4 @@
-"""How admission asks who may do what: at once where that is known, else by having the answer waited for."""
+"""Authorization checks of admission: returns a verdict at once if it is known, otherwise waits for it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ctrlmgr.engine.operations import Consult, Operation
 
 
 def author_of(attributes: Attributes) -> User:
-    """Return the user who writes."""
+    """Return the user of the write."""
     requester = attributes.requester
     extra = {key: tuple(values) for key, values in requester.extra.items()}
     return User(requester.user, requester.uid, requester.groups, extra)
 
 
 def verdict_of(authorizer: Authorizer, user: User, question: asked.Attributes) -> Operation[Verdict]:
-    """Return what `authorizer` says, whichever process has to be asked for it."""
+    """Return the verdict of `authorizer`, waiting for other processes if necessary."""
     verdict = authorizer.authorize(user, question)
     if verdict is None:
         answer: Verdict = yield Consult(lambda: authorizer.ask(user, question))

@@ -1,4 +1,4 @@
-"""Whom a certificate is asked for: the subject of a request, as plugins look at it."""
+"""Reads the subject of a certificate request, for admission plugins."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ctrlmgr.engine.validation.certificate_requests import blocks
 
 
 class Subject(NamedTuple):
-    """What of a subject names a user."""
+    """The parts of a subject that identify a user and its groups."""
 
     common_name: str = ""
     organizations: Sequence[str] = ()
 
 
 def subject_of(request: str) -> Subject | None:
-    """Return the subject of a request (base64 of PEM), None for what is none."""
+    """Return the subject of a request (base64 of PEM), None if the request is malformed."""
     try:
         found = next(blocks(b64decode(request)), None)
         if found is None:
@@ -31,4 +31,4 @@ def subject_of(request: str) -> Subject | None:
         return None
     common = [str(each.value) for each in name.get_attributes_for_oid(NameOID.COMMON_NAME)]
     organizations = [str(each.value) for each in name.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
-    return Subject(common[-1] if common else "", organizations)  # Go's, too, is the last one
+    return Subject(common[-1] if common else "", organizations)  # the last one, as in Go

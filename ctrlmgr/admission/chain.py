@@ -1,12 +1,12 @@
-"""The admission chain: plugins in their order, first those that change a write, then those that only judge it.
+"""The admission chain: calls mutating plugins, and later validating plugins, in their order.
 
 Guarantees:
-- A write that no plugin handles costs one look into a table. A plugin that is activated by registered objects is not
-  called where there are none.
-- Plugins see what those before them made of the object. If one asks for it (`Attributes.should_reinvoke`), all that
-  change objects are called once more, never twice more (apiserver `pkg/admission/reinvocation.go`).
-- What one plugin refuses is refused: those after it are not asked.
-- Every call is timed under kube-apiserver's metric names, with what it waited for.
+- A write that no plugin handles costs one table look-up. A plugin that is activated by registered objects is called
+  only if such objects exist.
+- Each plugin sees the object as the plugins before it left it. If a plugin sets `Attributes.should_reinvoke`, all
+  mutating plugins are called once more, but only once (apiserver `pkg/admission/reinvocation.go`).
+- If a plugin refuses a write, the plugins after it are not called.
+- Every call is timed under kube-apiserver's metric names, including the time it waited.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ctrlmgr.engine.strategy import State
 from ctrlmgr.errors import ApiError
 
 _LOOKS: Final = 1024
-"""Namespaces for which a kind of write caches what has something to do there, of all views together."""
+"""The maximum number of cached entries for each kind of write, one for each namespace and view."""
 _LONGEST: Final = 253
-"""Characters of the name of such a namespace, which need not exist."""
+"""The maximum length of a namespace's name in characters. The namespace need not exist."""
 
 
 class _Link(NamedTuple):
@@ -37,12 +37,12 @@ class _Link(NamedTuple):
 
     decide: Callable[[Attributes], Decision]
     needs: frozenset[str]
-    """Fields of a spec, of which one must be there; none: it is always called."""
+    """Fields of a spec. The hook is called only if at least one of them is set; always if this is empty."""
     plugin: Plugin
 
 
 class _Step:
-    """One half of admission, as one kind of write meets it."""
+    """The mutating or the validating half of admission, for one kind of write."""
 
     def __init__(self, type_: str, operation: Verb, links: Sequence[_Link]) -> None:
         """Call `links` in their order; the type is `admit` or `validate`."""
@@ -51,29 +51,29 @@ class _Step:
         self.times = StepTimes(type_, operation, [each.plugin.name for each in links])
 
     def by(self, there: Sequence[Registration]) -> _Step:
-        """Return the same with what has something to do where these registrations have objects."""
+        """Return the step with only those links that are active for these registrations."""
         links = [each for each in self.links if each.plugin.activated_by in (None, *there)]
         return _Step(self._type, self._operation, links)
 
 
 class _Steps(NamedTuple):
-    """Both halves."""
+    """Both halves of admission."""
 
     mutating: _Step
     validating: _Step
 
 
 class _Look(msgspec.Struct):
-    """What has something to do in a namespace, as of a view's revision."""
+    """The active hooks of a namespace, at a view's revision."""
 
     revision: Revision
     changed_at: Revision
-    """That of what may be registered."""
+    """The revision of the last change of the registered resources."""
     steps: _Steps
 
 
 class _Route:
-    """The hooks that one kind of write meets."""
+    """The hooks for one kind of write."""
 
     def __init__(self, steps: _Steps) -> None:
         """Call the links of `steps` in their order."""
@@ -82,15 +82,15 @@ class _Route:
         self._registrations = tuple(dict.fromkeys(each for each in wanted if each is not None))
         self._registered = tuple(dict.fromkeys(each.resource for each in self._registrations))
         self._by: dict[tuple[Registration, ...], _Steps] = {}
-        # By view and namespace. Threads with views of their own share it.
+        # By view and namespace. Threads with their own views share this cache.
         self._looks: BoundedCache[tuple[State, str], _Look] = BoundedCache(
             "admission-hooks", entries=_LOOKS, largest=_LONGEST
         )
 
     def active(self, view: State, namespace: str) -> _Steps:
-        """Return the hooks of the plugins that are active: what activates them exists.
+        """Return the hooks of the active plugins: those whose registered objects exist.
 
-        It is looked up again only if one of these resources may have changed.
+        The result is cached until one of the registered resources may have changed.
         """
         if not self._registrations:
             return self.steps
@@ -101,7 +101,7 @@ class _Route:
             if look.changed_at == view.changed_at(self._registered):
                 look.revision = revision
                 return look.steps
-        changed_at = view.changed_at(self._registered)  # asked for first: what comes meanwhile is looked for again
+        changed_at = view.changed_at(self._registered)  # read first, so that concurrent changes invalidate the result
         steps = self._steps(view, namespace)
         self._looks.put((view, namespace), _Look(revision, changed_at, steps), len(namespace))
         return steps
@@ -117,7 +117,7 @@ class _Route:
 
 
 class Chain:
-    """All plugins that are switched on, as one `engine.attributes.Admission`."""
+    """All enabled plugins, as one `engine.attributes.Admission`."""
 
     def __init__(self, plugins: Sequence[Plugin], clock: Clock) -> None:
         """Call `plugins` in their order."""
@@ -126,22 +126,22 @@ class Chain:
         self._routes: dict[tuple[Resource, str, Verb], _Route] = {}
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Whether any plugin looks at such writes."""
+        """Return whether any plugin handles such writes."""
         return any(step.links for step in self._route(resource, subresource, operation).steps)
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Whether any plugin that looks at this write needs its object."""
+        """Return whether any plugin that handles this write needs its object."""
         return any(link.plugin.wants_object(attributes) for step in self._steps(attributes) for link in step.links)
 
     def admit(self, attributes: Attributes) -> Operation[None]:
-        """Have the object changed; raises what a plugin refuses it with."""
+        """Run the mutating plugins; raises the error of a plugin that refuses the write."""
         yield from self._pass(self._steps(attributes).mutating, attributes)
         if attributes.should_reinvoke:
             attributes.is_reinvocation = True
             yield from self._pass(self._steps(attributes).mutating, attributes)
 
     def validate(self, attributes: Attributes) -> Operation[None]:
-        """Have the object judged; raises what a plugin refuses it with."""
+        """Run the validating plugins; raises the error of a plugin that refuses the write."""
         return self._pass(self._steps(attributes).validating, attributes)
 
     def _steps(self, attributes: Attributes) -> _Steps:

@@ -1,9 +1,9 @@
-"""Reads `--admission-control-config-file`: what each plugin is configured with.
+"""Reads `--admission-control-config-file`: the configuration of each admission plugin.
 
-Guarantees: what is wrong with a file ends in one line that says where (`settings.documents`). The configuration of a
-plugin stands in the file itself, or in one that it names by a path, which may be relative to it.
+Guarantees: an invalid file is reported in one line with the position (`settings.documents`). The configuration of a
+plugin is in the file itself, or in another file that it names by a path. The path may be relative to the first file.
 
-Rules come from apiserver's `pkg/admission/config.go`; what it reads is `AdmissionConfiguration`
+Rules come from apiserver's `pkg/admission/config.go`; the format is `AdmissionConfiguration`
 (apiserver.config.k8s.io/v1).
 """
 
@@ -32,7 +32,7 @@ class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_configuration(path: str, known: Collection[str]) -> Mapping[str, Document]:
-    """Return the configuration of each plugin that a file has one for; no file: of none.
+    """Return the configurations of the plugins that a file configures; empty without a file.
 
     `known` are the names of all plugins. Raises `SettingsError`.
     """
@@ -57,9 +57,9 @@ def read_configuration(path: str, known: Collection[str]) -> Mapping[str, Docume
 def _inner(node: yaml.Node | None, *path: str | int) -> yaml.Node | None:
     for step in path:
         if isinstance(step, int):
-            assert isinstance(node, yaml.SequenceNode)  # it was read as a list
+            assert isinstance(node, yaml.SequenceNode)  # it was decoded as a list
             node = node.value[step]
         else:
-            assert isinstance(node, yaml.MappingNode)  # it was read as a mapping
+            assert isinstance(node, yaml.MappingNode)  # it was decoded as a mapping
             node = next(value for key, value in node.value if key.value == step)
     return node

@@ -1,4 +1,4 @@
-"""The class that is taken when none is named: of storage, of ingresses.
+"""Finds the default StorageClass or IngressClass, for objects that name none.
 
 Rules come from Kubernetes' `pkg/volume/util/storageclass.go` (`GetDefaultClass`) and
 `plugin/pkg/admission/network/defaultingressclass/admission.go`.
@@ -12,9 +12,9 @@ from ctrlmgr.engine.strategy import View
 
 
 def default_class(view: View, classes: Resource, *annotations: str) -> str | None:
-    """Return the name of the newest class that one of `annotations` says is the default; None if there is none.
+    """Return the name of the newest class that one of `annotations` marks as the default; None if there is none.
 
-    Of classes that are equally new it is the first by name.
+    If several are equally new, the first by name is returned.
     """
     found = [each for each in view.list(classes) if any(each.annotations.get(name) == "true" for name in annotations)]
     if not found:
@@ -24,4 +24,4 @@ def default_class(view: View, classes: Resource, *annotations: str) -> str | Non
 
 
 def _created(obj: Object) -> str:
-    return obj.metadata.creation_timestamp or ""  # as text: all are in UTC, by the second
+    return obj.metadata.creation_timestamp or ""  # compared as text: all are in UTC, with seconds

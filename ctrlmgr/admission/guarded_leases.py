@@ -1,8 +1,8 @@
-"""The Lease of the control plane's own election: written by the control plane and its administrators, by no one else.
+"""Protects the Lease of the control plane's leader election.
 
-Guarantees: whatever rights a client has been given on Leases, it can neither take, give back, lengthen nor delete the
-one by which ctrlmgr elects its leader, since all controllers stop when that changes hands. This is no plugin: it cannot
-be switched off.
+Guarantees: only the control plane and its administrators can acquire, release, renew or delete the Lease by which
+ctrlmgr elects its leader. A client with any other rights on Leases cannot stop the controllers in this way. This is not
+a plugin, so it cannot be disabled.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CONTROL_PLANE: Final = frozenset(("system:apiserver", "system:kube-controller-m
 
 
 class GuardedLeases:
-    """Admission that asks who writes one Lease, before all that another admission has to say."""
+    """Admission that checks the author of writes to some Leases, and leaves everything else to another admission."""
 
     def __init__(self, admission: Admission, *keys: Key) -> None:
         """Guard the Leases `keys`, and leave the rest to `admission`."""
@@ -26,19 +26,19 @@ class GuardedLeases:
         self._keys = frozenset(keys)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Whether anything is to be asked of such writes."""
+        """Return whether such writes are checked here or by the other admission."""
         return resource == LEASES or self._admission.handles(resource, subresource, operation)
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Whether the other admission needs the object; this asks only for its name, and who writes it."""
+        """Return whether the other admission needs the object; this one needs only its name and author."""
         return self._admission.wants_object(attributes)
 
     def admit(self, attributes: Attributes) -> Operation[None]:
-        """Have the object changed."""
+        """Run the other admission's mutating half."""
         return self._admission.admit(attributes)
 
     def validate(self, attributes: Attributes) -> Operation[None]:
-        """Refuse with `Forbidden` what is not the caller's to write."""
+        """Raise `Forbidden` if the user may not write a guarded Lease."""
         if attributes.resource == LEASES and Key(attributes.namespace, attributes.name) in self._keys:
             user, groups = attributes.requester.user, attributes.requester.groups
             if MASTERS not in groups and user not in _CONTROL_PLANE:

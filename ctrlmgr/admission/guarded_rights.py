@@ -1,10 +1,11 @@
-"""Rights that only a write's object shows: to grant what it grants, and to create what it was to update.
+"""Prevents privilege escalation: checks rights that depend on the object of a write.
 
 Guarantees:
-- No user makes or changes a role with rights, or binds one with rights, that they do not have in that place themselves,
-  unless they may `escalate` that role or `bind` it. What is checked is what admission has made of the object.
-- A request to update or apply that finds nothing creates it only for those who may create it.
-- This is no plugin: it cannot be switched off, and `system:masters` alone are above it.
+- A user can create or change a role, or bind one, only with rights that the user already has in the same scope. The
+  right to `escalate` that role, or to `bind` it, lifts the restriction. The check uses the object after mutating
+  admission.
+- A request to update or apply creates a missing object only if the user may create it.
+- This is not a plugin, so it cannot be disabled. Only members of `system:masters` are exempt.
 
 Rules: `pkg/registry/rbac/*/policybased/storage.go`, apiserver `pkg/endpoints/handlers/create.go` (`withAuthorization`).
 """
@@ -38,31 +39,31 @@ _WRITES: Final = (Verb.CREATE, Verb.UPDATE)
 
 
 class GuardedRights:
-    """Admission that asks for such rights, besides all that another admission has to say."""
+    """Admission that checks these rights, and then runs another admission."""
 
     def __init__(self, admission: Admission, authorizer: Authorizer, index: RbacIndex) -> None:
-        """Ask `authorizer` who may do what and `index` who has which rights; leave the rest to `admission`."""
+        """Check rights with `authorizer`, read the rights of users from `index`, and leave the rest to `admission`."""
         self._admission = admission
         self._authorizer = authorizer
         self._index = index
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Whether anything is to be asked of such writes."""
+        """Return whether such writes are checked here or by the other admission."""
         grants = resource.group == GROUP and operation in _WRITES
         return grants or self._admission.handles(resource, subresource, operation)
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Whether this or the other admission needs the object."""
+        """Return whether this or the other admission needs the object."""
         return attributes.resource.group == GROUP or self._admission.wants_object(attributes)
 
     def admit(self, attributes: Attributes) -> Operation[None]:
-        """Have the object changed, and refuse with `Forbidden` what grants too much."""
+        """Run mutating admission; raises `Forbidden` if the object grants more than the user has."""
         if attributes.resource.group != GROUP or attributes.operation not in _WRITES:
             return self._admission.admit(attributes)
         return self._admit_grant(attributes)
 
     def validate(self, attributes: Attributes) -> Operation[None]:
-        """Have the object judged, and refuse with `Forbidden` what may not be created."""
+        """Run validating admission; raises `Forbidden` if the user may not create the missing object."""
         if not attributes.upserts:
             return self._admission.validate(attributes)
         return self._validate_upsert(attributes)

@@ -1,8 +1,8 @@
-"""What an admission plugin is: a name, the writes it looks at, and two hooks of which it overrides what it needs.
+"""The base class of admission plugins: a name, the writes that it handles, and two hooks to override.
 
-Guarantees: a plugin is called only for writes it `handles`; what it handles never changes, so that the chain asks once
-for each kind of write. A plugin that is `activated_by` objects which users register is called only where there are any.
-A hook that can decide at once is a plain method that returns None; one that must wait returns a generator of commands
+Guarantees: a plugin is called only for writes that it `handles`. The result of `handles` never changes, so the chain
+calls it once for each kind of write. A plugin with `activated_by` is called only if objects of that resource exist. A
+hook that can decide at once is a plain method that returns None. A hook that must wait returns a generator of commands
 (`engine.operations`).
 """
 
@@ -16,40 +16,40 @@ from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Operation
 
 Decision: TypeAlias = Operation[None] | None
-"""None: decided. Otherwise what has to be run to decide."""
+"""None if the decision is made. Otherwise the operation that makes it."""
 
 
 class Registration(NamedTuple):
-    """Which objects give a plugin something to do."""
+    """The resource whose objects activate a plugin."""
 
     resource: Resource
     of_namespace: bool = False
-    """Whether only those in the namespace of the write do."""
+    """Whether only objects in the namespace of the write count."""
 
 
 class Plugin:
-    """The base of all plugins; by itself it does nothing."""
+    """The base class of all plugins, which admits everything."""
 
     name: ClassVar[str]
-    """What `--enable-admission-plugins` calls it."""
+    """Its name in `--enable-admission-plugins`."""
     activated_by: Registration | None = None
-    """The objects without which it is not called; None: it is called for all that it handles."""
+    """The plugin is called only if such objects exist. If this is None, it is called for all writes that it handles."""
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Whether the plugin looks at such writes."""
+        """Return whether the plugin is called for such writes."""
         raise NotImplementedError
 
     def needs(self, subresource: str) -> Sequence[str]:
-        """Return fields of a spec; where none of them is there, the plugin has nothing to do and is not called.
+        """Return fields of a spec; the plugin is called only if at least one of them is set.
 
-        None of them: it is called for all that it handles.
+        An empty result means that it is called for all writes that it handles.
         """
         return ()
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Whether the plugin, were it called, would need the object to decide on this write.
+        """Return whether the plugin needs the object to decide on this write.
 
-        `attributes` may be without the object. Where no plugin wants it, a controller's write is spared the decoding.
+        `attributes` may lack the object. If no plugin needs it, a controller's write is not decoded.
         """
         return True
 
@@ -58,13 +58,13 @@ class Plugin:
         return None
 
     def validate(self, attributes: Attributes) -> Decision:
-        """Raise an `ApiError` to refuse the write; the object is complete and stays as it is."""
+        """Raise an `ApiError` to refuse the write; the object is complete and must not be changed."""
         return None
 
     def mutates(self, resource: Resource) -> bool:
-        """Whether there is an `admit` to call for what is of `resource`."""
+        """Return whether `admit` must be called for `resource`."""
         return type(self).admit is not Plugin.admit
 
     def validates(self, resource: Resource) -> bool:
-        """Whether there is a `validate` to call for what is of `resource`."""
+        """Return whether `validate` must be called for `resource`."""
         return type(self).validate is not Plugin.validate

@@ -1,9 +1,9 @@
-"""All admission plugins, in the order Kubernetes calls them, and which of them are on.
+"""The registry of admission plugins: all plugins in Kubernetes' order, and which of them are enabled.
 
-A plugin is one line of `PLUGINS` and a module of `ctrlmgr.admission.plugins`. The order is that of Kubernetes'
-`pkg/kubeapiserver/options/plugins.go` (`AllOrderedPlugins`), as is what is on by default. All its names are known, so
-that a command line made for kube-apiserver is understood; those without a module do nothing there either unless a
-feature gate is opened, or belong to kinds that are stored and not obeyed.
+A plugin is one line of `PLUGINS` and a module of `ctrlmgr.admission.plugins`. Order and defaults are those of
+Kubernetes' `pkg/kubeapiserver/options/plugins.go` (`AllOrderedPlugins`). All of Kubernetes' names are accepted, so that
+flags of kube-apiserver work. A plugin without a module does nothing in Kubernetes either unless a feature gate is
+enabled, or it belongs to kinds that are only stored here.
 """
 
 from __future__ import annotations
@@ -65,18 +65,18 @@ from ctrlmgr.settings.documents import Document
 
 
 class Parts(NamedTuple):
-    """What plugins are made of."""
+    """The dependencies of plugins."""
 
     clock: Clock
     kinds: Kinds
     authorizer: Authorizer
-    """What plugins ask that look at the caller's rights."""
+    """The authorizer for plugins that check the user's rights."""
     configured: Mapping[str, Document]
-    """What `--admission-control-config-file` says of plugins, by name."""
+    """The configurations in `--admission-control-config-file`, by plugin."""
     settings: AdmissionSettings = AdmissionSettings()
 
     def asking(self, plugin: str) -> tuple[Kinds, Authorizer, HookCredentials]:
-        """Return what a plugin with webhooks needs, with who this server is to them; raises `SettingsError`."""
+        """Return the dependencies of a webhook plugin, including this server's credentials; raises `SettingsError`."""
         return self.kinds, self.authorizer, read_credentials(self.configured.get(plugin))
 
 
@@ -88,11 +88,11 @@ def _tolerating(parts: Parts) -> Plugin:
 
 
 class Entry(NamedTuple):
-    """One plugin that there is."""
+    """One known plugin."""
 
     name: str
     make: Callable[[Parts], Plugin] | None = None
-    """Raises `SettingsError` for a configuration that cannot be used. None: it has nothing to do here."""
+    """Creates the plugin; raises `SettingsError` for an invalid configuration. None if it does nothing here."""
     is_default: bool = True
 
 
@@ -161,7 +161,7 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("ResourceQuota", lambda parts: ResourceQuota(read_limited(parts.configured.get("ResourceQuota")))),
     Entry("AlwaysDeny", lambda parts: AlwaysDeny(), is_default=False),
 )
-"""Every plugin, in the order they are called."""
+"""All plugins, in calling order."""
 
 
 READ: Final[Sequence[Resource]] = (
@@ -174,13 +174,14 @@ READ: Final[Sequence[Resource]] = (
     SERVICE_ACCOUNTS,
     QUOTAS,
 )
-"""What plugins read for most writes; a process that keeps caches keeps them of these."""
+"""The resources that plugins read for most writes; processes with caches keep these cached."""
 
 
 def default_chain(kinds: Kinds, clock: Clock, own: Sequence[Plugin] = ()) -> Chain:
-    """Return the chain of a stage: what is on by default, but for accounts, which no controller makes there.
+    """Return the chain for tests: the default plugins except ServiceAccount.
 
-    All rights are there that plugins ask about. `own` are plugins that others bring.
+    ServiceAccount is left out because no controller creates accounts in tests. All rights that plugins check are
+    granted. `own` are an application's plugins.
     """
     return new_chain(kinds, clock, AdmissionSettings(disable_plugins=("ServiceAccount",)), AlwaysAllow(), own)
 
@@ -188,9 +189,10 @@ def default_chain(kinds: Kinds, clock: Clock, own: Sequence[Plugin] = ()) -> Cha
 def new_chain(
     kinds: Kinds, clock: Clock, settings: AdmissionSettings, authorizer: Authorizer, own: Sequence[Plugin] = ()
 ) -> Chain:
-    """Return the chain that settings ask for; raises `SettingsError` for names and files that cannot be used.
+    """Return the chain for settings; raises `SettingsError` for unknown names and invalid files.
 
-    `own` are plugins that others bring: they come before webhooks and quotas, and see what the built-in ones made.
+    `own` are an application's plugins: they are called before webhooks and quotas, and see the changes of built-in
+    plugins.
     """
     names = {entry.name for entry in PLUGINS}
     parts = Parts(clock, kinds, authorizer, read_configuration(settings.control_config_file, names), settings)
@@ -199,7 +201,7 @@ def new_chain(
 
 
 def enabled(settings: AdmissionSettings, own: Sequence[Plugin] = ()) -> Iterator[Entry]:
-    """Yield the plugins that are on, in their order; raises `SettingsError` (apiserver `AdmissionOptions.Validate`)."""
+    """Yield the enabled plugins, in order; raises `SettingsError` (apiserver `AdmissionOptions.Validate`)."""
     on, off = frozenset(settings.enable_plugins), frozenset(settings.disable_plugins)
     plugins = _with_own(own)
     known = [entry.name for entry in plugins]
@@ -213,7 +215,7 @@ def enabled(settings: AdmissionSettings, own: Sequence[Plugin] = ()) -> Iterator
 
 
 def _with_own(own: Sequence[Plugin]) -> Sequence[Entry]:
-    """Return every plugin, those that others bring before the first that asks others."""
+    """Return all plugins; those of the application precede the first policy or webhook plugin."""
     names = [entry.name for entry in PLUGINS]
     for each in own:
         if each.name in names:

@@ -1,4 +1,4 @@
-"""What is remembered from the first round of admission to the second, where each is asked again if it wants that.
+"""The state of a plugin's policies or webhooks between the two rounds of mutating admission.
 
 Source: apiserver `pkg/admission/plugin/webhook/mutating/reinvocationcontext.go`.
 """
@@ -12,15 +12,15 @@ class Rounds:
     """The rounds of one plugin in one write."""
 
     def __init__(self) -> None:
-        """Begin the first."""
+        """Start the first round."""
         self.output: Unstructured | None = None
-        """The object as the first round left it."""
+        """The object after the first round."""
         self.asked: set[str] = set()
-        """What wants to be asked again, and has been asked."""
+        """The policies or webhooks that ask for reinvocation and have been called."""
         self.again: set[str] = set()
-        """What to ask again."""
+        """The policies or webhooks to call again."""
 
     def require(self) -> None:
-        """Have what was asked so far asked again: the object has changed since."""
+        """Mark all called ones for another call, because the object has changed since."""
         self.again |= self.asked
         self.asked = set()

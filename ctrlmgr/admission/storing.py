@@ -1,4 +1,4 @@
-"""From an object that admission has changed, as it is served, back to what is stored."""
+"""Converts an object that admission has changed from its served version back to the stored version."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def stored(attributes: Attributes, kind: Kind, patched: Unstructured, kinds: Kin
 
 
 def _back(attributes: Attributes, kind: Kind, fields: Unstructured) -> Calling[Unstructured]:
-    """Return a custom object that a hook has seen as `kind` in the version of the request."""
+    """Return a custom object, which a webhook saw as `kind`, in the version of the request."""
     show = attributes.kind.from_storage
     if kind is attributes.kind or show is None:
         return fields

@@ -1,7 +1,7 @@
-"""How long admission takes, by plugin and by step: kube-apiserver's `apiserver_admission_*_duration_seconds`.
+"""Admission metrics by plugin and step: kube-apiserver's `apiserver_admission_*_duration_seconds`.
 
-Guarantees: every call of a plugin is counted with what it waited for. Of a step that lets a write in at once, as nearly
-all do, it is noted when each plugin had decided, and many are added up together.
+Guarantees: every call of a plugin is counted, including the time it waited. Steps that accept a write quickly, as
+nearly all do, only record timestamps, which are summed later in batches.
 """
 
 from __future__ import annotations
@@ -22,25 +22,28 @@ from ctrlmgr.metrics import REGISTRY, at_or_below
 _BUCKETS: Final = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)
 _QUICK: Final = _BUCKETS[0]
 _SUMMED: Final = 256
-"""Steps that are added up together: that takes a tenth of adding each up by itself."""
+"""The number of recorded steps that are summed in one batch, which is cheaper than summing each."""
 
 _Series: TypeAlias = tuple[str, str, str, bool]
 """The plugin's name ("" for a whole step), `admit` or `validate`, the operation, and whether it was refused."""
 _Observed: TypeAlias = list[float]
-"""Seconds in all, then observations by bucket; the last are beyond every bound."""
+"""The total in seconds, then the number of observations by bucket; the last bucket has no upper bound."""
 
 
 class _Quick(NamedTuple):
-    """What was let in within `_QUICK` seconds; one value, so that a scrape never sees half of a change."""
+    """The steps that accepted a write within `_QUICK` seconds.
+
+    It is one value, so that a scrape sees a consistent state.
+    """
 
     steps: int
     seconds: Sequence[float]
-    """What each plugin took."""
+    """The total seconds of each plugin."""
     ended: list[Sequence[float]]
-    """When those began and ended that are not in the other two yet."""
+    """The timestamps of steps that are not summed yet."""
 
     def summed(self) -> _Quick:
-        """Return the same with all in the sums."""
+        """Return the same totals with all recorded steps summed."""
         ended = list(self.ended)
         if not ended:
             return self
@@ -50,10 +53,10 @@ class _Quick(NamedTuple):
 
 
 class StepTimes:
-    """The times of one step with its plugins; used by one thread, and read by scrapes."""
+    """The times of one step and its plugins; used by one thread, and read by scrapes."""
 
     def __init__(self, type_: str, operation: str, plugins: Sequence[str]) -> None:
-        """Take the plugins' names in their order; the type is `admit` or `validate`."""
+        """Measure these plugins, given in order; the type is `admit` or `validate`."""
         self._type, self._operation = type_, operation
         self._names = (*plugins, "")
         self._quick = _Quick(0, [0.0] * len(plugins), [])
@@ -61,7 +64,10 @@ class StepTimes:
         _admissions.watch(self)
 
     def let_in(self, ends: Sequence[float]) -> None:
-        """Count a write that all plugins let in: when the step began, and when each of them had decided."""
+        """Count a write that all plugins accepted.
+
+        `ends` are the step's start and the end of each plugin, in seconds.
+        """
         if ends[-1] - ends[0] < _QUICK:
             ended = self._quick.ended
             ended.append(ends)
@@ -71,7 +77,7 @@ class StepTimes:
             self._observe(ends, refused_by=None)
 
     def refused(self, ends: Sequence[float]) -> None:
-        """Count a write that the plugin refused which decided last."""
+        """Count a write that the last called plugin refused."""
         self._observe(ends, refused_by=len(ends) - 2)
 
     def _observe(self, ends: Sequence[float], *, refused_by: int | None) -> None:
@@ -86,7 +92,7 @@ class StepTimes:
         observed[1 + bisect_left(_BUCKETS, seconds)] += 1
 
     def observed(self) -> Iterator[tuple[_Series, _Observed]]:
-        """Yield what has been counted; a series may come twice."""
+        """Yield the counts by series; a series may occur twice."""
         steps, seconds, _ = self._quick.summed()
         if steps:
             for name, total in zip(self._names, (*seconds, sum(seconds)), strict=True):
@@ -95,11 +101,11 @@ class StepTimes:
 
 
 class _Admissions(Collector):
-    """The same of all steps, read at a scrape."""
+    """Collects the times of all steps at a scrape."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._times: WeakSet[StepTimes] = WeakSet()  # guarded by _lock, because scrapes walk it
+        self._times: WeakSet[StepTimes] = WeakSet()  # guarded by _lock, because scrapes iterate over it
 
     def watch(self, times: StepTimes) -> None:
         with self._lock:

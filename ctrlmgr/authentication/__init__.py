@@ -1,17 +1,17 @@
-"""Who are you: the pure parts of authentication, without a server, a file or a clock of their own.
+"""The pure parts of authentication: they use no server, no files and no clock.
 
-| module | knows |
+| module | content |
 |---|---|
-| `user` | users, the groups that every user is in, and what authentication answers |
-| `names` | the names of service accounts and nodes as users |
-| `bearer` | where a request carries a token |
-| `token_file` | static tokens, as kube-apiserver's `--token-auth-file` has them |
+| `user` | users, the groups that every user is in, and the results of authentication |
+| `names` | the user names of service accounts and nodes |
+| `bearer` | bearer tokens in the headers of a request |
+| `token_file` | static tokens, as in kube-apiserver's `--token-auth-file` |
 | `jwt`, `keys` | signed tokens, and the keys that sign and verify them |
-| `service_account_claims`, `legacy_claims` | what is in a service account's token, and whether it still holds |
-| `bootstrap_tokens` | tokens of nodes that are about to join |
-| `certificates` | chains of client certificates, and whom they name |
+| `service_account_claims`, `legacy_claims` | the claims of service account tokens, and their validation |
+| `bootstrap_tokens` | tokens of nodes that join the cluster |
+| `certificates` | chains of client certificates, and their users |
 | `request_header` | users named by a trusted proxy |
-| `configuration`, `issuer_claims` | `AuthenticationConfiguration`, and users made of a JWT issuer's claims |
+| `configuration`, `issuer_claims` | `AuthenticationConfiguration`, and users from a JWT issuer's claims |
 
-What calls out, reads files or is asked by the server is in `ctrlmgr.server.authn`.
+`ctrlmgr.server.authn` contains the parts that make calls, read files or serve requests.
 """

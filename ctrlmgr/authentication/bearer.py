@@ -1,7 +1,7 @@
-"""Where a request carries a bearer token: in its Authorization header, or among the protocols of a web socket.
+"""Reads the bearer token of a request: from its Authorization header, or from a web socket's subprotocols.
 
-Guarantees: another scheme, an empty header and an empty token are no credential, so their sender is anonymous; of
-several Authorization headers the first counts; a token among subprotocols counts only in a web socket's request.
+Guarantees: another scheme, an empty header or an empty token is not a credential, so the request is anonymous. The
+first of several Authorization headers counts. A token in subprotocols counts only in a web socket request.
 
 Rules: apiserver `pkg/authentication/request/{bearertoken,websocket}`.
 """
@@ -20,7 +20,7 @@ from ctrlmgr.authentication.user import CredentialsRefused
 Headers: TypeAlias = Sequence[HeaderLine]
 
 EXTRA_SPACE = "the provided Authorization header contains extra space before the bearer token, and is ignored"
-"""What the sender of such a header is warned of."""
+"""The warning for a client that sends such a header."""
 
 _PROTOCOL = b"base64url.bearer.authorization.k8s.io."
 _WEB_SOCKET = re.compile(rb"(?i)(?:^|.*,\s*)upgrade\s*(?:,.*)?$")
@@ -28,7 +28,7 @@ _BASE64 = re.compile(rb"[A-Za-z0-9_-]*")
 
 
 def bearer_token(headers: Headers) -> tuple[str | None, str]:
-    """Return the token of the Authorization header, None if there is none; and what to warn of, if anything."""
+    """Return the token of the Authorization header, None if there is none; and a warning, empty for none."""
     value = first_header(headers, b"authorization").strip()
     parts = value.split(b" ", 2)
     if len(parts) < 2 or parts[0].lower() != b"bearer":
@@ -39,9 +39,9 @@ def bearer_token(headers: Headers) -> tuple[str | None, str]:
 
 
 def web_socket_token(headers: Headers) -> str | None:
-    """Return the token among a web socket's subprotocols, None if there is none.
+    """Return the token in a web socket's subprotocols, None if there is none.
 
-    Raises `CredentialsRefused` for one that cannot be read, for two, and for one that leaves no protocol to speak.
+    Raises `CredentialsRefused` for a malformed token, for two tokens, and if the client offers no other subprotocol.
     """
     if not _is_web_socket(headers):
         return None
@@ -64,12 +64,12 @@ def web_socket_token(headers: Headers) -> str | None:
 
 
 def first_header(headers: Headers, wanted: bytes) -> bytes:
-    """Return the first header called so, empty if there is none."""
+    """Return the value of the first header with a name, empty if there is none."""
     return next((value for name, value in headers if name == wanted), b"")
 
 
 def text(value: bytes) -> str:
-    """Return a header's value as text; bytes that are no UTF-8 stay apart from all text that is."""
+    """Return a header's value as text; bytes that are not UTF-8 are kept as surrogates."""
     return value.decode("utf-8", "surrogateescape")
 
 

@@ -1,8 +1,8 @@
-"""Bootstrap tokens: short, in Secrets of `kube-system`, with which nodes that are about to join introduce themselves.
+"""Bootstrap tokens: short tokens in Secrets of `kube-system`, with which new nodes authenticate.
 
-Guarantees: a token is good only if its Secret has the type and the name that its id asks for, is meant for
-authentication, has not expired, and names no groups but those of bootstrappers. A Secret whose expiration cannot be
-read has expired. How long a comparison takes tells nothing of the secret.
+Guarantees: a token is valid only if its Secret has the right type and name, is enabled for authentication, has not
+expired, and names only groups of bootstrappers. A Secret with an invalid expiration counts as expired. Tokens are
+compared in constant time.
 
 Rules: Kubernetes' `plugin/pkg/auth/authenticator/token/bootstrap`, cluster-bootstrap `util/{tokens,secrets}`.
 """
@@ -40,12 +40,12 @@ class _Typed(msgspec.Struct, frozen=True, gc=False):
 
 
 def is_token(secret: Object) -> bool:
-    """Say whether a Secret is to hold a bootstrap token."""
+    """Return whether a Secret is a bootstrap token."""
     return secret.namespace == NAMESPACE and secret.view(_Typed).type == TYPE
 
 
 def token_user(token: str, find: Find, now: int) -> User | None:
-    """Return whom a token stands for at `now` (microseconds since 1970), None if it is no good."""
+    """Return the user of a token at `now` (microseconds since 1970), None if the token is invalid."""
     parts = _TOKEN.fullmatch(token)
     if parts is None:
         return None
@@ -63,18 +63,18 @@ def token_user(token: str, find: Find, now: int) -> User | None:
 
 
 def texts(secret: Object) -> dict[str, str]:
-    """Return what is in a Secret as text."""
+    """Return the values of a Secret as text."""
     return {name: value.decode("utf-8", "replace") for name, value in secret_data(secret).items()}
 
 
 def token_id_of(name: str) -> str:
-    """Return the id in the name of a Secret, empty if it is none's."""
+    """Return the token id in a Secret's name, empty if the name has none."""
     found = _NAME.fullmatch(name)
     return found[1] if found else ""
 
 
 def has_expired(data: dict[str, str], now: int) -> bool:
-    """Say whether a token's time is over at `now` (microseconds since 1970), or cannot be read."""
+    """Return whether a token has expired at `now` (microseconds since 1970), or its expiration is invalid."""
     expires = data.get("expiration", "")
     if not expires:
         return False
@@ -85,7 +85,7 @@ def has_expired(data: dict[str, str], now: int) -> bool:
 
 
 def expires_at(data: dict[str, str]) -> int | None:
-    """Return when a token's time is over (microseconds since 1970): None if never, 0 if that cannot be read."""
+    """Return the expiration (microseconds since 1970): None if there is none, 0 if it is invalid."""
     expires = data.get("expiration", "")
     if not expires:
         return None
@@ -96,7 +96,7 @@ def expires_at(data: dict[str, str]) -> int | None:
 
 
 def _groups(data: dict[str, str]) -> tuple[str, ...] | None:
-    """Return the groups that a token's users are in, None if one of them is not to be given that way."""
+    """Return the groups of a token's user, None if one of them is not allowed."""
     named = data.get("auth-extra-groups", "")
     more = named.split(",") if named else []
     if not all(map(_GROUP.fullmatch, more)):

@@ -1,14 +1,15 @@
-"""Client certificates: whether an authority vouches for one, and whom it names.
+"""Verifies client certificates against authorities, and reads their users.
 
 Guarantees:
-- A certificate counts if a chain leads from it to one of the authorities in which every signature is right, none's
-  time is over or yet to come, every issuer may sign and issue so long a chain, and each may be used by clients.
-- What restricts names, or is critical and unknown, is not understood here: such a chain is refused.
-- The search for a chain is bounded: at most `MOST_CHECKS` signatures are checked, and a chain never holds two
-  certificates of one subject and key, so certificates that sign each other cannot multiply the work.
+- A certificate is valid if a chain leads from it to one of the authorities. In the chain, all signatures must be right
+  and all certificates must be in their validity period. Every issuer must be allowed to sign and to issue a chain of
+  this length, and every certificate must be usable by clients.
+- Chains with name constraints or unknown critical extensions are refused.
+- The search for a chain is bounded: at most `MOST_CHECKS` signatures are checked. A chain never contains two
+  certificates with the same subject and key, so certificates that sign each other cannot multiply the work.
 
-Whom it names: the common name is the user, each organization a group (apiserver `pkg/authentication/request/x509`).
-Chains are Go's `crypto/x509` `Certificate.Verify` with `ExtKeyUsageClientAuth`.
+The common name is the user, and each organization is a group (apiserver `pkg/authentication/request/x509`). Chains are
+verified as Go's `crypto/x509` `Certificate.Verify` does with `ExtKeyUsageClientAuth`.
 """
 
 from __future__ import annotations
@@ -29,20 +30,22 @@ from ctrlmgr.authentication.user import CREDENTIAL_ID, CredentialsRefused, User
 _T = TypeVar("_T", bound=x509.ExtensionType)
 
 UID_OID: Final = ObjectIdentifier("1.3.6.1.4.1.57683.2")
-"""The attribute of a subject that is the user's uid."""
+"""The subject attribute that contains the user's uid."""
 
 _LONGEST: Final = 8
-"""Certificates in a chain; no authority that people run has more below it."""
+"""The maximum length of a chain; authorities in practice need fewer."""
 
 MOST_CHECKS: Final = 100
-"""Signatures that one search checks (crypto/x509 `maxChainSignatureChecks`)."""
+"""The maximum number of signature checks in one search (crypto/x509 `maxChainSignatureChecks`)."""
 
 MOST_PRESENTED: Final = 32
-"""Certificates that a client may present; more are refused unread."""
+"""The maximum number of certificates that a client may present; more are refused before they are parsed."""
 
 _LARGEST_KEY: Final = 8192
 _LARGEST_EXPONENT: Final = 2**31 - 1
-"""Bits of an RSA key (crypto/tls `checkKeySize`) and its public exponent (crypto/rsa `checkPub`): bounds of a check."""
+"""The maximum size of an RSA key in bits (crypto/tls `checkKeySize`) and of its public exponent (crypto/rsa
+`checkPub`). They limit the cost of a check.
+"""
 
 _WEAK: Final = frozenset({"md5", "sha1"})
 _UNDERSTOOD: Final = (
@@ -57,18 +60,18 @@ _CLIENTS: Final = frozenset({ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOI
 
 
 class Validity(NamedTuple):
-    """When a chain is good, in seconds since 1970."""
+    """The validity period of a chain, in seconds since 1970."""
 
     begins: float
     ends: float
 
     def covers(self, now: float) -> bool:
-        """Whether it is good at a moment (seconds since 1970)."""
+        """Return whether the period includes a time (seconds since 1970)."""
         return self.begins <= now <= self.ends
 
 
 class Vouched(NamedTuple):
-    """A certificate that an authority vouches for."""
+    """A certificate with a valid chain to an authority."""
 
     leaf: x509.Certificate
     validity: Validity
@@ -78,7 +81,7 @@ _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.*?(?:-----END CERTIFICATE----
 
 
 def read_certificates(pem: bytes) -> list[x509.Certificate]:
-    """Read every certificate; raises ValueError if there is none, or one cannot be read, and says in which line."""
+    """Parse all certificates; raises ValueError if there is none or one is malformed, with its line."""
     found: list[x509.Certificate] = []
     for block in _BLOCK.finditer(pem):
         try:
@@ -92,9 +95,9 @@ def read_certificates(pem: bytes) -> list[x509.Certificate]:
 
 
 def vouch(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], now: float) -> Vouched:
-    """Find a chain from the first certificate `presented` (DER) to an authority that is good at `now`.
+    """Return the first certificate `presented` (DER) with a chain to an authority that is valid at `now`.
 
-    The others presented may be links of it. Raises `CredentialsRefused` with what is wrong.
+    The other presented certificates may be links of the chain. Raises `CredentialsRefused` with the reason.
     """
     if len(presented) > MOST_PRESENTED:
         raise CredentialsRefused(f"x509: {len(presented)} certificates were presented, at most {MOST_PRESENTED} may be")
@@ -112,7 +115,7 @@ def vouch(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], n
 
 
 def certificate_user(leaf: x509.Certificate) -> User | None:
-    """Return whom a certificate names, None if no user; raises `CredentialsRefused` when it says that in two ways."""
+    """Return the user of a certificate, None if it names none; raises `CredentialsRefused` if its uid is ambiguous."""
     attributes = [attribute for names in leaf.subject.rdns for attribute in names]
     common = [_text(each) for each in attributes if each.oid == NameOID.COMMON_NAME]
     if not common or not common[-1]:
@@ -124,7 +127,7 @@ def certificate_user(leaf: x509.Certificate) -> User | None:
 
 
 def check_name(leaf: x509.Certificate, allowed: Sequence[str]) -> None:
-    """Check that a certificate's common name is one of those `allowed` (none: any); raises `CredentialsRefused`."""
+    """Check that a certificate's common name is in `allowed` (empty: any); raises `CredentialsRefused`."""
     names = [_text(each) for each in leaf.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     name = names[-1] if names else ""
     if allowed and name not in allowed:
@@ -140,12 +143,12 @@ def _uid(uids: Sequence[str]) -> str:
 
 
 class Search:
-    """The search for chains from one certificate to the authorities, with a budget of signature checks."""
+    """The search for chains from one certificate to the authorities, with a limited number of signature checks."""
 
     def __init__(
         self, leaf: x509.Certificate, links: Sequence[x509.Certificate], authorities: Sequence[x509.Certificate]
     ) -> None:
-        """Search from `leaf` through those of `links` that are authorities to one of `authorities`."""
+        """Search from `leaf`, through those of `links` that may issue certificates, to one of `authorities`."""
         self._leaf = leaf
         self._links = [link for link in links if _is_authority(link)]
         self._authorities = authorities
@@ -166,7 +169,7 @@ class Search:
                 yield from self.chains([*chain, link])
 
     def _continues(self, chain: Sequence[x509.Certificate], issuer: x509.Certificate) -> bool:
-        """Whether `issuer` signed the last certificate of a chain, may do so, and is not in the chain already."""
+        """Return whether `issuer` signed the last certificate of a chain, may do so, and is not yet in the chain."""
         last = chain[-1]
         digest = last.signature_hash_algorithm
         if last.issuer != issuer.subject or (digest is not None and digest.name in _WEAK):
@@ -188,7 +191,10 @@ class Search:
 
 
 def _is_same_signer(one: x509.Certificate, other: x509.Certificate) -> bool:
-    """Whether two certificates have one subject, key and alternative names (crypto/x509 `alreadyInChain`)."""
+    """Return whether two certificates have the same subject, key and alternative names.
+
+    Source: crypto/x509 `alreadyInChain`.
+    """
     if one.subject != other.subject or one.public_key() != other.public_key():
         return False
     return _extension(one, x509.SubjectAlternativeName) == _extension(other, x509.SubjectAlternativeName)

@@ -1,10 +1,10 @@
-"""Files of credentials and settings that are followed as they change.
+"""Detects changes of files with credentials and settings.
 
-Guarantees: what changed is taken up at the next look; files that became unusable are logged, counted and ignored, and
-what they said before stays in force until they change again.
+Guarantees: a change takes effect at the next check. Changed files that are invalid are logged, counted and ignored; the
+previous content stays in use until they change again.
 
-Files are looked at from time to time rather than watched: a directory that is mounted into a container replaces them by
-moving links, which not every way of watching tells.
+Files are polled rather than watched. A directory that is mounted into a container replaces files by moving links, which
+not all watch mechanisms report.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ctrlmgr.errors import SettingsError
 log = structlog.get_logger(__name__)
 
 Stamp: TypeAlias = tuple[int, int, int] | None
-"""What changes with a file: which it is, when it was written (nanoseconds), its size (bytes). None: it is not there."""
+"""A file's identity, modification time (nanoseconds) and size (bytes). None if it does not exist."""
 
 
 class FollowedFiles:
-    """Some files that belong together; used from one thread at a time."""
+    """A group of related files; used by one thread at a time."""
 
     def __init__(self, what: str, files: Sequence[Path], count: Callable[[str], None]) -> None:
-        """Begin with the files as they are now, before they are read; the log calls them `what`.
+        """Start with the files' current state, before they are read; `what` is their name in the log.
 
-        `count` hears "success" when they were taken up anew and "failure" when that could not be.
+        `count` is called with "success" after a reload and with "failure" after a failed one.
         """
         self._what = what
         self._files = files
@@ -37,9 +37,9 @@ class FollowedFiles:
         self._stamps = self._look()
 
     def reload(self, take: Callable[[], bool]) -> bool:
-        """Have `take` read the files if they have changed; return whether it took up anything that it had not.
+        """Call `take` to read the files if they have changed; return whether it loaded new content.
 
-        It raises `SettingsError` when they cannot be used, and then takes up nothing.
+        `take` raises `SettingsError` if the files are invalid, and then loads nothing.
         """
         stamps = self._look()
         if stamps == self._stamps:

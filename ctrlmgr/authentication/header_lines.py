@@ -1,7 +1,7 @@
-"""The header lines of a request, and what has been read from them.
+"""The header lines of a request, with a cache of values that were parsed from them.
 
-Guarantees: what one reader makes of lines is made once, however many requests of a connection have the same ones; it
-lives no longer than the lines themselves, which must not change once something has been read.
+Guarantees: each parser runs once for the same lines, even if many requests of a connection share them. The cache is
+freed with the lines, which must not change after the first parse.
 """
 
 from __future__ import annotations
@@ -16,22 +16,25 @@ T = TypeVar("T")
 
 
 def by_name(lines: Sequence[HeaderLine]) -> dict[bytes, bytes]:
-    """Return each header's value; of several lines of a name the first counts, as in Go."""
+    """Return each header's value; the first of several lines with the same name counts, as in Go."""
     return dict(reversed(lines))
 
 
 class HeaderLines(list[HeaderLine]):
-    """Headers in the order in which they came; a connection hands on the same lines for each request that has them."""
+    """Headers in their order on the wire.
+
+    A connection passes the same lines to all requests that have equal ones.
+    """
 
     __slots__ = ("_read",)
 
     def __init__(self, lines: Iterable[HeaderLine] = ()) -> None:
-        """Begin with `lines`."""
+        """Hold `lines`."""
         super().__init__(lines)
         self._read: dict[Callable[[Sequence[HeaderLine]], Any], Any] = {}
 
     def read(self, reader: Callable[[Sequence[HeaderLine]], T]) -> T:
-        """Return what `reader` makes of the lines; it is asked once, unless it raises."""
+        """Return the result of `reader` for the lines; it is called once, unless it raises."""
         read = self._read
         if reader in read:
             return read[reader]  # type: ignore[no-any-return]  # what this reader has returned before

@@ -1,7 +1,7 @@
-"""Tokens of other issuers (OpenID Connect): whom they stand for.
+"""Authenticates tokens of other issuers (OpenID Connect): maps verified claims to a user.
 
-Guarantees: a token counts only while it is valid, for one of the audiences that were configured, with all the claims
-that are required, and if all rules are true; a name that cannot be read refuses it, whatever else is in it.
+Guarantees: a token is valid only within its validity period, for a configured audience, with all required claims, and
+if all validation rules are true. A malformed user name refuses the token.
 
 Rules: apiserver `plugin/pkg/authenticator/token/oidc/oidc.go`; OpenID Connect Core 1.0, as coreos/go-oidc reads it.
 """
@@ -30,7 +30,7 @@ from ctrlmgr.authentication.user import CREDENTIAL_ID, CredentialsRefused, User
 from ctrlmgr.golang.go_text import quote
 
 _EARLY = 300
-"""Seconds by which `nbf` may lie ahead: clocks differ."""
+"""The allowed clock skew for `nbf`, in seconds."""
 _CURVES: Map[str, ec.EllipticCurve] = {"P-256": ec.SECP256R1(), "P-384": ec.SECP384R1(), "P-521": ec.SECP521R1()}
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -41,9 +41,9 @@ class _Keys(msgspec.Struct, frozen=True):
 
 
 def read_key_set(body: bytes) -> dict[str, list[PublicKey]]:
-    """Return the signing keys of a JSON Web Key Set by their ids; those that cannot be used are left out.
+    """Return the signing keys of a JSON Web Key Set by id; unusable keys are left out.
 
-    Raises ValueError for what is no key set.
+    Raises ValueError if the body is not a key set.
     """
     found: dict[str, list[PublicKey]] = {}
     for each in msgspec.json.decode(body, type=_Keys).keys:
@@ -73,9 +73,9 @@ def _number(text: str) -> int:
 
 
 def token_user(payload: bytes, issuer: TrustedIssuer, now: int) -> User:
-    """Return whom verified claims stand for at a time (microseconds since 1970).
+    """Return the user of verified claims at a time (microseconds since 1970).
 
-    Raises `CredentialsRefused`, and `NoValue` where an expression cannot be evaluated.
+    Raises `CredentialsRefused`, and `NoValue` if an expression cannot be evaluated.
     """
     try:
         claims = _decode(payload)

@@ -1,10 +1,10 @@
-"""Signed tokens in JWS' compact form: taken apart, verified, and made.
+"""Signed tokens in JWS compact form: parses, verifies and creates them.
 
 Guarantees:
-- The key decides which algorithms are possible, never the token: an RSA key verifies RS* and PS*, a key on a curve only
-  that curve's ES*; `none` and everything with a shared secret verify under no key.
-- A token that names extensions it must not be understood without (`crit`) verifies under no key.
-- What is in a token is believed only after `verifies`.
+- The key, never the token, decides which algorithms are allowed. An RSA key verifies RS* and PS*, and a key on a curve
+  only the ES* of that curve. `none` and algorithms with a shared secret never verify.
+- A token with critical extensions (`crit`) never verifies.
+- Callers must not trust a token's content before `verifies` returns True.
 
 Rules: RFC 7515, RFC 7518; go-jose, as Kubernetes uses it.
 """
@@ -37,7 +37,7 @@ class _Header(msgspec.Struct, frozen=True, gc=False):
 
 
 class Compact(NamedTuple):
-    """A token taken apart, and not verified."""
+    """A parsed token that is not verified."""
 
     algorithm: str
     key_id: str
@@ -45,7 +45,7 @@ class Compact(NamedTuple):
     payload: bytes
     """The claims, as JSON."""
     signed: bytes
-    """What the signature is of."""
+    """The signed bytes."""
     signature: bytes
 
 
@@ -53,7 +53,7 @@ _decode_header = msgspec.json.Decoder(_Header).decode
 
 
 def untrusted_payload(token: str) -> bytes | None:
-    """Return what a token claims, unverified; None if it is no token in compact form."""
+    """Return the unverified claims of a token as JSON; None if it is not in compact form."""
     if not _SHAPE.fullmatch(token):
         return None
     try:
@@ -63,7 +63,7 @@ def untrusted_payload(token: str) -> bytes | None:
 
 
 def parse(token: str) -> Compact | None:
-    """Take a token apart; None if it has not three parts, or its header is none."""
+    """Parse a token; None if it does not have three parts or its header is invalid."""
     if not _SHAPE.fullmatch(token):
         return None
     header, payload, signature = token.split(".")
@@ -77,12 +77,12 @@ def parse(token: str) -> Compact | None:
             f"{header}.{payload}".encode(),
             decoded(signature),
         )
-    except (ValueError, msgspec.MsgspecError, RecursionError):  # no base64, no UTF-8, no header, or one without end
+    except (ValueError, msgspec.MsgspecError, RecursionError):  # invalid base64, UTF-8 or header, or too deep JSON
         return None
 
 
 def verifies(token: Compact, key: PublicKey) -> bool:
-    """Say whether a token was signed by who has the private half of `key`."""
+    """Return whether a token was signed with the private key of `key`."""
     if token.has_extensions or token.algorithm[:2] not in ("RS", "PS", "ES"):
         return False
     algorithm = _HASHES.get(token.algorithm[2:])
@@ -97,7 +97,7 @@ def verifies(token: Compact, key: PublicKey) -> bool:
 
 
 def algorithm_of(key: PublicKey | PrivateKey) -> str:
-    """Return what tokens are signed with by a key; raises ValueError for a curve that has none."""
+    """Return the signature algorithm of a key; raises ValueError for an unsupported curve."""
     if isinstance(key, rsa.RSAPublicKey | rsa.RSAPrivateKey):
         return "RS256"
     if key.curve.name not in _CURVES:
@@ -106,7 +106,7 @@ def algorithm_of(key: PublicKey | PrivateKey) -> str:
 
 
 def sign(claims: bytes, key: PrivateKey, key_id: str) -> str:
-    """Return a token with `claims` (JSON), signed with `key`, which verifiers look up by `key_id`."""
+    """Return a token with `claims` (JSON), signed with `key`; `key_id` tells verifiers which key to use."""
     algorithm = algorithm_of(key)
     header = msgspec.json.encode({"alg": algorithm, "kid": key_id})
     signed = f"{encoded(header)}.{encoded(claims)}"
@@ -114,7 +114,7 @@ def sign(claims: bytes, key: PrivateKey, key_id: str) -> str:
 
 
 def signature_of(data: bytes, key: PrivateKey) -> bytes:
-    """Return the signature of `data` as JWS has it, with the key's own algorithm."""
+    """Return the JWS signature of `data`, with the key's own algorithm."""
     digest = _HASHES[algorithm_of(key)[2:]]
     if isinstance(key, rsa.RSAPrivateKey):
         return key.sign(data, padding.PKCS1v15(), digest)
@@ -124,12 +124,12 @@ def signature_of(data: bytes, key: PrivateKey) -> bytes:
 
 
 def encoded(data: bytes) -> str:
-    """Return base64url without padding."""
+    """Encode as base64url without padding."""
     return urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def decoded(text: str) -> bytes:
-    """Read base64url without padding; raises `binascii.Error` for a length that is none."""
+    """Decode base64url without padding; raises `binascii.Error` for an invalid length."""
     return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
@@ -154,5 +154,5 @@ def _verify_curve(token: Compact, key: ec.EllipticCurvePublicKey, digest: hashes
 
 
 def _side(curve: ec.EllipticCurve) -> int:
-    """Return the bytes of each half of a signature."""
+    """Return the length of each half of a signature, in bytes."""
     return (curve.key_size + 7) // 8

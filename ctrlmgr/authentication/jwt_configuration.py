@@ -1,6 +1,6 @@
-"""Reads `--authentication-config`: who signs tokens besides ourselves, what is in them, and where one may be anonymous.
+"""Reads `--authentication-config`: the trusted JWT issuers, the mapping of claims, and anonymous access.
 
-Guarantees: what is wrong with a file, an expression in it included, ends in one line that says where.
+Guarantees: an error in the file, including its expressions, is reported in one line with the position.
 
 Rules: apiserver `pkg/apis/apiserver/{types,validation/validation}.go` (AuthenticationConfiguration of
 apiserver.config.k8s.io/v1 and v1beta1).
@@ -57,19 +57,19 @@ class _Configuration(Part, frozen=True):
 
 
 class Configuration(NamedTuple):
-    """What a file says."""
+    """The content of a configuration file."""
 
     issuers: Sequence[TrustedIssuer] = ()
     anonymous: bool | None = None
-    """Whether one may be anonymous; None: it is said elsewhere."""
+    """Whether anonymous requests are allowed; None if the file does not say."""
     anonymous_paths: tuple[str, ...] = ()
-    """Only there, if there are any."""
+    """If set, anonymous requests are allowed to these paths only."""
 
 
 def read_configuration(file: Path, own_issuers: Collection[str], functions: Functions) -> Configuration:
-    """Read a file, whose expressions may call `functions`; raises `SettingsError`.
+    """Read a file whose expressions may call `functions`; raises `SettingsError`.
 
-    No other issuer may be one of `own_issuers`.
+    The file must not configure any of `own_issuers`, which this server uses itself.
     """
     document = read_document(file)
     said = document.read("AuthenticationConfiguration", _VERSIONS, _Configuration)
@@ -146,12 +146,12 @@ def _check_issuer(document: Document, issuer: _Issuer, own: Collection[str], *at
 
 
 def discovery_of(url: str) -> str:
-    """Return where an issuer tells of itself that says nothing else."""
+    """Return the default URL of an issuer's discovery document."""
     return f"{url.rstrip('/')}/.well-known/openid-configuration"
 
 
 def url_problem(url: str) -> str | None:
-    """Return what is wrong with the URL of an issuer, None if it can be one."""
+    """Return the error of an issuer's URL, None if it is valid."""
     try:
         parts = urlsplit(url)
     except ValueError as error:

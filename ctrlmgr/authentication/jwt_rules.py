@@ -1,4 +1,4 @@
-"""Reads of `--authentication-config` what is made of the claims of a token, and what must be true of them.
+"""Reads the claim mappings and validation rules of `--authentication-config`.
 
 Rules: apiserver `pkg/apis/apiserver/validation/validation.go` (`validateClaimMappings`, `validateClaimValidationRules`,
 `validateUserValidationRules`); apimachinery `pkg/util/validation` (`IsDomainPrefixedPath`).
@@ -30,11 +30,11 @@ _RESERVED: Final = ("k8s.io", "kubernetes.io")
 _PATH: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
 _At = tuple[str | int, ...]
-"""Where something is in the file."""
+"""The path of a value in the file."""
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The base of what the file has."""
+    """The base class of the file's parts."""
 
 
 class _Claim(Part, frozen=True):
@@ -52,7 +52,7 @@ class _Extra(Part, frozen=True):
 
 
 class ClaimMappings(Part, frozen=True):
-    """What makes a user."""
+    """The mappings of claims to the parts of a user."""
 
     username: _Prefixed = _Prefixed()
     groups: _Prefixed = _Prefixed()
@@ -61,7 +61,7 @@ class ClaimMappings(Part, frozen=True):
 
 
 class ClaimRule(Part, frozen=True):
-    """What must be true of claims: one has a value, or an expression is true."""
+    """A rule about claims: a claim must have a value, or an expression must be true."""
 
     claim: str = ""
     required_value: str = ""
@@ -70,14 +70,14 @@ class ClaimRule(Part, frozen=True):
 
 
 class UserRule(Part, frozen=True):
-    """What must be true of a user."""
+    """A rule about the user: an expression must be true."""
 
     expression: str = ""
     message: str = ""
 
 
 class Mapped(NamedTuple):
-    """What the file makes of claims."""
+    """The compiled mappings."""
 
     username: Mapping
     groups: Mapping
@@ -86,16 +86,16 @@ class Mapped(NamedTuple):
 
 
 class RulesReader:
-    """Reads what concerns the tokens of one issuer, or raises `SettingsError` with the line."""
+    """Reads the rules for one issuer; raises `SettingsError` with the line."""
 
     def __init__(self, document: Document, expressions: TokenExpressions, *at: str | int) -> None:
-        """Read what is at a place of the document, where the issuer is."""
+        """Read the issuer at the path `at` of the document."""
         self._document = document
         self._expressions = expressions
         self._at = at
 
     def mappings(self, said: ClaimMappings, rules: Sequence[Rule]) -> Mapped:
-        """Return what makes a user; `rules` are those that claims are held against besides."""
+        """Return the compiled mappings; `rules` are the issuer's claim validation rules."""
         at = (*self._at, "claimMappings")
         username = self._prefixed(said.username, *at, "username")
         if username == Mapping():
@@ -136,7 +136,7 @@ class RulesReader:
         return tuple(found.items())
 
     def _check_email(self, mapped: Mapped, rules: Sequence[Rule], *at: str | int) -> None:
-        """Raise `SettingsError` if an address names the user that nothing sees to be verified."""
+        """Raise `SettingsError` if an email address is the user name, and no expression checks that it is verified."""
         username = mapped.username.expression
         if username is None or not names_claim(username, "email"):
             return
@@ -145,7 +145,7 @@ class RulesReader:
             raise self._document.refuse(_UNVERIFIED, *at)
 
     def claim_rules(self, said: Sequence[ClaimRule]) -> tuple[tuple[tuple[str, str], ...], tuple[Rule, ...]]:
-        """Return claims with the values that they must have, and the other rules."""
+        """Return the claims with required values, and the other rules."""
         required: dict[str, str] = {}
         rules: dict[str, Rule] = {}
         for index, each in enumerate(said):
@@ -171,7 +171,7 @@ class RulesReader:
             raise self._document.refuse(_twice(said.claim), *at, "claim")
 
     def user_rules(self, said: Sequence[UserRule]) -> tuple[Rule, ...]:
-        """Return what must be true of a user."""
+        """Return the rules about the user."""
         rules: dict[str, Rule] = {}
         for index, each in enumerate(said):
             at = (*self._at, "userValidationRules", index)
@@ -195,7 +195,7 @@ class RulesReader:
 
 
 def _prefix_problem(said: _Prefixed) -> str | None:
-    """Return what is wrong with a prefix, or with its absence; None where nothing is, or more is than that."""
+    """Return the error of a prefix; None if it is valid, or if other errors take precedence."""
     if said.claim and said.expression:
         return None
     if said.expression and said.prefix is not None:
@@ -210,7 +210,7 @@ def _twice(value: str) -> str:
 
 
 def _key_problem(key: str) -> str | None:
-    """Return what is wrong with the key of an extra, None if nothing is."""
+    """Return the error of an extra's key, None if it is valid."""
     domain, _, path = key.partition("/")
     if not key:
         return "key is required"

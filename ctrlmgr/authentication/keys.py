@@ -1,7 +1,7 @@
-"""Keys that sign and verify tokens: read from PEM, found by their id, published as a key set.
+"""Keys that sign and verify tokens: reads them from PEM, finds them by id, and publishes them as a key set.
 
-Guarantees: a key's id is a digest of the key, so that it tells verifiers which key to take and tells nothing about
-it; a file may hold several keys, as public keys, as private ones or as certificates.
+Guarantees: a key's id is a digest of the key. It identifies the key for verifiers and reveals nothing about it. A file
+may contain several keys, as public keys, private keys or certificates.
 
 Rules: client-go `util/keyutil`, Kubernetes' `pkg/serviceaccount/{jwt,openidmetadata}.go`, RFC 7517.
 """
@@ -25,21 +25,21 @@ _CURVE_NAMES = {"secp256r1": "P-256", "secp384r1": "P-384", "secp521r1": "P-521"
 
 
 class VerificationKey(NamedTuple):
-    """A public key and what tokens call it."""
+    """A public key and its id in tokens."""
 
     id: str
     key: PublicKey
 
 
 class VerificationKeys:
-    """The keys that tokens may be signed with."""
+    """The keys that may have signed a token."""
 
     def __init__(self, keys: Iterable[PublicKey]) -> None:
-        """Take `keys`, each once."""
+        """Hold `keys`; duplicates are dropped."""
         self._by_id = {key_id(key): key for key in keys}
 
     def candidates(self, wanted: str) -> Sequence[PublicKey]:
-        """Return the keys that a token may be signed with that calls its key `wanted`; all when it does not say."""
+        """Return the keys that may verify a token with the key id `wanted`; all keys if it is empty."""
         if not wanted:
             return list(self._by_id.values())
         key = self._by_id.get(wanted)
@@ -58,7 +58,7 @@ def key_id(key: PublicKey) -> str:
 
 
 def read_private_key(pem: bytes) -> PrivateKey:
-    """Read the first private key; raises ValueError when there is none that tokens can be signed with."""
+    """Parse the first private key; raises ValueError if none can sign tokens."""
     for block in _BLOCK.finditer(pem):
         key = _private(block[0])
         if key is not None:
@@ -68,7 +68,7 @@ def read_private_key(pem: bytes) -> PrivateKey:
 
 
 def read_public_keys(pem: bytes) -> list[PublicKey]:
-    """Read every key: public ones, and those of private keys and certificates; raises ValueError if there is none."""
+    """Parse all keys: public ones, and those of private keys and certificates; raises ValueError if there is none."""
     keys = [key for block in _BLOCK.finditer(pem) if (key := _public(block[0], block[1])) is not None]
     if not keys:
         raise ValueError("it does not contain any valid RSA or ECDSA public keys")
@@ -78,7 +78,7 @@ def read_public_keys(pem: bytes) -> list[PublicKey]:
 
 
 def json_web_key(verification: VerificationKey) -> dict[str, Any]:
-    """Describe a key as a JSON Web Key, in the order in which go-jose writes its fields."""
+    """Return a key as a JSON Web Key, with go-jose's order of fields."""
     name, key = verification
     algorithm = algorithm_of(key)
     if isinstance(key, rsa.RSAPublicKey):

@@ -1,4 +1,4 @@
-"""User names that mean something: of service accounts and of nodes.
+"""The user names of service accounts and nodes.
 
 Rules: apiserver `pkg/authentication/serviceaccount/util.go`, `pkg/authentication/user/user.go`.
 """
@@ -21,14 +21,14 @@ _LONGEST_SUBDOMAIN = 253
 
 
 class ServiceAccountName(NamedTuple):
-    """Which service account a user is."""
+    """The namespace and name of a service account."""
 
     namespace: str
     name: str
 
     @property
     def username(self) -> str:
-        """What it is called as a user."""
+        """Its user name."""
         return f"{SERVICE_ACCOUNT_PREFIX}{self.namespace}:{self.name}"
 
     @property
@@ -38,12 +38,12 @@ class ServiceAccountName(NamedTuple):
 
     @property
     def user(self) -> User:
-        """The user that it is, without a uid."""
+        """Its user, without a uid."""
         return User(self.username, "", (*self.groups, AUTHENTICATED))
 
 
 def service_account_of(username: str) -> ServiceAccountName | None:
-    """Return which service account a user name stands for, None if it is no account's."""
+    """Return the service account of a user name, None if it is not an account's."""
     if not username.startswith(SERVICE_ACCOUNT_PREFIX):
         return None
     namespace, separator, name = username.removeprefix(SERVICE_ACCOUNT_PREFIX).partition(":")
@@ -53,7 +53,7 @@ def service_account_of(username: str) -> ServiceAccountName | None:
 
 
 def node_of(username: str) -> str | None:
-    """Return which node a user name stands for, None if it is no node's."""
+    """Return the node of a user name, None if it is not a node's."""
     if not username.startswith(NODE_PREFIX):
         return None
     name = username.removeprefix(NODE_PREFIX)
@@ -61,5 +61,5 @@ def node_of(username: str) -> str | None:
 
 
 def is_subdomain(name: str) -> bool:
-    """Whether `name` is a DNS subdomain (RFC 1123)."""
+    """Return whether `name` is a DNS subdomain (RFC 1123)."""
     return len(name) <= _LONGEST_SUBDOMAIN and _SUBDOMAIN.fullmatch(name) is not None

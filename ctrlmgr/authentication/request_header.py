@@ -1,7 +1,7 @@
-"""Users named by a trusted proxy in its headers.
+"""Reads the user that a trusted proxy names in its headers.
 
-Guarantees: headers count only for who presents a certificate of the proxy's authority and an allowed name; that is
-decided before this is asked. A request without a user's name names none.
+Guarantees: callers use this only for clients with a certificate of the proxy's authority and an allowed name. A request
+without a user name has no user.
 
 Rules: apiserver `pkg/authentication/request/headerrequest`.
 """
@@ -18,7 +18,7 @@ from ctrlmgr.authentication.user import User
 
 @dataclass(frozen=True, kw_only=True)
 class RequestHeaders:
-    """Which headers say what; several are looked at in their order."""
+    """The names of the headers with the user's attributes; several names are tried in order."""
 
     username: tuple[str, ...] = ()
     uid: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class RequestHeaders:
     extra_prefix: tuple[str, ...] = ()
 
     def user(self, headers: Headers) -> User | None:
-        """Return whom the headers name, None if no user."""
+        """Return the user that the headers name, None if there is none."""
         name = _first(headers, self.username)
         if not name:
             return None
@@ -43,7 +43,7 @@ class RequestHeaders:
 
 
 def _first(headers: Headers, wanted: Sequence[str]) -> str:
-    """Return the first of the headers wanted that is not empty; of several called so the first counts."""
+    """Return the first header in `wanted` with a value; the first of several lines of a header counts."""
     for each in map(_encoded, wanted):
         value = next((value for name, value in headers if name == each), b"")
         if value:
@@ -60,7 +60,7 @@ def _encoded(name: str) -> bytes:
 
 
 def _key(name: bytes) -> str:
-    """Decode what is escaped in a key; one that is escaped wrongly is taken as it is."""
+    """Decode a percent-encoded key; return an invalidly encoded key unchanged."""
     text = name.decode("latin-1")
     parts = text.split("%")[1:]
     is_escaped = all(len(part) >= 2 and all(each in "0123456789abcdef" for each in part[:2]) for part in parts)

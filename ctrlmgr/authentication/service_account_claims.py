@@ -1,10 +1,10 @@
-"""What a bound token of a service account says, and whether that still holds.
+"""The claims of a bound service account token, and their validation against current objects.
 
 Guarantees:
-- A token names the account's uid, and that of the pod, secret or node it is bound to: what is deleted and created again
-  is something else, and an old token names no user.
-- Whether it holds is decided anew each time, by what there is now. Only what is still terminating counts for
-  `LEEWAY` seconds more, so that what shuts down in order can say its last.
+- A token names the uid of its account, and that of the pod, secret or node that it is bound to. If such an object is
+  deleted and created again, the old token is invalid.
+- A token is validated against the current objects each time. Terminating objects count for `LEEWAY` more seconds, so
+  that a process can still make requests while it shuts down.
 
 Rules: Kubernetes' `pkg/serviceaccount/claims.go`, apiserver `pkg/authentication/serviceaccount/util.go`, and go-jose's
 `jwt.Claims.Validate`.
@@ -26,19 +26,19 @@ SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
 SECRETS: Final = Resource("", "secrets")
 
 WARN_AFTER: Final = 3607
-"""Seconds that kubelets ask for in the name of pods that did not ask for a token themselves."""
+"""The lifetime that kubelets request for pods that did not request a token themselves, in seconds."""
 
 EXTENDED: Final = 365 * 24 * 3600
-"""Seconds that such a token is good for instead; it says from when on its use is a matter for the audit log."""
+"""The actual lifetime of such a token, in seconds. Uses after the requested lifetime are recorded in the audit log."""
 
 LEEWAY: Final = 60
-"""Seconds for which clocks may differ, and what is terminating still counts."""
+"""The allowed clock skew in seconds, and the time for which terminating objects still count."""
 
 STALE: Final = "authentication.k8s.io/stale-token"
-"""The annotation of a request whose token should have been renewed (audit)."""
+"""The audit annotation of a request whose token should have been renewed."""
 
 ISSUED: Final = "authentication.kubernetes.io/issued-credential-id"
-"""The annotation of a request that was given a token (audit)."""
+"""The audit annotation of a request that created a token."""
 
 GROUP: Final = "system:serviceaccounts"
 PREFIX: Final = "system:serviceaccount:"
@@ -47,11 +47,11 @@ _EXTRA: Final = "authentication.kubernetes.io"
 _INVALIDATED: Final = "service account token has been invalidated"
 
 Find: TypeAlias = Callable[[Resource, Key], Object | None]
-"""Looks up what there is now."""
+"""Returns the current object, None if it does not exist."""
 
 
 class Reference(msgspec.Struct, omit_defaults=True):
-    """An object that a token names."""
+    """A reference to an object in a token."""
 
     name: str = ""
     uid: str = ""
@@ -82,12 +82,12 @@ class Claims(msgspec.Struct, omit_defaults=True):
 
     @property
     def audiences(self) -> list[str]:
-        """For whom the token is."""
+        """The audiences of the token."""
         return [self.aud] if isinstance(self.aud, str) else self.aud
 
 
 class Bound(NamedTuple):
-    """What a token is bound to besides its account."""
+    """The objects that a token is bound to, besides its account."""
 
     pod: Reference | None = None
     secret: Reference | None = None
@@ -95,23 +95,23 @@ class Bound(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """Whom a token stands for, and what there is to say about its use."""
+    """The user of a valid token, with annotations and warnings."""
 
     user: User
     annotations: tuple[tuple[str, str], ...] = ()
-    """For the audit log."""
+    """Annotations for the audit event."""
     warnings: tuple[str, ...] = ()
-    """For the client."""
+    """Warnings for the client."""
     used: Object | None = None
-    """The Secret that the token is in."""
+    """The Secret that contains the token."""
 
 
 def bound_claims(
     account: Object, audiences: Sequence[str], seconds: int, warn_after: int, bound: Bound, *, now: int, token_id: str
 ) -> Claims:
-    """Return what a token for `account` says that is good for `seconds` from `now` on (seconds since 1970).
+    """Return the claims of a token for `account` that is valid for `seconds` from `now` on (seconds since 1970).
 
-    With `warn_after` its use is noted from so many seconds on; `token_id` tells it from all others.
+    After `warn_after` seconds its use is recorded; 0 disables this. `token_id` is unique.
     """
     about = KubernetesClaims(account.namespace, serviceaccount=Reference(account.name, account.uid))
     about.pod, about.secret, about.node = bound
@@ -128,14 +128,14 @@ def bound_claims(
 
 
 def user_name(namespace: str, name: str) -> str:
-    """Return the name of an account as a user."""
+    """Return the user name of an account."""
     return f"{PREFIX}{namespace}:{name}"
 
 
 def judge(claims: Claims, find: Find, now: int) -> Judged:
-    """Return whom a token stands for at `now` (microseconds since 1970), given what `find` finds.
+    """Return the user of a token at `now` (microseconds since 1970), given the objects that `find` returns.
 
-    Its signature, issuer and audience are to be checked before. Raises `CredentialsRefused`.
+    The caller must verify signature, issuer and audience first. Raises `CredentialsRefused`.
     """
     check_times(claims.exp, claims.nbf, claims.iat, now / 1_000_000)
     about = claims.kubernetes
@@ -144,24 +144,24 @@ def judge(claims: Claims, find: Find, now: int) -> Judged:
         _check_bound("secret", about.secret, find(SECRETS, Key(about.namespace, about.secret.name)), now)
     if about.pod is not None:
         _check_bound("pod", about.pod, find(PODS, Key(about.namespace, about.pod.name)), now)
-    elif about.node is not None:  # of a pod's token it only says where the pod is
+    elif about.node is not None:  # in a pod's token, the node is only informative
         _check_bound("node", about.node, find(NODES, Key("", about.node.name)), now)
     annotations = tuple(_stale(claims, now // 1_000_000))
     return Judged(account_user(about.namespace, about.serviceaccount, _extra(claims)), annotations)
 
 
 def account_user(namespace: str, account: Reference, extra: dict[str, tuple[str, ...]]) -> User:
-    """Return an account as a user."""
+    """Return the user of an account."""
     return User(user_name(namespace, account.name), account.uid, (GROUP, f"{GROUP}:{namespace}"), extra)
 
 
 def credential_id(token_id: str) -> str:
-    """Return what audit logs call the token with an id."""
+    """Return the name of a token in audit logs, by its id."""
     return f"JTI={token_id}" if token_id else ""
 
 
 def check_times(expires: float | None, begins: float | None, issued: float | None, now: float) -> None:
-    """Check a token's times (all in seconds since 1970), within the leeway; raises `CredentialsRefused`."""
+    """Check a token's times (in seconds since 1970), with the leeway; raises `CredentialsRefused`."""
     if begins is not None and now + LEEWAY < begins:
         raise CredentialsRefused("service account token is not valid yet")
     if expires is not None and now - LEEWAY > expires:
@@ -193,7 +193,7 @@ def _check_bound(kind: str, claimed: Reference, obj: Object | None, now: int) ->
 
 
 def _has_ended(obj: Object, now: int) -> bool:
-    """Whether an object that is terminating should have been gone for longer than the leeway."""
+    """Return whether a terminating object's deletion time is more than the leeway ago."""
     ends = obj.metadata.deletion_timestamp
     return ends is not None and parse_time(ends) < now - LEEWAY * 1_000_000
 
@@ -206,7 +206,7 @@ def _stale(claims: Claims, now: int) -> list[tuple[str, str]]:
 
 
 def _extra(claims: Claims) -> dict[str, tuple[str, ...]]:
-    """Return what else there is to know of the user, for those who decide by it."""
+    """Return the user's extra fields, which authorizers may use."""
     about, extra = claims.kubernetes, dict[str, tuple[str, ...]]()
     if about.pod is not None and about.pod.name and about.pod.uid:
         extra[f"{_EXTRA}/pod-name"] = (about.pod.name,)

@@ -1,7 +1,7 @@
-"""Expressions about the claims of a token, and about the user that they make.
+"""CEL expressions about the claims of a token, and about the resulting user.
 
-Guarantees: an expression sees what a real API server shows it: all numbers in claims are doubles, and what a user does
-not have is there and empty. What has no value, or none that can be used, refuses the token.
+Guarantees: expressions see the same values as in Kubernetes: all numbers in claims are doubles, and missing user
+attributes are present and empty. If an expression fails or its value has a wrong type, the token is refused.
 
 Source: apiserver `pkg/authentication/cel/{compile,mapper}.go`, `plugin/pkg/authenticator/token/oidc/oidc.go`.
 """
@@ -21,7 +21,7 @@ from ctrlmgr.expressions.reading import children
 from ctrlmgr.expressions.types import ANY, BOOL, STRING, DeclaredObjects, list_of, map_of, struct
 
 Seen = Mapping[str, Any]
-"""What an expression is evaluated with."""
+"""The variables of an expression."""
 
 _USER: Final = "kubernetes.UserInfo"
 _OBJECTS: Final = DeclaredObjects(
@@ -41,25 +41,28 @@ class TokenExpressions:
     """Compiles expressions about tokens."""
 
     def __init__(self, functions: Functions) -> None:
-        """Let expressions call `functions`."""
+        """Allow expressions to call `functions`."""
         self._claims = Environment({"claims": map_of(STRING, ANY)}, functions, unescapes=True)
         self._user = Environment({"user": struct(_USER)}, functions, _OBJECTS, unescapes=True)
 
     def of_claims(self, source: str) -> Expression:
-        """Return what makes something of claims, of a type that is known with its value; raises `ValueError`."""
+        """Return a compiled expression over claims, whose type is known only at evaluation; raises `ValueError`."""
         return compiled(self._claims, source)
 
     def rule_of_claims(self, source: str) -> Expression:
-        """Return what says whether claims will do; raises `ValueError`."""
+        """Return a compiled rule about claims; raises `ValueError`."""
         return compiled(self._claims, source, BOOL)
 
     def rule_of_user(self, source: str) -> Expression:
-        """Return what says whether a user will do; raises `ValueError`."""
+        """Return a compiled rule about the user; raises `ValueError`."""
         return compiled(self._user, source, BOOL)
 
 
 def names_claim(expression: Expression, claim: str) -> bool:
-    """Whether an expression selects a claim by its name, `claims.email`; `claims['email']` goes unnoticed, as there."""
+    """Return whether an expression selects a claim as `claims.email`.
+
+    As in Kubernetes, `claims['email']` is not detected.
+    """
     waiting: list[Node] = [expression.root]
     while waiting:
         node = waiting.pop()
@@ -74,7 +77,7 @@ def _is_claims(node: Node) -> bool:
 
 
 def seen_claims(claims: Mapping[str, Any]) -> Seen:
-    """Return what expressions about claims see; raises `OverflowError` for a number that no double can be."""
+    """Return the variables for expressions about claims; raises `OverflowError` for a number too large for a double."""
     return {"claims": _as_doubles(claims)}
 
 
@@ -92,7 +95,7 @@ def _seen_user(user: User) -> Seen:
 
 
 def text_of(expression: Expression, seen: Seen, what: str) -> str:
-    """Return what can be nothing but a string; raises `NoValue`, which says `what` it was to be."""
+    """Return the string value of an expression; raises `NoValue`, whose text includes `what`."""
     problem = f"oidc: error evaluating {what} claim expression"
     value = _value(expression, seen, problem)
     if not isinstance(value, str):
@@ -101,7 +104,7 @@ def text_of(expression: Expression, seen: Seen, what: str) -> str:
 
 
 def texts_of(expression: Expression, seen: Seen, problem: str) -> tuple[str, ...]:
-    """Return strings, of which there may be one or none, without those that are empty; raises `NoValue`."""
+    """Return the value as strings: one, several or none; empty strings are dropped. Raises `NoValue`."""
     value = _value(expression, seen, problem)
     texts = [value] if isinstance(value, str) else () if value is None else value
     if not isinstance(texts, list | tuple) or not all(isinstance(each, str) for each in texts):
@@ -117,24 +120,24 @@ def _value(expression: Expression, seen: Seen, problem: str) -> Any:
 
 
 def extra_of(mappings: Iterable[tuple[str, Expression]], seen: Seen) -> dict[str, tuple[str, ...]]:
-    """Return what expressions say of a user, without what is empty; raises `NoValue`."""
+    """Return the user's extra fields, without empty ones; raises `NoValue`."""
     problem = "oidc: error evaluating extra claim expression"
     found = {key: texts_of(expression, seen, problem) for key, expression in mappings}
     return {key: texts for key, texts in found.items() if texts}
 
 
 def check_claims(rules: Iterable[Rule], seen: Seen) -> None:
-    """Raise `CredentialsRefused` for claims that will not do, `NoValue` where a rule cannot tell."""
+    """Raise `CredentialsRefused` if claims violate a rule, `NoValue` if a rule fails."""
     _check(rules, seen, "oidc: error evaluating claim validation expression")
 
 
 def check_user(rules: Iterable[Rule], user: User) -> None:
-    """Raise `CredentialsRefused` for a user that will not do, `NoValue` where a rule cannot tell."""
+    """Raise `CredentialsRefused` if a user violates a rule, `NoValue` if a rule fails."""
     _check(rules, _seen_user(user), "oidc: error evaluating user info validation rule")
 
 
 def _check(rules: Iterable[Rule], seen: Seen, problem: str) -> None:
-    """Evaluate all rules before any decides, as there."""
+    """Evaluate all rules before checking the results, as Kubernetes does."""
     values = [(rule, _value(rule.expression, seen, problem)) for rule in rules]
     for rule, value in values:
         if value is not True:

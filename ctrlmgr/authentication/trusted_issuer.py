@@ -1,4 +1,4 @@
-"""Who signs tokens besides ourselves, and what is made of what a token says."""
+"""Trusted JWT issuers, with the mapping of their claims to users."""
 
 from __future__ import annotations
 
@@ -8,44 +8,44 @@ from ctrlmgr.expressions.environment import Expression
 
 
 class Mapping(NamedTuple):
-    """Where a part of a user comes from: a claim, or an expression; without either from nowhere."""
+    """The source of a part of a user: a claim or an expression; empty if the part is not set."""
 
     claim: str = ""
     prefix: str = ""
-    """What comes before what the claim says."""
+    """The prefix of the claim's value."""
     expression: Expression | None = None
 
 
 class Rule(NamedTuple):
-    """What has to be true."""
+    """A validation rule that must be true."""
 
     expression: Expression
     message: str = ""
-    """What is said where it is not."""
+    """The error message if it is false."""
 
 
 class TrustedIssuer(NamedTuple):
-    """Who signs tokens, and what in them says whom they are for and of."""
+    """A trusted issuer: its keys, audiences, mappings and rules."""
 
     url: str
     discovery_url: str
-    """Where its keys are told of."""
+    """The URL of its discovery document."""
     authorities: str
-    """PEM; empty: those that the system trusts."""
+    """PEM certificates of authorities; empty for the system's."""
     audiences: tuple[str, ...]
     username: Mapping
     groups: Mapping = Mapping()
     uid: Mapping = Mapping()
     extra: tuple[tuple[str, Expression], ...] = ()
-    """What else is said of a user, by key."""
+    """The expressions of extra fields, by key."""
     required: tuple[tuple[str, str], ...] = ()
     """Claims and the values that they must have."""
     claim_rules: tuple[Rule, ...] = ()
-    """What must be true of the claims."""
+    """Rules about the claims."""
     user_rules: tuple[Rule, ...] = ()
-    """What must be true of the user that they make."""
+    """Rules about the resulting user."""
     algorithms: tuple[str, ...] = ()
-    """Those that its tokens may be signed with; none: all that are known here."""
+    """The allowed signature algorithms; empty for all supported ones."""
 
     @property
     def looks_at_claims(self) -> bool:

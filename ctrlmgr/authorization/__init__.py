@@ -1,11 +1,11 @@
-"""Who may do what. Pure but for the webhook's answers, which the server fetches: nothing here serves or waits.
+"""Authorization: which user may do what. It is pure, except for webhooks, whose answers the server fetches.
 
-| module | what it decides |
+| module | content |
 |---|---|
-| `attributes` | what a request is about |
-| `authorizer` | what an authorizer answers, and how several are combined |
+| `attributes` | the attributes of a request that authorizers decide on |
+| `authorizer` | the verdicts of authorizers, and the union of several authorizers |
 | `rbac/` | roles and bindings: matching, the index that follows the log, escalation |
-| `node/` | what a kubelet may see: a graph from objects to nodes |
+| `node/` | the Node authorizer: a graph from objects to nodes |
 | `bootstrap/` | the roles and bindings that every cluster has |
-| `impersonation` | acting for another user |
+| `impersonation` | impersonation of another user |
 """

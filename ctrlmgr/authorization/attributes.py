@@ -1,4 +1,4 @@
-"""What a request is about, as authorizers see it; and the refusal that says so.
+"""The attributes of a request that authorizers decide on, and the error for a refused request.
 
 Rules: apiserver `pkg/authorization/authorizer/interfaces.go`, `pkg/endpoints/handlers/responsewriters/errors.go`.
 """
@@ -22,13 +22,14 @@ class Requirement(NamedTuple):
 
 
 class Attributes(NamedTuple):
-    """What a request is about; one that is about no resource has nothing but its verb and its path."""
+    """The attributes of a request; a request for a path without a resource has only verb and path."""
 
     verb: str
-    """`get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; an HTTP method in lower case
-    where no resource is meant."""
+    """`get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; for a path without a resource,
+    the HTTP method in lower case.
+    """
     path: str = ""
-    """The decoded path; empty for a question about a resource that is not requested (SubjectAccessReview)."""
+    """The decoded path; empty for a SubjectAccessReview about a resource."""
     group: str = ""
     version: str = ""
     resource: str = ""
@@ -40,23 +41,23 @@ class Attributes(NamedTuple):
     labels: tuple[Requirement, ...] = ()
     """Its label selector."""
     is_resource: bool = True
-    """Whether a resource is meant; a question about one may leave its name out."""
+    """Whether the request is for a resource. Its `resource` field may be empty in a review."""
 
 
 def length(attributes: Attributes) -> int:
-    """Return how many characters there are in what a request is about, all of which its sender has chosen."""
+    """Return the total length of the attributes in characters; the client chooses all of them."""
     verb, path, group, version, resource, subresource, namespace, name, fields, labels, _ = attributes
     selected = sum(len(each.key) + sum(map(len, each.values)) for each in (*fields, *labels))
     return sum(map(len, (verb, path, group, version, resource, subresource, namespace, name))) + selected
 
 
 def path_attributes(verb: str, path: str) -> Attributes:
-    """Return what a request for no resource is about."""
+    """Return the attributes of a request for a path without a resource."""
     return Attributes(verb, path, is_resource=False)
 
 
 def review_of(attributes: Attributes) -> dict[str, Any]:
-    """Return what the `spec` of a SubjectAccessReview says of a request, fields that are empty included."""
+    """Return the `spec` of a SubjectAccessReview for a request, including empty fields."""
     if not attributes.is_resource:
         return {"nonResourceAttributes": {"path": attributes.path, "verb": attributes.verb}}
     selectors = {"fieldSelector": attributes.fields, "labelSelector": attributes.labels}
@@ -80,7 +81,7 @@ def _selector(terms: Sequence[Requirement]) -> dict[str, Any]:
 
 
 def refusal(user: User, attributes: Attributes, reason: str = "") -> Forbidden:
-    """Return the 403 for a request that may not be made, in Kubernetes' words."""
+    """Return the 403 for a refused request, with Kubernetes' message."""
     why = f": {reason}" if reason else ""
     if not attributes.is_resource:
         words = f'forbidden: User "{user.name}" cannot {attributes.verb} path "{attributes.path}"{why}'

@@ -1,9 +1,10 @@
-"""What an authorizer answers, and how several are combined.
+"""The interface of authorizers, their verdicts, and the union of several authorizers.
 
 Guarantees:
-- An authorizer allows, denies, or has no opinion; it says why, and what kept it from seeing everything.
-- A union asks in order: the first that allows or denies decides. Where none does, their reasons are told together.
-- An authorizer that has to ask another process says so by `None`; only then does a caller wait for `ask`.
+- An authorizer allows, denies, or has no opinion. Its verdict includes the reason, and errors that made it incomplete.
+- A union calls its authorizers in order: the first that allows or denies decides. If none does, their reasons are
+  joined.
+- An authorizer that must call another process returns `None` from `authorize`; only then does the caller await `ask`.
 
 Rules: apiserver `pkg/authorization/union/union.go`, `pkg/authorization/authorizerfactory/builtin.go`.
 """
@@ -20,20 +21,20 @@ from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
 
 
 class Decision(StrEnum):
-    """What an authorizer says."""
+    """The decision of an authorizer."""
 
     ALLOW = "allow"
     DENY = "deny"
-    """Whatever the others say."""
+    """Denied, whatever later authorizers decide."""
     NO_OPINION = "noOpinion"
-    """Which is a no, if none of the others allows it."""
+    """Denied, unless another authorizer allows it."""
 
 
-_ALLOW: Final = Decision.ALLOW  # Python 3.11 calls a function to find a member of an enumeration
+_ALLOW: Final = Decision.ALLOW  # looking up an enum member is a function call in Python 3.11
 
 
 class Verdict(NamedTuple):
-    """A decision, why, and what went wrong on the way to it."""
+    """A decision, its reason, and errors on the way to it."""
 
     decision: Decision
     reason: str = ""
@@ -41,7 +42,7 @@ class Verdict(NamedTuple):
 
     @property
     def allows(self) -> bool:
-        """Whether the request may be made."""
+        """Whether the request is allowed."""
         return self.decision is _ALLOW
 
 
@@ -50,7 +51,7 @@ NO_OPINION = Verdict(Decision.NO_OPINION)
 
 
 class RuleListing(NamedTuple):
-    """What a user may do in a namespace, as far as it can be told as rules."""
+    """The rights of a user in a namespace, as far as rules can express them."""
 
     rules: Sequence[PolicyRule] = ()
     incomplete: bool = False
@@ -58,20 +59,20 @@ class RuleListing(NamedTuple):
 
 
 class Authorizer(Protocol):
-    """Says whether users may do things."""
+    """Decides whether users may make requests."""
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
-        """Return the verdict, None if another process has to be asked for it (`ask`)."""
+        """Return the verdict; None if another process must be called for it (`ask`)."""
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:
-        """Return the verdict, wherever it comes from."""
+        """Return the verdict, calling another process if necessary."""
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return what `user` may do in a namespace and outside of all of them."""
+        """Return the rights of `user` in a namespace and at cluster scope."""
 
 
 class Immediate:
-    """An authorizer that never has to ask another process; subclasses decide."""
+    """An authorizer that never calls another process; subclasses decide."""
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
         """Return the verdict."""
@@ -82,7 +83,7 @@ class Immediate:
         return self.authorize(user, attributes)
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return nothing: what it allows is no user's by rule."""
+        """Return no rules: by default, rights are not expressed as rules."""
         return RuleListing()
 
 
@@ -90,11 +91,11 @@ class AlwaysAllow(Immediate):
     """Allows everything."""
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
-        """Return that it is allowed."""
+        """Return that the request is allowed."""
         return ALLOWED
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return everything."""
+        """Return rules that allow everything."""
         everything = PolicyRule(("*",), ("*",), ("*",))
         return RuleListing((everything, PolicyRule(("*",), urls=("*",))))
 
@@ -105,34 +106,34 @@ class AlwaysDeny(Immediate):
     _VERDICT = Verdict(Decision.NO_OPINION, "Everything is forbidden.")
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
-        """Return that it is forbidden."""
+        """Return that everything is forbidden."""
         return self._VERDICT
 
 
 class PrivilegedGroup(Immediate):
-    """Lets the members of one group do everything."""
+    """Allows all requests of the members of one group."""
 
     def __init__(self, group: str = MASTERS) -> None:
         """Trust `group`."""
         self._group = group
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
-        """Return whether `user` is a member."""
+        """Return whether `user` is a member of the group."""
         return ALLOWED if self._group in user.groups else NO_OPINION
 
 
 class PublicPaths(Immediate):
-    """Lets all users read some paths, those that end with `*` with everything below them."""
+    """Allows all users to read some paths; a path that ends with `*` includes everything below it."""
 
     def __init__(self, paths: Iterable[str], *, but: str = "") -> None:
-        """Open `paths`, but not `but` nor what is below it."""
+        """Allow `paths`, except `but` and everything below it."""
         self._but = but
         paths = tuple(paths)
         self._paths = frozenset(path for path in paths if not path.endswith("*"))
         self._prefixes = tuple(path.removesuffix("*") for path in paths if path.endswith("*"))
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
-        """Return whether it is one of the paths that is read."""
+        """Allow reads of the public paths; have no opinion on other requests."""
         if attributes.is_resource or attributes.verb not in ("get", "head"):
             return NO_OPINION
         path = attributes.path
@@ -142,14 +143,14 @@ class PublicPaths(Immediate):
 
 
 class Union:
-    """Several authorizers, asked in order."""
+    """Several authorizers, called in order."""
 
     def __init__(self, authorizers: Sequence[Authorizer]) -> None:
-        """Ask `authorizers` in this order."""
+        """Call `authorizers` in this order."""
         self._authorizers = tuple(authorizers)
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
-        """Return the first opinion; None if one that comes before it has to ask another process."""
+        """Return the first verdict with an opinion; None if an earlier authorizer must call another process."""
         undecided: list[Verdict] | None = None
         for authorizer in self._authorizers:
             verdict = authorizer.authorize(user, attributes)
@@ -162,7 +163,7 @@ class Union:
         return _together(undecided) if undecided else NO_OPINION
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:
-        """Return the first opinion."""
+        """Return the first verdict with an opinion."""
         undecided: list[Verdict] = []
         for authorizer in self._authorizers:
             verdict = await authorizer.ask(user, attributes)
@@ -172,7 +173,7 @@ class Union:
         return _together(undecided)
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return the rules of all of them together."""
+        """Return the rules of all authorizers."""
         listings = [authorizer.rules(user, namespace) for authorizer in self._authorizers]
         errors = [listing.error for listing in listings if listing.error]
         return RuleListing(
@@ -183,7 +184,7 @@ class Union:
 
 
 def aggregate(errors: Iterable[str]) -> str:
-    """Return several errors as one text, each told once (apimachinery's `util/errors`)."""
+    """Return several errors as one text without duplicates (apimachinery's `util/errors`)."""
     distinct = list(dict.fromkeys(errors))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]" if distinct else ""
 

@@ -1,7 +1,7 @@
-"""Conditions in CEL under which another server is asked: what they see of a request, and whether they are met.
+"""CEL conditions of authorization webhooks: a webhook is called only if its conditions are true for the request.
 
-Guarantees: an expression sees the `spec` of a SubjectAccessReview of `authorization.k8s.io/v1`, whatever version the
-server is asked in, with all fields of what is meant, also those that are empty.
+Guarantees: an expression sees the `spec` of a SubjectAccessReview of `authorization.k8s.io/v1`, in whatever version the
+webhook is called. Empty fields are present.
 
 Source: apiserver `pkg/authorization/cel/{compile,matcher}.go`.
 """
@@ -55,18 +55,18 @@ class ConditionCompiler:
     """Compiles conditions."""
 
     def __init__(self, functions: Functions) -> None:
-        """Let expressions call `functions`."""
+        """Allow expressions to call `functions`."""
         self._environment = Environment({"request": struct(_REQUEST)}, functions, _OBJECTS)
 
     def compile(self, source: str) -> Expression:
-        """Return a condition; raises `ValueError`."""
+        """Return the compiled condition; raises `ValueError`."""
         return compiled(self._environment, source, BOOL)
 
 
 def are_met(conditions: Iterable[Expression], user: User, attributes: Attributes) -> bool:
-    """Say whether a request meets all conditions; raises `NoValue` if one cannot tell.
+    """Return whether a request meets all conditions; raises `NoValue` if one cannot be evaluated.
 
-    One that is false decides, whatever became of the others.
+    If one condition is false, the result is False, even if others fail.
     """
     seen = {"request": _request(user, attributes)}
     problems: list[str] = []

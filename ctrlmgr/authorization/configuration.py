@@ -1,6 +1,6 @@
-"""Reads `--authorization-config`: who is asked whether a request may be made, several other servers among them.
+"""Reads `--authorization-config`: the list of authorizers, which may include several webhooks.
 
-Guarantees: what is wrong with a file, an expression in it included, ends in one line that says where.
+Guarantees: an error in the file, including its expressions, is reported in one line with the position.
 
 Rules: apiserver `pkg/apis/apiserver/{types,v1/defaults,validation/validation}.go` (AuthorizationConfiguration of
 apiserver.config.k8s.io/v1 and v1beta1), Kubernetes' `pkg/kubeapiserver/options/authorization.go`.
@@ -28,12 +28,12 @@ WEBHOOK: Final = "Webhook"
 _VERSIONS: Final = ("apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1")
 _REVIEWS: Final = ("v1", "v1beta1")
 _LONGEST: Final = 30.0
-"""Seconds that another server may be given at most."""
+"""The maximum timeout of a webhook, in seconds."""
 _MOST_CONDITIONS: Final = 64
 
 
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The base of what the file has."""
+    """The base class of the file's parts."""
 
 
 class _Connection(_Part, frozen=True):
@@ -69,40 +69,40 @@ class _Configuration(_Part, frozen=True):
 
 
 class Webhook(NamedTuple):
-    """How another server is asked."""
+    """The settings of an authorization webhook."""
 
     config: Path
-    """A kubeconfig."""
+    """The path of a kubeconfig."""
     version: str = "v1beta1"
-    """Of `authorization.k8s.io`."""
+    """The version of `authorization.k8s.io`."""
     authorized_ttl: float = 300.0
     unauthorized_ttl: float = 30.0
-    """Seconds for which an answer is believed; 0: not at all."""
+    """The TTL of a cached answer in seconds; 0 disables caching."""
     name: str = "default"
-    """What it is called in metrics."""
+    """Its name in metrics."""
     patience: float = _LONGEST
-    """Seconds that it may take to answer."""
+    """Timeout of a call in seconds."""
     denies_unasked: bool = False
-    """Whether what it does not answer is denied, whoever else might allow it."""
+    """Whether a request is denied if the webhook fails, even if another authorizer would allow it."""
     conditions: tuple[Expression, ...] = ()
-    """What must be true of a request for the server to be asked about it."""
+    """The conditions under which the webhook is called for a request."""
 
     def unasked(self, error: str) -> Verdict:
-        """Return the verdict where the server said nothing, and why it did not."""
+        """Return the verdict for a failed call, with the error."""
         return Verdict(Decision.DENY if self.denies_unasked else Decision.NO_OPINION, "", error)
 
 
 class Asked(NamedTuple):
-    """Who is asked, in its turn."""
+    """One authorizer of the list."""
 
     type: str
     """One of `MODES`."""
     webhook: Webhook | None = None
-    """The other server; there is one with the type Webhook, and with no other."""
+    """The webhook's settings; set if and only if the type is Webhook."""
 
 
 def read_configuration(file: Path, functions: Functions) -> tuple[Asked, ...]:
-    """Read who is asked, in their order; raises `SettingsError` with the line and the reason.
+    """Return the configured authorizers in order; raises `SettingsError` with the line and the reason.
 
     Expressions may call `functions`.
     """
@@ -129,7 +129,7 @@ def _asked(document: Document, said: _Authorizer, index: int, compiler: Conditio
 
 
 def _check(document: Document, said: _Authorizer, index: int, types: Collection[str], names: Collection[str]) -> None:
-    """Raise what is wrong with an authorizer, but for its webhook."""
+    """Raise `SettingsError` for an invalid authorizer; its webhook is checked elsewhere."""
     at = ("authorizers", index)
     if said.type not in MODES:
         raise document.refuse(f"type must be one of {', '.join(MODES)}, not {said.type!r}", *at, "type")
@@ -146,7 +146,7 @@ def _check(document: Document, said: _Authorizer, index: int, types: Collection[
 
 
 def _webhook(document: Document, said: _Webhook, name: str, *at: str | int) -> Webhook:
-    """Return how a server is asked, but for the conditions."""
+    """Return the settings of a webhook, without its conditions."""
     if said.subject_access_review_version not in _REVIEWS:
         problem = f"the version must be {' or '.join(_REVIEWS)}, not {said.subject_access_review_version!r}"
         raise document.refuse(problem, *at, "subjectAccessReviewVersion")
@@ -188,7 +188,7 @@ def _conditions(
 
 
 def _check_conditions(document: Document, said: _Webhook, *at: str | int) -> None:
-    """Raise what is wrong with conditions, but for the expressions."""
+    """Raise `SettingsError` for invalid conditions; their expressions are compiled elsewhere."""
     version, count = said.match_condition_subject_access_review_version, len(said.match_conditions)
     if version not in ("", "v1"):
         raise document.refuse("the version for conditions must be v1", *at, "matchConditionSubjectAccessReviewVersion")
@@ -201,7 +201,7 @@ def _check_conditions(document: Document, said: _Webhook, *at: str | int) -> Non
 
 
 def _seconds(document: Document, said: str, *at: str | int) -> float:
-    """Return a duration, which must be more than nothing."""
+    """Return a duration in seconds; raises `SettingsError` unless it is positive."""
     try:
         seconds = parse_duration(said)
     except ValueError:

@@ -1,11 +1,12 @@
-"""Acting for another user: what the headers ask for, and by which right.
+"""Impersonation: reads the user from the `Impersonate-*` headers, and checks the right to act as this user.
 
 Guarantees:
-- Each part of the other user (name, uid, groups, extra) takes a right of its own.
-- The modes are tried in order, and the first that allows all of it decides: those of constrained impersonation, which
-  limit what may be done while impersonating, then the old one. The refusal is that of the first mode that applies.
-- In constrained modes no user becomes a member of `system:masters`, and nodes and service accounts have the groups that
-  they have.
+- Each part of the impersonated user (name, uid, groups, extra) requires its own right.
+- The modes are tried in order, and the first that allows all parts decides. The modes of constrained impersonation,
+  which limit the allowed actions, precede the legacy mode. The error of a refusal is that of the first mode that
+  applies.
+- Constrained modes never impersonate a member of `system:masters`, and give nodes and service accounts only their own
+  groups.
 
 Rules: apiserver `pkg/endpoints/filters/impersonation/{constrained_impersonation,mode}.go`.
 """
@@ -31,24 +32,24 @@ _AUTHENTICATION = "authentication.k8s.io"
 _NODE_NAME = "authentication.kubernetes.io/node-name"
 _NODE_KEYS = "authentication.kubernetes.io/associated-node-keys"
 _MANY = 4
-"""From how many groups or extra values on it is asked first whether all of them are allowed."""
+"""With at least this number of groups or extra values, the right to all of them is checked first."""
 
 
 _ENTRIES: Final = 10_000
 _SIZE: Final = 4 * 1024 * 1024
-"""Bytes of the names of the users whose last mode is cached."""
+"""The maximum size of the cached user names, in bytes."""
 
 
 class Impersonated(NamedTuple):
-    """Who acts from now on, and by which right."""
+    """The impersonated user, and the mode that allowed it."""
 
     user: User
     constraint: str = ""
-    """The verb of the constrained mode; empty for the old one."""
+    """The verb of the constrained mode; empty for the legacy mode."""
 
 
 def wanted_user(headers: Sequence[tuple[bytes, bytes]]) -> User | None:
-    """Return whom the sender of `headers` (names in lower case) wants to act for, None for no other.
+    """Return the user that `headers` (names in lower case) ask to impersonate, None if they do not.
 
     Raises `BadRequest` for parts of a user without a name.
     """
@@ -69,18 +70,18 @@ def wanted_user(headers: Sequence[tuple[bytes, bytes]]) -> User | None:
 
 
 class Impersonation:
-    """Finds out for whom requests are made, and remembers by which mode each user was last allowed to act.
+    """Checks impersonation, and caches the mode that last allowed each user.
 
-    That mode is tried first, so that its refusal is the one that is told.
+    That mode is tried first, so the error of a refusal is that mode's.
     """
 
     def __init__(self, authorizer: Authorizer) -> None:
-        """Ask `authorizer` who may act for whom."""
+        """Check rights with `authorizer`."""
         self._authorizer = authorizer
         self._last: BoundedCache[str, _Mode] = BoundedCache("impersonation-modes", entries=_ENTRIES, size=_SIZE)
 
     async def impersonate(self, user: User, wanted: User, attributes: Attributes) -> Impersonated:
-        """Return who a request of `user` is made for; raises `Forbidden` if no mode allows it."""
+        """Return the effective user for a request of `user`; raises `Forbidden` if no mode allows it."""
         last = self._last.get(user.name)
         modes = _MODES if last is None else (last, *(mode for mode in _MODES if mode is not last))
         impersonated, mode = await _impersonate(user, wanted, attributes, self._authorizer, modes)
@@ -90,7 +91,7 @@ class Impersonation:
 
 
 async def impersonate(user: User, wanted: User, attributes: Attributes, authorizer: Authorizer) -> Impersonated:
-    """Return who a request of `user` is made for; raises `Forbidden` if no mode allows it."""
+    """Return the effective user for a request of `user`; raises `Forbidden` if no mode allows it."""
     return (await _impersonate(user, wanted, attributes, authorizer, _MODES))[0]
 
 
@@ -110,14 +111,14 @@ async def _impersonate(
 
 
 class _Asking(NamedTuple):
-    """Who wants to impersonate, in which mode, and who decides."""
+    """The checks of one user in one mode, by one authorizer."""
 
     user: User
     authorizer: Authorizer
     mode: _Mode
 
     async def require(self, attributes: Attributes) -> None:
-        """Return if this is allowed; raises `Forbidden`."""
+        """Raise `Forbidden` unless the action is allowed."""
         user = self.user
         if self.mode.name == _ASSOCIATED:
             user = user._replace(extra={_NODE_KEYS: tuple(sorted(user.extra))})
@@ -131,29 +132,29 @@ class _Asking(NamedTuple):
             raise refusal(self.user, attributes, reason)
 
     def about(self, resource: str, name: str, *, namespace: str = "", part: str = "", own: bool = False) -> Attributes:
-        """Return the question whether a part of a user may be taken on.
+        """Return the attributes for the right to impersonate one part of a user.
 
-        `own` says that it is in the group of authentication even in the old mode.
+        `own` says that the resource is in the group of authentication even in the legacy mode.
         """
         group = _AUTHENTICATION if self.mode.name or own else ""
         return Attributes(self.mode.verb, "", group, "v1", resource, part, namespace, name)
 
 
 class _Mode(NamedTuple):
-    """A way to impersonate."""
+    """A mode of impersonation."""
 
     name: str
-    """Empty for the old one."""
+    """Empty for the legacy mode."""
     applies: Callable[[User, User], bool]
-    """Whether it can be used for a wanted user by another one."""
+    """Returns whether the mode applies to a wanted user and the requesting user."""
 
     @property
     def verb(self) -> str:
-        """The right that it takes to be the other user."""
+        """The verb of the right to impersonate in this mode."""
         return f"impersonate:{self.name}" if self.name else "impersonate"
 
     async def check(self, asking: _Asking, wanted: User, attributes: Attributes) -> Impersonated:
-        """Return the user to act as; raises `Forbidden`."""
+        """Return the impersonated user; raises `Forbidden`."""
         if self.name:
             await asking.require(attributes._replace(verb=f"impersonate-on:{self.name}:{attributes.verb}"))
         groups = await self._check_name(asking, wanted)
@@ -164,7 +165,7 @@ class _Mode(NamedTuple):
         return Impersonated(_completed(wanted._replace(groups=groups)), self.verb if self.name else "")
 
     async def _check_name(self, asking: _Asking, wanted: User) -> tuple[str, ...]:
-        """Check the right to the name, and return the groups that come with it."""
+        """Check the right to the user's name, and return the groups of that user."""
         question, groups = asking.about("users", wanted.name), wanted.groups
         if self.name and (node := node_of(wanted.name)) is not None:
             question, groups = asking.about("nodes", node), (NODES,)
@@ -232,7 +233,7 @@ def _never(asking: _Asking, resource: str, why: str, *, name: str = "") -> ApiEr
 
 
 def _completed(user: User) -> User:
-    """Return the user with the group that says whether they are known."""
+    """Return the user with the group for authenticated or anonymous users added."""
     group = UNAUTHENTICATED if user.name == ANONYMOUS.name else AUTHENTICATED
     if group in user.groups or UNAUTHENTICATED in user.groups:
         return user
@@ -256,7 +257,7 @@ def _extra_problem(extra: Mapping[str, Sequence[str]]) -> str:
 
 
 def _extra_key(name: bytes) -> str:
-    """Return the key that a header's name stands for: percent-decoded if that is possible."""
+    """Return the key in a header's name, percent-decoded if it is validly encoded."""
     parts = name.split(b"%")
     valid = all(len(part) >= 2 and _is_hex(part[:2]) for part in parts[1:])
     return _text(unquote_to_bytes(name) if valid else name)
@@ -271,7 +272,7 @@ def _text(value: bytes) -> str:
 
 
 def _shown(user: User) -> str:
-    """Return a user as Go's `%#v` shows it."""
+    """Format a user as Go's `%#v` does."""
     groups = "[]string{" + quoted(user.groups)[1:-1].replace('" "', '", "') + "}" if user.groups else "[]string(nil)"
     pairs = (f'"{key}":[]string{{{quoted(values)[1:-1]}}}' for key, values in user.extra.items())
     extra = "map[string][]string{" + ", ".join(pairs) + "}" if user.extra else "map[string][]string(nil)"

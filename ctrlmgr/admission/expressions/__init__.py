@@ -1,1 +1,1 @@
-"""Expressions about writes: what they are given to look at, and how match conditions and policies are evaluated."""
+"""CEL expressions about writes: their variables, and the evaluation of match conditions and policies."""

@@ -1,6 +1,6 @@
-"""Evaluating expressions about a write, in the words of Kubernetes' admission, and match conditions.
+"""Evaluates match conditions and other expressions about a write, with Kubernetes' error messages.
 
-Guarantees: all expressions that belong together share one budget of cost; when it is spent nothing more is evaluated.
+Guarantees: the expressions of one group share one cost budget; once it is spent, no further expression is evaluated.
 
 Source: apiserver `pkg/admission/plugin/cel/condition.go`, `pkg/admission/plugin/webhook/matchconditions/matcher.go`.
 """
@@ -20,22 +20,22 @@ _SPENT = "validation failed due to running out of cost budget, no further valida
 
 
 class OutOfBudget(Exception):
-    """The expressions that belong together cost too much together."""
+    """The expressions of a group exceed their cost budget."""
 
     def __init__(self) -> None:
-        """Say it in Kubernetes' words."""
+        """Use Kubernetes' message."""
         super().__init__(_SPENT)
 
 
 class Budget:
-    """What expressions may cost together."""
+    """The cost budget that a group of expressions shares."""
 
     def __init__(self, limit: int) -> None:
-        """Begin with all of it."""
+        """Start with a budget of `limit` cost units."""
         self.left = limit
 
     def spend(self, cost: int) -> None:
-        """Take a cost off; raises `OutOfBudget`."""
+        """Subtract a cost; raises `OutOfBudget`."""
         self.left -= cost
         if self.left < 0:
             raise OutOfBudget
@@ -53,7 +53,7 @@ class Budget:
 
 
 class Condition(NamedTuple):
-    """One expression with its name; `problem` says why it can't be evaluated, where it can't."""
+    """One named expression; `problem` is its compilation error, if any."""
 
     name: str
     expression: Expression | None
@@ -62,7 +62,7 @@ class Condition(NamedTuple):
 
 
 def condition_of(fields: Mapping[str, Any], compile_: Callable[[str], Expression]) -> Condition:
-    """Read a match condition."""
+    """Compile a match condition."""
     name, source = str(fields.get("name") or ""), str(fields.get("expression") or "")
     try:
         return Condition(name, compile_(source), source=source)
@@ -71,13 +71,13 @@ def condition_of(fields: Mapping[str, Any], compile_: Callable[[str], Expression
 
 
 class ConditionsFailed(Exception):
-    """Conditions cannot be evaluated, and that is to fail the write."""
+    """Conditions could not be evaluated, and the failure policy refuses the write."""
 
 
 def met(conditions: Sequence[Condition], variables: Mapping[str, Any], budget: Budget, *, fails_open: bool) -> bool:
-    """Say whether a write meets all conditions; raises `ConditionsFailed`.
+    """Return whether a write meets all conditions; raises `ConditionsFailed`.
 
-    One that is false decides, whatever became of those before it.
+    If one condition is false, the result is False, even if others fail.
     """
     problems: list[str] = []
     for condition in conditions:
@@ -95,7 +95,7 @@ def met(conditions: Sequence[Condition], variables: Mapping[str, Any], budget: B
 
 
 def value_of(condition: Condition, variables: Mapping[str, Any], budget: Budget) -> Any:
-    """Return the value of an expression that may not have compiled; raises `NoValue` and `OutOfBudget`."""
+    """Return the value of an expression; raises `NoValue`, also if it did not compile, and `OutOfBudget`."""
     if condition.expression is None:
         raise NoValue(f"compilation error: {condition.problem}")
     return budget.evaluate(condition.expression, variables)

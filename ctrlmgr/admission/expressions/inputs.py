@@ -1,6 +1,6 @@
-"""What an expression about a write sees: objects as they are served, the request, its namespace, and rights.
+"""The variables of expressions about a write: served objects, the request, its namespace, and an authorizer.
 
-Guarantees: everything is a plain value of its own; an expression can change nothing.
+Guarantees: all values are copies, so an expression cannot change anything.
 
 Source: apiserver `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`, `CreateNamespaceObject`).
 """
@@ -23,13 +23,13 @@ from ctrlmgr.expressions.times import parse_timestamp
 
 
 class Input(NamedTuple):
-    """What expressions see of one write, in one version of the object."""
+    """The values that expressions see of one write, in one version of the object."""
 
     values: Mapping[str, Any]
     attributes: Attributes
 
     def variables(self, ask: Ask, **more: Any) -> dict[str, Any]:
-        """Return what names stand for, with an authorizer that puts questions to `ask`."""
+        """Return the variables, with an authorizer that calls `ask`."""
         return {
             **self.values,
             "authorizer": AuthorizerValue(ask),
@@ -39,7 +39,7 @@ class Input(NamedTuple):
 
 
 def input_of(attributes: Attributes, kind: Kind, kinds: Kinds) -> Calling[Input]:
-    """Return what expressions see of a write, as `kind` serves the object."""
+    """Return the values of a write, with the object in the version of `kind`."""
     new = yield from converting(lambda: shown(attributes, attributes.object, kind, kinds), attributes.around)
     old = yield from converting(lambda: shown(attributes, attributes.old, kind, kinds), attributes.around)
     request = request_of(attributes, kind)
@@ -48,7 +48,7 @@ def input_of(attributes: Attributes, kind: Kind, kinds: Kinds) -> Calling[Input]
 
 
 def with_namespace(seen: Input) -> Input:
-    """Return the input with the object's namespace; a Namespace has none."""
+    """Return the input with the object's namespace added; a Namespace has none."""
     attributes = seen.attributes
     if not attributes.namespace or attributes.resource == NAMESPACES:
         return seen
@@ -62,7 +62,7 @@ _METADATA = (
 
 
 def _namespace(namespace: Object) -> dict[str, Any]:
-    """Return what expressions see of a Namespace: its owners and who set what are left out."""
+    """Return the fields of a Namespace that expressions see: all except its owners and managedFields."""
     fields = namespace.to_dict()
     given = fields.get("metadata") or {}
     metadata = {field: given[field] for field in _METADATA if given.get(field)}

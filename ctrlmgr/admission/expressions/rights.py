@@ -1,6 +1,6 @@
-"""How an expression learns who may what: at once where that is known, else it is evaluated again with the answer.
+"""Evaluates expressions that ask an authorizer: if an answer must be waited for, evaluates them again with it.
 
-Guarantees: a question is put once for each evaluation, however often it is asked; the event loop never waits.
+Guarantees: each question is asked once for each evaluation, and the event loop never waits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class _Unanswered(Exception):
-    """An answer has to be waited for."""
+    """The answer to a question must be waited for."""
 
     def __init__(self, question: Question) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class _Unanswered(Exception):
 
 
 def answering(compute: Callable[[Ask], T], authorizer: Authorizer, attributes: Attributes) -> Operation[T]:
-    """Return what `compute` returns when it is given someone to ask."""
+    """Return the result of `compute`, which gets a function to ask the authorizer."""
     author = author_of(attributes)
     known: dict[Question, Answer] = {}
 
@@ -81,5 +81,5 @@ def _asked(question: Question) -> Asked:
         fields = field_requirements(FieldSelector.parse(question.field_selector))
         labels = label_requirements(LabelSelector.parse(question.label_selector))
     except BadRequest:
-        return asked  # what can't be read narrows nothing
+        return asked  # an invalid selector does not restrict the question
     return asked._replace(fields=fields, labels=labels)

@@ -1,1 +1,1 @@
-"""What nodes may write: decisions of the NodeRestriction plugin."""
+"""The decisions of the NodeRestriction plugin about writes of nodes."""

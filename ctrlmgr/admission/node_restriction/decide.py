@@ -1,4 +1,4 @@
-"""What nodes may write, decided purely: why they may not, or nothing.
+"""Pure decisions about writes of nodes: each returns the reason for a refusal, or an empty text.
 
 Rules: `plugin/pkg/admission/noderestriction/admission.go`, kubelet's `pkg/apis/well_known_labels.go`.
 """
@@ -31,7 +31,7 @@ _RESTRICTED: Final = "node-restriction.kubernetes.io"
 _SYSTEM: Final = ("kubernetes.io", "k8s.io")
 
 _CLAIM_STATUS: Final = ("capacity", "conditions", "allocatedResourceStatuses", "allocatedResources")
-"""What of a claim's status nodes write."""
+"""The fields of a claim's status that nodes may write."""
 
 _MIGRATED: Final = {
     "awsElasticBlockStore": "ebs.csi.aws.com",
@@ -42,11 +42,11 @@ _MIGRATED: Final = {
     "portworxVolume": "pxd.portworx.com",
     "vsphereVolume": "csi.vsphere.vmware.com",
 }
-"""Sources of volumes that a CSI driver stands in for (csi-translation-lib)."""
+"""The CSI drivers that replace in-tree volume sources (csi-translation-lib)."""
 
 
 def mirror_pod_problem(node: str, pod: Unstructured, uid: str | None) -> str:
-    """Return why a node may not create a pod; `uid` is the node's own, None if there is no such node."""
+    """Return why a node may not create a pod; `uid` is the node's own, None if the node does not exist."""
     metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
     if MIRROR not in (metadata.get("annotations") or {}):
         return f'pod does not have "{MIRROR}" annotation, node "{node}" can only create mirror pods'
@@ -92,7 +92,7 @@ def pod_status_problem(node: str, new: Unstructured, old: Unstructured) -> str:
 
 
 def node_problem(node: str, new: Unstructured, old: Unstructured | None) -> str:
-    """Return why a node may not register as it does, or change itself so."""
+    """Return why a node may not register or update itself in this way."""
     spec = new.get("spec") or {}
     forbidden = ", ".join(sorted(filter(_is_foreign_label, _differing(_labels(new), _labels(old or {})))))
     if old is None:
@@ -117,7 +117,7 @@ def claim_status_problem(node: str, new: Unstructured, old: Unstructured) -> str
 
 
 def token_problem(node: str, reference: Mapping[str, Any], pod: Unstructured | None) -> str:
-    """Return why a node may not have a token that is bound to `reference`; `pod` is the one of that name."""
+    """Return why a node may not get a token that is bound to `reference`; `pod` is the pod of that name."""
     if (reference.get("apiVersion"), reference.get("kind")) != ("v1", "Pod") or not reference.get("name"):
         return "node requested token not bound to a pod"
     uid = reference.get("uid")
@@ -134,7 +134,7 @@ def token_problem(node: str, reference: Mapping[str, Any], pod: Unstructured | N
 
 
 def mounts_token_for(pod: Unstructured, audience: str) -> bool:
-    """Whether a volume of a pod is a token for an audience."""
+    """Return whether a pod mounts a token for an audience."""
     for volume in (pod.get("spec") or {}).get("volumes") or ():
         for source in (volume.get("projected") or {}).get("sources") or ():
             token = source.get("serviceAccountToken")
@@ -144,14 +144,14 @@ def mounts_token_for(pod: Unstructured, audience: str) -> bool:
 
 
 def inline_driver(source: Mapping[str, Any]) -> str:
-    """Return the CSI driver of a volume, or of a persistent one's spec; empty if it has none."""
+    """Return the CSI driver of a volume or a persistent volume's spec; empty if it has none."""
     driver: str = (source.get("csi") or {}).get("driver") or ""
     migrated = (name for field, name in _MIGRATED.items() if source.get(field) is not None)
     return driver or next(migrated, "")
 
 
 def claims_of(pod: Unstructured) -> Iterator[str]:
-    """Yield the claims that a pod's volumes name, or that are made for them."""
+    """Yield the names of the claims of a pod's volumes, including those of ephemeral volumes."""
     name = (pod.get("metadata") or {}).get("name") or ""
     for volume in (pod.get("spec") or {}).get("volumes") or ():
         if volume.get("persistentVolumeClaim") is not None:
@@ -161,7 +161,7 @@ def claims_of(pod: Unstructured) -> Iterator[str]:
 
 
 def is_on(obj: Unstructured, node: str) -> bool:
-    """Whether a pod is bound to a node, or a slice is of it."""
+    """Return whether a pod or a ResourceSlice belongs to a node."""
     return ((obj.get("spec") or {}).get("nodeName") or "") == node
 
 

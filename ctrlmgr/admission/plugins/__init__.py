@@ -1,1 +1,1 @@
-"""The admission plugins, a module each; `ctrlmgr.admission.registry` lists them in the order they are called."""
+"""The admission plugins, one module for each; `ctrlmgr.admission.registry` lists them in calling order."""

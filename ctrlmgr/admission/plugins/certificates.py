@@ -1,8 +1,8 @@
-"""Certificates: who may approve requests for a signer and sign in its name, and which groups no one is certified in.
+"""The certificate plugins: restrict approval and signing by signer, and refuse certificates for `system:masters`.
 
-Guarantees: approving takes the verb `approve` on the signer, to write a certificate or conditions the verb `sign`; a
-right for `DOMAIN/*` is one for all signers of that domain. The signer of clients certifies no one as a member of
-`system:masters`.
+Guarantees: approving a request requires the verb `approve` on its signer, and writing a certificate or conditions
+requires `sign`. A right for `DOMAIN/*` covers all signers of that domain. The signer of client certificates never
+certifies a member of `system:masters`.
 
 Rules: Kubernetes' `plugin/pkg/admission/certificates/{approval,signing,subjectrestriction}` and
 `pkg/apis/certificates/authorization`.
@@ -29,21 +29,21 @@ _DECIDED = ("certificate", "conditions")
 
 
 class _Guarded(Plugin):
-    """Asks for a right to the signer of a request."""
+    """Checks the user's right on the signer of a request."""
 
     verb: ClassVar[str]
     subresource: ClassVar[str]
 
     def __init__(self, authorizer: Authorizer) -> None:
-        """Ask `authorizer`."""
+        """Check rights with `authorizer`."""
         self._authorizer = authorizer
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at writes to one subresource of requests."""
+        """Return True for writes to one subresource of certificate signing requests."""
         return resource == REQUESTS and subresource == self.subresource and operation is Verb.UPDATE
 
     def _check(self, attributes: Attributes) -> Operation[None]:
-        """Refuse with `Forbidden` what takes a right that the author lacks."""
+        """Raise `Forbidden` if the user lacks the right on the request's signer."""
         user = author_of(attributes)
         signer = ((attributes.old or {}).get("spec") or {}).get("signerName") or ""
         for name in (signer, f"{signer.partition('/')[0]}/*"):
@@ -54,26 +54,29 @@ class _Guarded(Plugin):
 
 
 class CertificateApproval(_Guarded):
-    """Lets requests be approved and denied by those who may do it for their signer."""
+    """Allows approvals and denials only to users with the right `approve` on the signer."""
 
     name: ClassVar[str] = "CertificateApproval"
     verb = "approve"
     subresource = "approval"
 
     def validate(self, attributes: Attributes) -> Operation[None]:
-        """Refuse a decision of others."""
+        """Raise `Forbidden` if the user may not approve."""
         return self._check(attributes)
 
 
 class CertificateSigning(_Guarded):
-    """Lets certificates be given by those who may do it for the request's signer."""
+    """Allows certificates and conditions only from users with the right `sign` on the signer."""
 
     name: ClassVar[str] = "CertificateSigning"
     verb = "sign"
     subresource = "status"
 
     def validate(self, attributes: Attributes) -> Operation[None] | None:
-        """Refuse a certificate or conditions of others; a status that says the same is anyone's."""
+        """Raise `Forbidden` if the user may not sign.
+
+        A status with the same certificate and conditions needs no right.
+        """
         new, old = attributes.fields.get("status") or {}, (attributes.old or {}).get("status") or {}
         if all((new.get(field) or None) == (old.get(field) or None) for field in _DECIDED):
             return None
@@ -81,16 +84,16 @@ class CertificateSigning(_Guarded):
 
 
 class CertificateSubjectRestriction(Plugin):
-    """Keeps clients from being certified as those who may do everything."""
+    """Refuses client certificates for members of `system:masters`."""
 
     name: ClassVar[str] = "CertificateSubjectRestriction"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at new requests."""
+        """Return True for new requests."""
         return resource == REQUESTS and not subresource and operation is Verb.CREATE
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse a request for a member of that group."""
+        """Raise `Forbidden` for a request that names this group."""
         spec = attributes.fields.get("spec") or {}
         if spec.get("signerName") != CLIENT_SIGNER:
             return

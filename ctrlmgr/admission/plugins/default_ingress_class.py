@@ -1,4 +1,4 @@
-"""DefaultIngressClass: an ingress that names no class is of the default one.
+"""DefaultIngressClass: sets the default class of new Ingresses that name none.
 
 Rules come from Kubernetes' `plugin/pkg/admission/network/defaultingressclass/admission.go`.
 """
@@ -19,16 +19,16 @@ _ANNOTATION = "kubernetes.io/ingress.class"
 
 
 class DefaultIngressClass(Plugin):
-    """Names the class of new ingresses."""
+    """Sets the class of new Ingresses."""
 
     name: ClassVar[str] = "DefaultIngressClass"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at new ingresses."""
+        """Return True for new Ingresses."""
         return resource == INGRESSES and not subresource and operation is Verb.CREATE
 
     def admit(self, attributes: Attributes) -> None:
-        """Set `ingressClassName`, if there is a default and the ingress does not say."""
+        """Set `ingressClassName` if the Ingress has none and a default class exists."""
         ingress = attributes.fields
         spec = ingress.setdefault("spec", {})
         if spec.get("ingressClassName") is None and _ANNOTATION not in (ingress["metadata"].get("annotations") or {}):

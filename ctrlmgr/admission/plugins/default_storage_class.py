@@ -1,4 +1,4 @@
-"""DefaultStorageClass: a claim that names no class is of the default one.
+"""DefaultStorageClass: sets the default class of new PersistentVolumeClaims that name none.
 
 Rules come from Kubernetes' `plugin/pkg/admission/storage/storageclass/setdefault/admission.go`.
 """
@@ -15,7 +15,7 @@ from ctrlmgr.engine.attributes import Attributes, Verb
 CLAIMS: Final = Resource("", "persistentvolumeclaims")
 STORAGE_CLASSES: Final = Resource("storage.k8s.io", "storageclasses")
 ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
-"""Where a claim named its class before there was a field."""
+"""The annotation that named a claim's class before the field existed."""
 _IS_DEFAULT = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
@@ -23,16 +23,16 @@ _IS_DEFAULT = (
 
 
 class DefaultStorageClass(Plugin):
-    """Names the class of new claims."""
+    """Sets the class of new claims."""
 
     name: ClassVar[str] = "DefaultStorageClass"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at new claims."""
+        """Return True for new claims."""
         return resource == CLAIMS and not subresource and operation is Verb.CREATE
 
     def admit(self, attributes: Attributes) -> None:
-        """Set `storageClassName`, if there is a default and the claim does not say."""
+        """Set `storageClassName` if the claim has none and a default class exists."""
         claim = attributes.fields
         spec = claim.setdefault("spec", {})
         if spec.get("storageClassName") is None and ANNOTATION not in (claim["metadata"].get("annotations") or {}):

@@ -1,4 +1,4 @@
-"""DefaultTolerationSeconds: lets a pod outlive a short failure of its node, unless it says how long.
+"""DefaultTolerationSeconds: lets pods tolerate a short failure of their node, unless they set their own tolerations.
 
 Rules come from Kubernetes' `plugin/pkg/admission/defaulttolerationseconds/admission.go`.
 """
@@ -17,23 +17,23 @@ UNREACHABLE = "node.kubernetes.io/unreachable"
 
 
 class DefaultTolerationSeconds(Plugin):
-    """Adds a toleration for each of the two taints of a node that does not answer."""
+    """Adds tolerations for the taints of nodes that are not ready or unreachable."""
 
     name: ClassVar[str] = "DefaultTolerationSeconds"
 
     def __init__(self, not_ready: int = 300, unreachable: int = 300) -> None:
-        """Tolerate a node that is not ready, and one that cannot be reached, for so many seconds."""
+        """Set the toleration times, in seconds, for nodes that are not ready and for unreachable nodes."""
         self._added: Sequence[Mapping[str, Any]] = [
             {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
             for key, seconds in ((NOT_READY, not_ready), (UNREACHABLE, unreachable))
         ]
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at new and changed pods."""
+        """Return True for new and changed pods."""
         return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def admit(self, attributes: Attributes) -> None:
-        """Add what is missing."""
+        """Add the missing tolerations."""
         spec = attributes.fields.setdefault("spec", {})
         given, missing = spec.get("tolerations") or (), self._added
         if given:
@@ -45,5 +45,5 @@ class DefaultTolerationSeconds(Plugin):
 
 
 def _tolerated(tolerations: Sequence[Mapping[str, Any]]) -> Collection[str]:
-    """Return the taints that a pod may run under, "" for all."""
+    """Return the keys of the tolerated taints, "" for all."""
     return {each.get("key") or "" for each in tolerations if (each.get("effect") or "NoExecute") == "NoExecute"}

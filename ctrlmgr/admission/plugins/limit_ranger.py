@@ -1,7 +1,7 @@
-"""LimitRanger: what the LimitRanges of a namespace give containers that ask for nothing, and refuse.
+"""LimitRanger: sets default requests and limits of containers from LimitRanges, and enforces their bounds.
 
-Guarantees: defaults are set on creation and on resizing only, where containers are chosen; the same object is judged by
-every LimitRange of its namespace, in the order of their names.
+Guarantees: defaults are set only on creation and on resizing, where container resources change. Every LimitRange of the
+namespace validates the same object, in the order of their names.
 
 Rules come from Kubernetes' `plugin/pkg/admission/limitranger/admission.go`.
 """
@@ -29,10 +29,10 @@ _OF_PODS = ("cpu", "memory")
 
 
 class Asked(NamedTuple):
-    """What is measured: a container, a pod as a whole, a claim."""
+    """The measured item: a container, a pod as a whole, or a claim."""
 
     type: str
-    """The type of limit it falls under."""
+    """The type of the limits that apply to it."""
     requests: Amounts
     limits: Amounts
 
@@ -44,23 +44,26 @@ class LimitRanger(Plugin):
     activated_by = Registration(LIMIT_RANGES, of_namespace=True)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at new pods, resized pods, and claims; containers of pods change in no other way."""
+        """Return True for new pods, resized pods, and claims.
+
+        Other updates of pods do not change their containers' resources.
+        """
         if resource == PODS:
             return (subresource, operation) in (("", Verb.CREATE), ("resize", Verb.UPDATE))
         return resource == CLAIMS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def admit(self, attributes: Attributes) -> None:
-        """Set what a LimitRange gives by default."""
+        """Set the defaults of the LimitRanges."""
         if attributes.resource == PODS:
             for limits in _limit_ranges(attributes):
                 if set_defaults(attributes.fields, limits):
                     attributes.changed(self.name)
             spec = attributes.fields.get("spec") or {}
-            if spec.get("resources") is not None:  # as Kubernetes defaults a pod again when it reads what it stored
+            if spec.get("resources") is not None:  # Kubernetes defaults a pod again when it reads it from storage
                 default_pod_resources(spec)
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse what is below a minimum, above a maximum, or too far apart."""
+        """Raise `Forbidden` if an amount is below a minimum, above a maximum, or exceeds the limit-to-request ratio."""
         for limits in _limit_ranges(attributes):
             problems = list(dict.fromkeys(violations(attributes, limits)))
             if problems:
@@ -68,7 +71,7 @@ class LimitRanger(Plugin):
 
 
 def _limit_ranges(attributes: Attributes) -> Iterator[Sequence[Mapping[str, Any]]]:
-    """Yield the limits of each LimitRange that applies; those of an object that is going do not."""
+    """Yield the limits of each LimitRange of the namespace; none if the object is being deleted."""
     old = attributes.old
     if old is not None and old["metadata"].get("deletionTimestamp"):
         return
@@ -77,7 +80,7 @@ def _limit_ranges(attributes: Attributes) -> Iterator[Sequence[Mapping[str, Any]
 
 
 def set_defaults(pod: Unstructured, limits: Sequence[Mapping[str, Any]]) -> bool:
-    """Set the requests and limits that containers leave out, and note in an annotation what was set, if anything."""
+    """Set missing requests and limits of containers, record them in an annotation, and return whether any were set."""
     ours = [each for each in limits if each.get("type") == "Container"]
     requests = {name: amount for each in ours for name, amount in (each.get("defaultRequest") or {}).items()}
     maxima = {name: amount for each in ours for name, amount in (each.get("default") or {}).items()}
@@ -103,7 +106,7 @@ def _fill(container: dict[str, Any], field: str, defaults: Amounts, what: str) -
 
 
 def violations(attributes: Attributes, limits: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield what a new or changed object violates."""
+    """Yield the violations of a new or changed object."""
     if attributes.resource == CLAIMS:
         claim = Asked("PersistentVolumeClaim", amounts_of(attributes.fields.get("spec") or {}, "requests"), _NONE)
         for limit in limits:
@@ -129,7 +132,7 @@ def _asked(spec: Mapping[str, Any], type_: str) -> Iterator[Asked]:
 
 
 def _pod_amounts(spec: Mapping[str, Any], field: str) -> Amounts:
-    """Return what a pod's containers need together, or what the pod says for them all."""
+    """Return the total of a pod's containers, or the pod's own amounts if it sets them."""
     own = {name: amount for name, amount in amounts_of(spec, field).items() if name in _OF_PODS}
     return {**aggregate(spec, field), **own}
 
@@ -144,7 +147,7 @@ def _check(limit: Mapping[str, Any], field: str, asked: Asked, problem: _Problem
 
 
 def _values(*amounts: str) -> list[int]:
-    """Return amounts as they are compared: in thousandths, in whole numbers if one is too large for that."""
+    """Return amounts in thousandths for comparison; in whole numbers if one is too large for that."""
     parsed = [parse(each) for each in amounts]
     unit = MILLI if all(each <= _LARGEST_IN_MILLI for each in parsed) else WHOLE
     return [-(-each // unit) for each in parsed]

@@ -1,7 +1,8 @@
-"""MutatingAdmissionPolicy: changes what is written by expressions, one after the other.
+"""MutatingAdmissionPolicy: changes written objects by CEL expressions.
 
-Guarantees: a mutation sees what those before it made of the object. When one has changed it, the plugins before this
-one see it once more, and so do the policies that want to be asked again. Policies change no policies.
+Guarantees: each mutation sees the object as the mutations before it left it. If a policy changes the object, the
+plugins before this one are called once more, and so are policies that ask for reinvocation. Policies do not apply to
+policies.
 
 Rules come from apiserver's `pkg/admission/plugin/policy/mutating/dispatcher.go`.
 """
@@ -40,27 +41,27 @@ _PROBLEMS: Final = (NoValue, OutOfBudget, NotApplied, ConditionsFailed)
 
 
 class MutatingAdmissionPolicy(Plugin):
-    """Asks MutatingAdmissionPolicies."""
+    """Applies MutatingAdmissionPolicies."""
 
     name: ClassVar[str] = "MutatingAdmissionPolicy"
     activated_by = Registration(MUTATING_BINDINGS)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer) -> None:
-        """Show objects in the versions of `kinds`; expressions ask `authorizer`."""
+        """Convert objects between the versions of `kinds`; expressions ask `authorizer`."""
         self._kinds = kinds
         self._authorizer = authorizer
         self._policies = Policies(MUTATING_POLICIES, MUTATING_BINDINGS, read_mutating)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at everything that can be changed: a policy may come at any time."""
+        """Return True for all writes except deletions: policies may be created at any time."""
         return operation is not Verb.DELETE
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Look at the object."""
+        """Return whether the object is needed: policies do not apply to policies."""
         return not is_policy(attributes)
 
     def admit(self, attributes: Attributes) -> Decision:
-        """Ask the policies."""
+        """Apply the policies."""
         if is_policy(attributes) or attributes.object is None:
             return None
         return self._ask(attributes)
@@ -84,7 +85,7 @@ class MutatingAdmissionPolicy(Plugin):
             self._fail(attributes, policy, None, f"failed to configure policy: {problem}")
             return
         for binding in bound.bindings if concern is not None else ():
-            assert concern is not None  # or there would be no binding
+            assert concern is not None  # otherwise there would be no binding
             yield from self._ask_binding(attributes, policy, binding, concern, rounds)
 
     def _ask_binding(
@@ -114,7 +115,7 @@ class MutatingAdmissionPolicy(Plugin):
     def _change(
         self, attributes: Attributes, policy: MutatingPolicy, concern: Concern, params: Unstructured | None
     ) -> Operation[bool]:
-        """Make all changes of a policy; returns whether they changed anything."""
+        """Apply all mutations of a policy; returns whether they changed the object."""
         seen = with_namespace((yield from input_of(attributes, concern.kind, self._kinds)))
 
         def meets(ask: Ask) -> bool:
@@ -139,7 +140,7 @@ class MutatingAdmissionPolicy(Plugin):
         concern: Concern,
         params: Unstructured | None,
     ) -> Operation[Unstructured]:
-        """Make one change, and return what has become of the object."""
+        """Apply one mutation, and return the resulting object."""
 
         def compute(ask: Ask) -> Unstructured:
             return mutated(policy, mutation, seen.variables(ask, params=params), concern.kind)
@@ -157,7 +158,7 @@ class MutatingAdmissionPolicy(Plugin):
         return changed
 
     def _fail(self, attributes: Attributes, policy: MutatingPolicy, binding: Binding | None, problem: str) -> None:
-        """Refuse the write, unless the policy lets writes go on."""
+        """Raise the refusal of the write, unless the policy's failure policy ignores errors."""
         if not policy.fails_open:
             raise _refusal(attributes, policy, binding, problem)
 

@@ -1,8 +1,8 @@
-"""MutatingAdmissionWebhook: asks other processes, one after the other, how a write is to be changed.
+"""MutatingAdmissionWebhook: calls webhooks, one after the other, that may change a write.
 
-Guarantees: a hook sees what those before it made of the object. When one has changed it, the plugins before this one
-see it once more, and so do the hooks that want to be asked again; no hook is asked more than twice, and none for the
-first time in the second round.
+Guarantees: each webhook sees the object as the webhooks before it left it. If a webhook changes the object, the plugins
+before this one are called once more, and so are webhooks that ask for reinvocation. No webhook is called more than
+twice, and none is called for the first time in the second round.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/mutating/{dispatcher,reinvocationcontext}.go`.
 """
@@ -38,28 +38,31 @@ from ctrlmgr.errors import ApiError, BadRequest, InternalError
 
 
 class MutatingAdmissionWebhook(Plugin):
-    """Asks the hooks of MutatingWebhookConfigurations."""
+    """Calls the webhooks of MutatingWebhookConfigurations."""
 
     name: ClassVar[str] = "MutatingAdmissionWebhook"
     activated_by = Registration(MUTATING)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer, credentials: HookCredentials = NO_CREDENTIALS) -> None:
-        """Show objects in the versions of `kinds`, and hooks `credentials`; conditions ask `authorizer`."""
+        """Convert objects between the versions of `kinds`, and send `credentials` to webhooks.
+
+        Conditions ask `authorizer`.
+        """
         self._authorizer = authorizer
         self._credentials = credentials
         self._kinds = kinds
         self._hooks = Hooks(MUTATING)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at everything: a configuration may come at any time."""
+        """Return True for all writes: webhook configurations may be created at any time."""
         return True
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Look at the object."""
+        """Return whether the object is needed: webhooks are not called for exempt resources."""
         return not is_exempt(attributes)
 
     def admit(self, attributes: Attributes) -> Decision:
-        """Ask, if there are hooks."""
+        """Call the webhooks, if there are any."""
         hooks = self._hooks.found(attributes.view)
         if not hooks or is_exempt(attributes):
             return None
@@ -87,7 +90,7 @@ class MutatingAdmissionWebhook(Plugin):
         return shown(attributes, attributes.object, attributes.kind, self._kinds)
 
     def _ask(self, attributes: Attributes, invocation: Invocation, index: int) -> Operation[bool]:
-        """Ask one hook; returns whether it changed the object."""
+        """Call one webhook; returns whether it changed the object."""
         hook, note = invocation.hook, _Note(attributes, index)
         seconds, changed = 0.0, False
         try:
@@ -119,7 +122,7 @@ class MutatingAdmissionWebhook(Plugin):
         return changed
 
     def _apply(self, asking: Asking, reply: Reply, attributes: Attributes, note: _Note) -> Operation[bool]:
-        """Change the object as a hook says; returns whether that changed anything."""
+        """Apply the patch of a webhook's response; returns whether it changed the object."""
         verdict, hook = answer(asking, reply, attributes, mutates=True), asking.hook
         if not verdict.patch:
             return False
@@ -135,7 +138,7 @@ class MutatingAdmissionWebhook(Plugin):
         if verdict.patch_type != "JSONPatch":
             raise CallFailed(hook, f'unsupported patch type "{verdict.patch_type}"')
         before = yield from self._seen(attributes, asking.invocation)
-        assert before is not None  # there is an object
+        assert before is not None  # mutating webhooks handle only writes with an object
         try:
             patched = json_patch(before, operations)
         except BadRequest as problem:
@@ -152,13 +155,13 @@ class MutatingAdmissionWebhook(Plugin):
         return before != (yield from self._seen(attributes, asking.invocation))
 
     def _seen(self, attributes: Attributes, invocation: Invocation) -> Calling[Unstructured | None]:
-        """Return the object in the version in which the hook wants it."""
+        """Return the object in the version that the webhook expects."""
         seen = partial(shown, attributes, attributes.object, invocation.kind, self._kinds)
         return (yield from converting(seen, attributes.around))
 
 
 class _Note:
-    """Audit annotations about one hook in one round."""
+    """Audit annotations about one webhook in one round."""
 
     def __init__(self, attributes: Attributes, index: int) -> None:
         self._annotations: dict[str, Any] = attributes.annotations

@@ -1,9 +1,9 @@
-"""NamespaceLifecycle: nothing new in a namespace that is missing or going, and some namespaces never go.
+"""NamespaceLifecycle: refuses creations in missing or terminating namespaces, and deletions of built-in namespaces.
 
-Guarantees: nothing is created or changed in a namespace that does not exist, nothing is created in one that is being
-terminated, even if another process began with that a moment ago: what is decided here holds when it is written, because
-the log checks that the Namespace is still as it was (`Attributes.within`). Kubernetes decides by a cache, and asks the
-storage about a namespace that was deleted a moment ago. Deletions are never held up.
+Guarantees: nothing is created or changed in a namespace that does not exist, and nothing is created in a terminating
+one. This holds even if another process terminates the namespace at the same time. The log checks that the Namespace is
+unchanged when the write is appended (`Attributes.within`). Kubernetes instead decides on a cache, and reads the storage
+for recently deleted namespaces. Deletions are never refused because of their namespace.
 
 Rules come from apiserver's `pkg/admission/plugin/namespace/lifecycle/admission.go`.
 """
@@ -21,12 +21,12 @@ from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.engine.refusals import not_found, terminating
 
 IMMORTAL: Final = frozenset(("default", "kube-system", "kube-public"))
-"""Namespaces that every cluster has."""
-_CREATE: Final = Verb.CREATE  # Python 3.11 calls a function to find a member of an enumeration
+"""Namespaces that cannot be deleted."""
+_CREATE: Final = Verb.CREATE  # looking up an enum member is a function call in Python 3.11
 _REVIEWS: Final = frozenset(
     Resource("authorization.k8s.io", each) for each in ("localsubjectaccessreviews", "subjectaccessreviews")
 )
-"""Questions about a namespace, which are answered whether it exists or not."""
+"""Reviews of a namespace, which need not exist."""
 
 
 class _Status(msgspec.Struct):
@@ -38,32 +38,32 @@ class _Namespace(msgspec.Struct):
 
 
 def is_terminating(namespace: Object) -> bool:
-    """Whether a Namespace takes nothing new any more."""
+    """Return whether a Namespace is terminating."""
     status = namespace.view(_Namespace).status
     return status is not None and status.phase == "Terminating"
 
 
 class NamespaceLifecycle(Plugin):
-    """Looks at the namespace of what is created or connected to, and at deletions of namespaces."""
+    """Checks the namespace of creations and connections, and deletions of namespaces."""
 
     name: ClassVar[str] = "NamespaceLifecycle"
 
     def __init__(self) -> None:
-        """Know no namespace yet."""
-        self._open: Object | None = None  # one that is not terminating as it is
+        """Start without a cached namespace."""
+        self._open: Object | None = None  # the last Namespace that was found active
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at all but deletions, and at deletions of namespaces."""
+        """Return True for all writes except deletions, and for deletions of namespaces."""
         if resource == NAMESPACES:
             return operation is Verb.DELETE
         return operation is not Verb.DELETE and resource not in _REVIEWS
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Look at the namespace alone."""
+        """Return False: only the namespace is needed."""
         return False
 
     def admit(self, attributes: Attributes) -> None:
-        """Refuse with `Forbidden`, `NotFound` or `NamespaceTerminating`."""
+        """Raise `Forbidden`, `NotFound` or `NamespaceTerminating`."""
         if attributes.resource == NAMESPACES:
             if attributes.name in IMMORTAL:
                 raise attributes.forbidden("this namespace may not be deleted")
@@ -77,4 +77,4 @@ class NamespaceLifecycle(Plugin):
             if found is not self._open and is_terminating(found):
                 raise terminating(attributes.resource, attributes.called(), attributes.namespace)
             self._open = found
-            attributes.within = found.revision or None  # 0: a stand-in, which no log holds
+            attributes.within = found.revision or None  # 0 for a placeholder that is not in the log

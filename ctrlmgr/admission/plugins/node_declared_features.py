@@ -1,10 +1,10 @@
-"""NodeDeclaredFeatureValidator: a pod on a node is not changed in a way that the node does not know.
+"""NodeDeclaredFeatureValidator: refuses changes of a running pod that its node does not support.
 
-Guarantees: a pod without a node may change; what is asked of a node is what Kubernetes 1.36 infers from an update, each
-feature by the name under which kubelets declare it in `status.declaredFeatures`.
+Guarantees: a pod without a node may change freely. The required features are those that Kubernetes 1.36 infers from an
+update. Kubelets declare them by name in `status.declaredFeatures`.
 
 Rules come from Kubernetes' `plugin/pkg/admission/nodedeclaredfeatures` and `component-helpers/nodedeclaredfeatures`.
-Features that only say where a new pod may be placed are the scheduler's.
+Features that only affect the placement of new pods belong to the scheduler.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ Pod = Mapping[str, Any]
 
 
 class NodeDeclaredFeatureValidator(Plugin):
-    """Refuses changes of pods that their nodes cannot make."""
+    """Refuses changes of pods that their nodes do not support."""
 
     name: ClassVar[str] = "NodeDeclaredFeatureValidator"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at changed and resized pods."""
+        """Return True for changed and resized pods."""
         return resource == PODS and subresource in ("", "resize") and operation is Verb.UPDATE
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse with `Forbidden` what the pod's node has not declared."""
+        """Raise `Forbidden` if the pod's node has not declared a required feature."""
         new, old = attributes.fields, attributes.old or {}
         node = (new.get("spec") or {}).get("nodeName")
         if not node or generation_of(new) == generation_of(old):
@@ -49,7 +49,7 @@ class NodeDeclaredFeatureValidator(Plugin):
 
 
 def _resizes_pod(old: Pod, new: Pod) -> bool:
-    """Say whether the resources of a pod as a whole change."""
+    """Return whether the pod-level resources change."""
     before, after = ((pod.get("spec") or {}).get("resources") for pod in (old, new))
     if before is None and after is None:
         return False
@@ -57,7 +57,7 @@ def _resizes_pod(old: Pod, new: Pod) -> bool:
 
 
 def _resizes_init_containers(old: Pod, new: Pod) -> bool:
-    """Say whether the resources of an init container change that ends before the others start."""
+    """Return whether the resources of an init container change that finishes before the other containers start."""
     pairs = zip(*((pod.get("spec") or {}).get("initContainers") or () for pod in (old, new)), strict=True)
     return any(
         before.get("restartPolicy") != "Always"
@@ -67,7 +67,7 @@ def _resizes_init_containers(old: Pod, new: Pod) -> bool:
 
 
 def _amounts(resources: Mapping[str, Any]) -> Any:
-    """Return resources so that equal ones are equal, however they are written."""
+    """Return parsed amounts, so that equal amounts in different notations are equal."""
     return [
         {name: parse(amount) for name, amount in (resources.get(field) or {}).items()}
         for field in ("limits", "requests")
@@ -78,4 +78,4 @@ FEATURES: Final[Mapping[str, Callable[[Pod, Pod], bool]]] = {
     "InPlacePodLevelResourcesVerticalScaling": _resizes_pod,
     "InPlacePodVerticalScalingInitContainers": _resizes_init_containers,
 }
-"""When an update needs a feature, given the pod before and after; by name, which is their order in refusals."""
+"""The check, given the old and the new pod, whether an update needs a feature; sorted by name, as in error messages."""

@@ -1,7 +1,7 @@
-"""NodeRestriction: a node writes about itself and its own pods, and gets tokens for these alone.
+"""NodeRestriction: a node may write only its own objects and pods, and gets tokens for its pods only.
 
-Guarantees: it looks at users that are nodes, and lets all others be; what it asks of a pod or a node is asked of what
-is stored, not of what the request says of it.
+Guarantees: only users that are nodes are restricted. Checks about a pod or a node use the stored object, not the
+request's.
 
 Rules: `plugin/pkg/admission/noderestriction/admission.go`.
 """
@@ -39,12 +39,12 @@ _WRITES: Final = (Verb.CREATE, Verb.UPDATE, Verb.DELETE)
 
 
 class NodeRestriction(Plugin):
-    """See the module's docstring."""
+    """Restricts the writes of nodes."""
 
     name: ClassVar[str] = "NodeRestriction"
 
     def __init__(self, authorizer: Authorizer) -> None:
-        """Ask `authorizer` which audiences nodes may have tokens for besides those of their pods."""
+        """Check with `authorizer` the audiences for which nodes may get tokens, besides those of their pods."""
         self._authorizer = authorizer
         self._checks: dict[Resource, Callable[[str, Attributes], Decision]] = {
             PODS: _pod,
@@ -58,11 +58,11 @@ class NodeRestriction(Plugin):
         }
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at what nodes write."""
+        """Return True for the resources that nodes write."""
         return resource in self._checks and operation in _WRITES
 
     def admit(self, attributes: Attributes) -> Decision:
-        """Refuse with `Forbidden` what is not the node's own."""
+        """Raise `Forbidden` if a node writes an object that is not its own."""
         user = author_of(attributes)
         node = identify(user)
         if node is None:
@@ -72,7 +72,7 @@ class NodeRestriction(Plugin):
         return self._checks[attributes.resource](node, attributes)
 
     def _account(self, node: str, attributes: Attributes) -> Decision:
-        """Let a node have tokens that are bound to its pods."""
+        """Allow a node to get tokens that are bound to its pods."""
         if attributes.operation is not Verb.CREATE or attributes.subresource != "token":
             return None
         spec = attributes.fields.get("spec") or {}
@@ -195,7 +195,7 @@ def _refuse(attributes: Attributes, problem: str) -> None:
 
 
 def _audiences_of_drivers(attributes: Attributes, pod: Unstructured) -> Iterator[str]:
-    """Yield for whom the drivers of a pod's volumes want tokens."""
+    """Yield the audiences of the tokens that the CSI drivers of a pod's volumes request."""
     for driver in filter(None, _drivers(attributes, pod)):
         found = _stored(attributes, CSI_DRIVERS, driver, cluster=True)
         for request in ((found or {}).get("spec") or {}).get("tokenRequests") or ():

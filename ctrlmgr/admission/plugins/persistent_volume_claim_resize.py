@@ -1,4 +1,4 @@
-"""PersistentVolumeClaimResize: only what a class allows to grow may grow.
+"""PersistentVolumeClaimResize: a claim may grow only if its StorageClass allows expansion.
 
 Rules come from Kubernetes' `plugin/pkg/admission/storage/persistentvolume/resize/admission.go`.
 """
@@ -21,16 +21,16 @@ _CANNOT_GROW = (
 
 
 class PersistentVolumeClaimResize(Plugin):
-    """Judges claims that grow."""
+    """Checks the StorageClass of claims that grow."""
 
     name: ClassVar[str] = "PersistentVolumeClaimResize"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at changed claims."""
+        """Return True for changed claims."""
         return resource == CLAIMS and not subresource and operation is Verb.UPDATE
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse a claim that grows though its class does not allow that; an unbound one cannot have changed."""
+        """Raise `Forbidden` if a bound claim grows and its class does not allow that."""
         new, old = attributes.fields, attributes.old or {}
         if _size(new) <= _size(old) or (old.get("status") or {}).get("phase") != "Bound":
             return

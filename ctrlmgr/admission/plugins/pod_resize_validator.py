@@ -1,4 +1,4 @@
-"""PodResizeValidator: a pod is not resized to more than its node can ever give.
+"""PodResizeValidator: a pod cannot be resized beyond the allocatable resources of its node.
 
 Rules come from Kubernetes' `plugin/pkg/admission/podresize`.
 """
@@ -26,11 +26,14 @@ class PodResizeValidator(Plugin):
     name: ClassVar[str] = "PodResizeValidator"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at resized pods."""
+        """Return True for resized pods."""
         return (resource, subresource, operation) == (PODS, "resize", Verb.UPDATE)
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse what the node cannot give; a pod that has no node, or stays as it is, may be of any size."""
+        """Raise `Forbidden` if the pod exceeds its node's resources.
+
+        Pods that are unchanged or without a node are accepted.
+        """
         new, old = attributes.fields, attributes.old or {}
         name = (new.get("spec") or {}).get("nodeName")
         if not name or generation_of(new) == generation_of(old):

@@ -1,7 +1,7 @@
-"""PodSecurity: keeps pods out of a namespace that its labels do not let in, and warns of templates that make such pods.
+"""PodSecurity: refuses pods that violate the policy of their namespace's labels.
 
-Guarantees: only pods are refused; everything else that holds a pod template is warned and audited about. A namespace
-whose labels become stricter is told which of its pods would no longer be let in.
+Guarantees: only pods are refused. For other objects with a pod template, violations cause warnings and audit
+annotations. If the labels of a namespace become stricter, the response warns of its pods that violate the new policy.
 
 Rules come from `k8s.io/pod-security-admission/admission` and Kubernetes' `plugin/pkg/admission/security/podsecurity`.
 """
@@ -26,11 +26,11 @@ from ctrlmgr.errors import InternalError
 from ctrlmgr.kinds.core.pod.annotations import SECCOMP_CONTAINER, SECCOMP_POD
 
 _ENFORCED = "pod-security.kubernetes.io/enforce-policy"
-"""The annotation that says what a pod was held to."""
+"""The audit annotation with the enforced policy."""
 _IGNORED = frozenset(("exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"))
-"""Subresources of pods that change no pod's spec; any other one is looked at."""
+"""Subresources of pods that do not change a pod's spec; all others are checked."""
 _CHECKED = 3000
-"""How many of a namespace's pods are looked at when its labels change."""
+"""The maximum number of a namespace's pods that are checked when its labels change."""
 _TEMPLATES: Mapping[Resource, tuple[str, ...]] = {
     Resource("", "podtemplates"): ("template",),
     Resource("", "replicationcontrollers"): ("spec", "template"),
@@ -41,21 +41,21 @@ _TEMPLATES: Mapping[Resource, tuple[str, ...]] = {
     Resource("batch", "jobs"): ("spec", "template"),
     Resource("batch", "cronjobs"): ("spec", "jobTemplate", "spec", "template"),
 }
-"""Where each kind keeps the pods it is to make."""
+"""The path of the pod template, by kind."""
 
 _ENTRIES: Final = 4096
 _SIZE: Final = 16 * 1024 * 1024
-"""Bytes of the namespaces whose policies are cached."""
+"""The maximum size of the namespaces whose policies are cached, in bytes."""
 
 
 class _Known(NamedTuple):
-    """What was read of a namespace as it is, and what is wrong with that."""
+    """The policy of a namespace and the errors of its labels, cached with the Namespace."""
 
     of: Object
     policy: Policy
     error: str
     is_open: bool
-    """Whether it lets in every pod, and has nothing to say of any."""
+    """Whether the policy accepts every pod without warnings."""
 
 
 class PodSecurity(Plugin):
@@ -64,12 +64,12 @@ class PodSecurity(Plugin):
     name: ClassVar[str] = "PodSecurity"
 
     def __init__(self, configuration: PodSecurityConfiguration | None = None) -> None:
-        """Enforce what namespaces say, within `configuration`."""
+        """Enforce the policies of namespaces, within `configuration`."""
         self._configuration = configuration or PodSecurityConfiguration()
         self._known: BoundedCache[str, _Known] = BoundedCache("pod-security", entries=_ENTRIES, size=_SIZE)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at namespaces, pods and what makes pods, when they are made or changed."""
+        """Return True for created and changed namespaces, pods, and objects with pod templates."""
         if operation not in (Verb.CREATE, Verb.UPDATE):
             return False
         if resource == PODS:
@@ -77,7 +77,7 @@ class PodSecurity(Plugin):
         return not subresource and (resource == NAMESPACES or resource in _TEMPLATES)
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse or warn."""
+        """Raise `Forbidden`, or add warnings."""
         if attributes.resource == PODS:
             self._validate_pod(attributes)
         elif attributes.resource == NAMESPACES:
@@ -110,7 +110,7 @@ class PodSecurity(Plugin):
         return [f'namespace "{name}" is exempt from Pod Security, and the policy ({", ".join(said)}) will be ignored']
 
     def _namespace_warnings(self, name: str, enforce: LevelVersion, pods: Sequence[Object]) -> list[str]:
-        """Return which pods would not be let in any more."""
+        """Return warnings that list the pods that violate the new policy."""
         found: dict[str, list[str]] = {}
         looked_at = list(self._by_priority(pods))
         for pod, fields in looked_at[:_CHECKED]:
@@ -128,7 +128,7 @@ class PodSecurity(Plugin):
         return warnings + sorted(f"{_named(names)}: {reasons}" for reasons, names in found.items())
 
     def _by_priority(self, pods: Sequence[Object]) -> Iterator[tuple[Object, Unstructured]]:
-        """Yield pods, one of each controller first; those of exempt runtime classes are left out."""
+        """Yield pods, first one of each controller; pods of exempt runtime classes are left out."""
         later: list[tuple[Object, Unstructured]] = []
         seen: set[str] = set()
         for pod in pods:
@@ -171,7 +171,7 @@ class PodSecurity(Plugin):
             self._evaluate(attributes, policy, error, _pod(template), enforces=False)
 
     def _asked_for(self, attributes: Attributes) -> _Known | None:
-        """Return what the object's namespace asks for, None if the write is exempt."""
+        """Return the policy of the object's namespace, None if the write is exempt."""
         if attributes.namespace in self._configuration.namespaces:
             attributes.annotations["pod-security.kubernetes.io/exempt"] = "namespace"
             return None
@@ -223,14 +223,14 @@ def _pod(fields: Mapping[str, Any]) -> Pod:
 
 
 def _is_stricter(new: LevelVersion, old: LevelVersion) -> bool:
-    """Whether a namespace may now keep out pods that it let in before."""
+    """Return whether the new policy may refuse pods that the old one accepted."""
     if new == old or new.level == PRIVILEGED:
         return False
     return new.version != old.version or strictness(new.level) > strictness(old.level)
 
 
 def _is_significant(new: Unstructured, old: Unstructured) -> bool:
-    """Whether an update of a pod changes what checks look at: containers, their images, seccomp annotations."""
+    """Return whether an update changes checked fields of a pod: containers, their images, seccomp annotations."""
     if _seccomp(new) != _seccomp(old):
         return True
     spec, before = new.get("spec") or {}, old.get("spec") or {}

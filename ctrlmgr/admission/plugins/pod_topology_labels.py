@@ -1,6 +1,6 @@
-"""PodTopologyLabels: a pod carries the zone and the region of the node it is bound to.
+"""PodTopologyLabels: copies the zone and region labels of a node to the pods that are bound to it.
 
-Guarantees: the labels come from the node as it is when the pod is bound; later changes of the node change no pod.
+Guarantees: the labels are those of the node when the pod is bound; later changes of the node do not change the pod.
 
 Rules come from Kubernetes' `plugin/pkg/admission/podtopologylabels/admission.go`.
 """
@@ -20,20 +20,20 @@ TOPOLOGY_LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io
 
 
 class PodTopologyLabels(Plugin):
-    """Labels bindings, and pods that are created on a node."""
+    """Labels bindings, and pods that are created with a node."""
 
     name: ClassVar[str] = "PodTopologyLabels"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at new pods and new bindings."""
+        """Return True for new pods and new bindings."""
         return resource == PODS and subresource in ("", "binding") and operation is Verb.CREATE
 
     def needs(self, subresource: str) -> Sequence[str]:
-        """Look at new pods that are on a node already, and at all bindings."""
+        """Return the fields that activate it: `nodeName` for pods, none for bindings."""
         return () if subresource else ("nodeName",)
 
     def admit(self, attributes: Attributes) -> None:
-        """Set the labels; those of a Binding become the pod's."""
+        """Set the labels; the binding copies its labels to the pod."""
         if attributes.subresource:
             target = attributes.fields.get("target") or {}
             node = target.get("name") if target.get("kind") == "Node" else None
@@ -49,12 +49,12 @@ class PodTopologyLabels(Plugin):
 
 
 def _node_of(attributes: Attributes) -> str | None:
-    """Return the node that a pod says it is on."""
+    """Return the node that a pod names."""
     node: str | None = (attributes.fields.get("spec") or {}).get("nodeName")
     return node
 
 
 def topology_labels(view: View, node: str) -> dict[str, str]:
-    """Return the labels that a node gives its pods; none if there is no such node."""
+    """Return the labels that a node gives its pods; empty if the node does not exist."""
     found = view.get(NODES, Key("", node))
     return {key: found.labels[key] for key in TOPOLOGY_LABELS if key in found.labels} if found else {}

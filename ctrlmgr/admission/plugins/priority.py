@@ -1,4 +1,4 @@
-"""Priority: gives pods the priority of their class, and lets at most one class be the default.
+"""Priority: sets the priority of pods from their PriorityClass, and allows only one default class.
 
 Rules come from Kubernetes' `plugin/pkg/admission/priority/admission.go`.
 """
@@ -21,11 +21,11 @@ PRIORITY_CLASSES = Resource("scheduling.k8s.io", "priorityclasses")
 _COMPUTED = ("priority", "preemptionPolicy")
 _PREEMPTION_POLICY = "PreemptLowerPriority"
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-"""Classes that pods may name before their objects are made."""
+"""Classes that pods may name even if their objects do not exist yet."""
 
 
 class _Class(msgspec.Struct, frozen=True, rename="camel"):
-    """What the plugin reads of a PriorityClass."""
+    """The fields of a PriorityClass that the plugin reads."""
 
     value: int = 0
     global_default: bool = False
@@ -33,51 +33,51 @@ class _Class(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Rank(NamedTuple):
-    """What the class of a pod comes to."""
+    """The name, priority and preemption policy that a pod gets from its class."""
 
     name: str
     value: int
     preemption_policy: str
 
 
-_CREATE: Final = Verb.CREATE  # Python 3.11 calls a function to find a member of an enumeration
+_CREATE: Final = Verb.CREATE  # looking up an enum member is a function call in Python 3.11
 _NO_CLASS: Final = _Rank("", 0, _PREEMPTION_POLICY)
 
 
 class _Default(NamedTuple):
-    """What a pod is worth that names no class, as of a view's revision."""
+    """The priority of pods without a class, at a view's revision."""
 
     view: State | None
     revision: Revision
     classes: Sequence[Object]
-    """All there are."""
+    """All PriorityClasses at that revision."""
     rank: _Rank
 
 
 class Priority(Plugin):
-    """Turns names of PriorityClasses into priorities."""
+    """Converts names of PriorityClasses to priorities."""
 
     name: ClassVar[str] = "Priority"
 
     def __init__(self) -> None:
-        """Know no classes yet."""
+        """Start without a cached default class."""
         self._default = _Default(None, 0, (), _NO_CLASS)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at pods and at priority classes."""
+        """Return True for pods and PriorityClasses."""
         is_write = operation in (Verb.CREATE, Verb.UPDATE)
         return is_write and resource in (PODS, PRIORITY_CLASSES) and not subresource
 
     def mutates(self, resource: Resource) -> bool:
-        """Change pods."""
+        """Return True for pods."""
         return resource == PODS
 
     def validates(self, resource: Resource) -> bool:
-        """Judge priority classes."""
+        """Return True for PriorityClasses."""
         return resource == PRIORITY_CLASSES
 
     def admit(self, attributes: Attributes) -> None:
-        """Set a new pod's priority; a changed pod keeps what it has."""
+        """Set a new pod's priority; a changed pod keeps its priority."""
         spec = attributes.fields.setdefault("spec", {})
         if attributes.operation is _CREATE:
             changes = _ranked(attributes, spec, self._class_of(attributes, spec.get("priorityClassName") or ""))
@@ -87,7 +87,7 @@ class Priority(Plugin):
             attributes.changed(self.name)
 
     def _class_of(self, attributes: Attributes, name: str) -> _Rank:
-        """Return the class that a pod is in, the default one if it names none."""
+        """Return a pod's class, the default one if it names none."""
         if name:
             return _priority_class(attributes, name)
         view, known = attributes.view, self._default
@@ -99,7 +99,7 @@ class Priority(Plugin):
         return known.rank
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse a second default class."""
+        """Raise `Forbidden` for a second default class."""
         if not attributes.fields.get("globalDefault"):
             return
         name = attributes.fields["metadata"].get("name")
@@ -111,14 +111,14 @@ class Priority(Plugin):
 
 
 def _kept(spec: dict[str, Any], before: Mapping[str, Any]) -> bool:
-    """Have a changed pod keep what it leaves out; return whether that changes it."""
+    """Copy missing computed fields from the old pod; return whether there were any."""
     left = [field for field in _COMPUTED if spec.get(field) is None and before.get(field) is not None]
     spec.update({field: before[field] for field in left})
     return bool(left)
 
 
 def _ranked(attributes: Attributes, spec: dict[str, Any], found: _Rank) -> bool:
-    """Give a new pod what its class comes to; return whether that changes it."""
+    """Set the fields that a new pod gets from its class; return whether any changed."""
     class_name, priority, policy = found
     value, preemption = spec.get("priority"), spec.get("preemptionPolicy")
     computed = "must not be provided in pod spec; priority admission controller computed"

@@ -1,11 +1,11 @@
-"""ResourceQuota: no namespace uses more than its quotas allow.
+"""ResourceQuota: refuses writes that exceed the quotas of their namespace.
 
-Guarantees: what a write is charged is in the log together with the object, or neither is; so what a quota says has been
-used is never less than what there is. Charges to the quotas of one namespace are decided one after the other, on the
-newest state, and never exceed what a quota allows. Kubernetes writes the charge first, and counts again later.
+Guarantees: an object and its charge to the quotas are appended together or not at all. Therefore a quota's used amount
+is never less than the actual one. Charges to the quotas of one namespace are decided one after the other, on the newest
+state, and never exceed a quota. Kubernetes writes the charge first, and corrects it later.
 
-Rules come from apiserver's `pkg/admission/plugin/resourcequota`; its configuration is that of Kubernetes
-(`ResourceQuotaConfiguration`).
+Rules come from apiserver's `pkg/admission/plugin/resourcequota`; its configuration is Kubernetes'
+`ResourceQuotaConfiguration`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from ctrlmgr.settings.documents import Document
 
 QUOTAS: Final = Resource("", "resourcequotas")
 _ENTRIES: Final = 10_000
-"""Quotas of which order and content are cached."""
+"""The maximum number of quotas whose order and content are cached."""
 _SIZE: Final = 32 * 1024 * 1024
-"""Bytes of those of which the content is."""
+"""The maximum size of the quotas whose content is cached, in bytes."""
 
 _VERSIONS: Final = (
     "apiserver.config.k8s.io/v1",
@@ -58,7 +58,7 @@ class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_limited(document: Document | None) -> Sequence[Limited]:
-    """Return what is limited by configuration; raises `SettingsError`."""
+    """Return the resources that the configuration limits; raises `SettingsError`."""
     if document is None:
         return ()
     found = document.value.get("kind") if isinstance(document.value, dict) else None
@@ -68,20 +68,23 @@ def read_limited(document: Document | None) -> Sequence[Limited]:
 
 
 class _Seniority:
-    """In which order quotas were made, as far as their times tell too little: of one second, by when they were met."""
+    """The order in which quotas were created.
+
+    Creation times have a resolution of one second, so it also records when quotas were first seen.
+    """
 
     def __init__(self) -> None:
         self._places: BoundedCache[str, int] = BoundedCache("quota-order", entries=_ENTRIES)
         self._next = count()
 
     def meet(self, quotas: Sequence[Quota]) -> None:
-        """Note quotas that were not met before; those that come together were last written in their order."""
+        """Record new quotas; several at a time are ordered by their revisions."""
         new = [quota.object for quota in quotas if self._places.get(quota.object.uid) is None]
         for quota in sorted(new, key=lambda quota: quota.revision):
             self._places.put(quota.uid, next(self._next))
 
     def ordered(self, quotas: Sequence[Quota]) -> Sequence[Quota]:
-        """Return quotas, the first to be made first."""
+        """Return quotas in the order of their creation."""
         if len(quotas) < 2:
             return quotas
         return sorted(quotas, key=lambda quota: self._rank(quota.object))
@@ -91,13 +94,13 @@ class _Seniority:
 
 
 class _Known:
-    """The quotas as they were last read or charged: what was charged comes back from the log as it was sent there."""
+    """The quotas as last read or charged. A charged quota later arrives from the log with the same body."""
 
     def __init__(self) -> None:
         self._quotas: BoundedCache[Key, Quota] = BoundedCache("quotas", entries=_ENTRIES, size=_SIZE)
 
     def read(self, objects: Sequence[Object]) -> Sequence[Quota]:
-        """Return what quotas say."""
+        """Return decoded quotas."""
         return [self._read(each) for each in objects]
 
     def _read(self, obj: Object) -> Quota:
@@ -109,7 +112,7 @@ class _Known:
         return quota
 
     def keep(self, quota: Quota) -> None:
-        """Know a quota as this one from now on."""
+        """Cache a quota."""
         self._quotas.put(quota.object.key, quota, len(quota.object.body))
 
 
@@ -119,40 +122,40 @@ class ResourceQuota(Plugin):
     name: ClassVar[str] = "ResourceQuota"
 
     def __init__(self, limited: Sequence[Limited] = ()) -> None:
-        """Refuse what is `limited` where no quota covers it."""
+        """Refuse `limited` resources if no quota covers them."""
         self._evaluators = Evaluators()
         self._limited = limited
-        # What is limited by configuration is refused where there is no quota.
+        # Limited resources are refused even if the namespace has no quota.
         self.activated_by = None if limited else Registration(QUOTAS, of_namespace=True)
         self._seniority = _Seniority()
         self._known = _Known()
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at what may use more."""
+        """Return True for writes that may increase usage."""
         evaluator = self.evaluator(resource)
         return evaluator is not None and evaluator.handles(subresource, operation)
 
     def evaluator(self, resource: Resource) -> Evaluator | None:
-        """Return what measures objects of a resource, None if nothing of them is counted."""
+        """Return the evaluator that measures objects of a resource, None if they are not counted."""
         return self._evaluators.of(resource)
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Look at the object of what is in a namespace."""
+        """Return whether the object is needed: only objects in namespaces are charged."""
         return bool(attributes.namespace)
 
     def validate(self, attributes: Attributes) -> None:
-        """Have what fits charged, and what does not fit refused, in the moment of the append."""
+        """Charge the write at the moment of its append; raises `Forbidden` at that time if it exceeds a quota."""
         evaluator = self._charging(attributes)
         if evaluator is None:
             return
         use = Use(evaluator, attributes.fields, attributes.now)
         if attributes.dry_run:
-            self.charges(attributes, use, attributes.view)  # it only judges; nothing will be appended
+            self.charges(attributes, use, attributes.view)  # a dry run appends nothing, so only check
         else:
             attributes.late.append(self._late(attributes, use))
 
     def _charging(self, attributes: Attributes) -> Evaluator | None:
-        """Return what measures a write that a quota of its namespace could have anything to say to."""
+        """Return the evaluator of a write that a quota of its namespace may limit, otherwise None."""
         if not attributes.namespace:
             return None
         quotas = self._known.read(attributes.view.list(QUOTAS, attributes.namespace))
@@ -162,18 +165,18 @@ class ResourceQuota(Plugin):
         return evaluator if evaluator is not None and self._limits(attributes, evaluator, quotas) else None
 
     def _late(self, attributes: Attributes, use: Use) -> DeferredProposals:
-        """Return what charges a write when its turn has come; `use` is what it uses."""
+        """Return the deferred charge of a write; `use` is its usage."""
         return DeferredProposals(f"quotas of {attributes.namespace}", _Charge(self, attributes, use))
 
     def _limits(self, attributes: Attributes, evaluator: Evaluator, quotas: Sequence[Quota]) -> bool:
-        """Whether one of a namespace's quotas could have anything to say to a write."""
+        """Return whether a quota of the namespace may limit a write."""
         if not evaluator.concerns(attributes):
             return False
         self._seniority.meet(quotas)
         return bool(self._limited) or any(quota.limited(evaluator) for quota in quotas)
 
     def charges(self, attributes: Attributes, use: Use, view: View) -> Sequence[Quota]:
-        """Return the quotas that a write is charged to in a view, charged; raises `Forbidden` if it does not fit."""
+        """Return the charged quotas of a write in a view; raises `Forbidden` if it exceeds one."""
         quotas = self._known.read(view.list(QUOTAS, attributes.namespace))
         self._seniority.meet(quotas)
         charged = charges(attributes, use, self._seniority.ordered(quotas), self._limited)
@@ -182,12 +185,12 @@ class ResourceQuota(Plugin):
         return charged
 
     def __reduce__(self) -> Any:
-        """Return how to make a plugin of the same configuration, which has met no quotas, in another process."""
+        """Support pickling: another process gets a plugin with the same configuration and empty caches."""
         return ResourceQuota, (self._limited,)
 
 
 class _Charge:
-    """Charges a write; also in another process than the one that decided on it."""
+    """Charges a write; it can be pickled, to run in another process."""
 
     def __init__(self, plugin: ResourceQuota, attributes: Attributes, use: Use) -> None:
         self._plugin = plugin
@@ -207,7 +210,7 @@ class _Charge:
         slim = msgspec.structs.replace(
             attributes, view=None, random=None, object=None, old=None, late=[], companions=[], memory={}, _home=None
         )
-        amounts = use.amounts  # worked out where it may take long
+        amounts = use.amounts  # computed here, where a long computation does no harm
         return _charge, (self._plugin, slim, _encode(attributes.object), _encode(attributes.old), amounts)
 
 
@@ -216,10 +219,10 @@ _decode = msgspec.json.Decoder().decode
 
 
 def _charge(plugin: ResourceQuota, attributes: Attributes, new: bytes, old: bytes, amounts: Amounts) -> _Charge:
-    """Return what charges a write that was decided on in another process."""
+    """Return the charge of a write that another process decided."""
     attributes = msgspec.structs.replace(attributes, object=_decode(new), old=_decode(old))
     evaluator = plugin.evaluator(attributes.resource)
-    assert evaluator is not None  # or there would be nothing to charge
+    assert evaluator is not None  # otherwise there would be no charge
     use = Use(evaluator, attributes.fields, attributes.now)
     use.__dict__["amounts"] = amounts
     return _Charge(plugin, attributes, use)

@@ -1,4 +1,4 @@
-"""RuntimeClass: what the class of a pod adds to it, and that it agrees with what the pod says.
+"""RuntimeClass: sets overhead and scheduling of a pod from its RuntimeClass, and refuses contradictions.
 
 Rules come from Kubernetes' `plugin/pkg/admission/runtimeclass/admission.go` and `pkg/util/tolerations`.
 """
@@ -26,15 +26,15 @@ class RuntimeClass(Plugin):
     name: ClassVar[str] = "RuntimeClass"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at new pods."""
+        """Return True for new pods."""
         return resource == PODS and not subresource and operation is Verb.CREATE
 
     def needs(self, subresource: str) -> Sequence[str]:
-        """Look at pods that name a class, and at those that come with what a class says."""
+        """Return the fields that activate it: a class, or an overhead that only a class may set."""
         return ("runtimeClassName", "overhead")
 
     def admit(self, attributes: Attributes) -> None:
-        """Set what the pod's class defines."""
+        """Set the fields that the pod's class defines."""
         spec = attributes.fields.get("spec") or {}
         found = _class_of(attributes, spec)
         if found is None:
@@ -53,7 +53,7 @@ class RuntimeClass(Plugin):
             attributes.changed(self.name)
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse an overhead that is not the class's."""
+        """Raise `Forbidden` if the overhead differs from the class's."""
         spec = attributes.fields.get("spec") or {}
         found, given = _class_of(attributes, spec), spec.get("overhead")
         if found is not None and found.get("overhead") is not None:

@@ -1,10 +1,11 @@
-"""ServiceAccount: every pod runs as a service account that there is, and finds its token where clients look for it.
+"""ServiceAccount: sets the service account of pods, and mounts its token.
 
 Guarantees:
-- No pod is created for an account that is missing. For the account `default`, which a controller makes in every new
-  namespace, a creation waits a moment; it waits for no other.
-- What a pod says of its token volume, its mounts and its image pull secrets stays as it is.
-- An account that asks for it (`kubernetes.io/enforce-mountable-secrets`) is used with the Secrets it names, no others.
+- A pod is created only if its service account exists. A creation waits a moment for the account `default`, which a
+  controller creates in every new namespace; it waits for no other account.
+- Values that a pod sets itself are kept: its token volume, its mounts and its image pull secrets.
+- Pods of an account with the annotation `kubernetes.io/enforce-mountable-secrets` may use only the Secrets that the
+  account names.
 
 Rules come from Kubernetes' `plugin/pkg/admission/serviceaccount/admission.go`.
 """
@@ -28,16 +29,16 @@ from ctrlmgr.kinds.core.pod.volumes.defaults import TOKEN_VOLUME, token_source
 
 SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-"""Where clients in a pod find their token."""
+"""The directory where clients in a pod find their token."""
 
 _DEFAULT = "default"
 _ENFORCES = "kubernetes.io/enforce-mountable-secrets"
 _MIRROR = "kubernetes.io/config.mirror"
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
-"""What Go's `strconv.ParseBool` takes for true."""
+"""The texts that Go's `strconv.ParseBool` accepts as true."""
 
 _PATIENCE = 1.5
-"""Seconds to wait for an account `default`: Kubernetes looks ten times, 100 to 200 ms apart."""
+"""The maximum wait for an account `default`, in seconds: Kubernetes looks ten times, 100 to 200 ms apart."""
 _TRIES = 10
 
 
@@ -60,34 +61,34 @@ class _Account(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def enforces(self) -> bool:
-        """Whether its pods may use no Secrets but those that it names."""
+        """Whether its pods may use only the Secrets that it names."""
         return (self.metadata.annotations or {}).get(_ENFORCES) in _TRUE
 
 
 class _Use(NamedTuple):
-    """Where a pod names a Secret: what it is for, and the Secret."""
+    """A reference to a Secret in a pod: its place and the Secret's name."""
 
     place: str
     secret: str
 
 
 class ServiceAccount(Plugin):
-    """Gives pods their account, its token and its image pull secrets."""
+    """Sets the account, its token and its image pull secrets."""
 
     name: ClassVar[str] = "ServiceAccount"
 
     def __init__(self, clock: Clock) -> None:
-        """Measure with `clock` how long an account is waited for."""
+        """Measure the wait for an account with `clock`."""
         self._clock = clock
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at new pods and at new ephemeral containers."""
+        """Return True for new pods and new ephemeral containers."""
         if resource != PODS:
             return False
         return (subresource, operation) in (("", Verb.CREATE), ("ephemeralcontainers", Verb.UPDATE))
 
     def admit(self, attributes: Attributes) -> Decision:
-        """Set what a new pod leaves to its account; mirror pods have none, and what they may not have is refused."""
+        """Set the fields that depend on the account; mirror pods have no account and are only validated."""
         if attributes.subresource:
             return None
         fields = attributes.fields
@@ -103,7 +104,7 @@ class ServiceAccount(Plugin):
         return None
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse an account that is missing, and Secrets that are not for its pods."""
+        """Raise `Forbidden` if the account does not exist, or does not allow the pod's Secrets."""
         fields = attributes.fields
         spec = fields.get("spec") or {}
         if not attributes.subresource and _is_mirror(fields):
@@ -114,13 +115,13 @@ class ServiceAccount(Plugin):
             pod = f"{attributes.namespace}/{attributes.called()}"
             raise attributes.forbidden(f"no service account specified for pod {pod}")
         if attributes.memory.get(self.name) == (name, attributes.view.revision):
-            return  # `admit` has just seen the account
+            return  # `admit` has just read the account
         account = _account(attributes, name)
         if account.view(_Account).enforces:
             _check_secrets(attributes, spec, account)
 
     def _complete_later(self, attributes: Attributes, spec: dict[str, Any]) -> Operation[None]:
-        """Wait for the account `default`: its controller may just be about to make it."""
+        """Wait for the account `default`: its controller may be about to create it."""
         state, now, idle = attributes.view, self._clock.monotonic, 0
         deadline = now() + _PATIENCE
         while _find(attributes, _DEFAULT) is None and idle < _TRIES and now() < deadline:
@@ -144,7 +145,7 @@ def _account(attributes: Attributes, name: str) -> Object:
 
 
 def _is_mirror(pod: Mapping[str, Any]) -> bool:
-    """Whether a pod stands for one that its node runs by itself."""
+    """Return whether a pod is the mirror of a static pod of its node."""
     return _MIRROR in ((pod.get("metadata") or {}).get("annotations") or ())
 
 
@@ -168,9 +169,9 @@ def _complete(attributes: Attributes, spec: dict[str, Any], name: str, found: Ob
 
 
 def _mount(attributes: Attributes, spec: dict[str, Any]) -> bool:
-    """Mount the token in each container that mounts nothing in its place, from a volume that may be there already.
+    """Mount the token in each container without a mount at its path, from an existing token volume or a new one.
 
-    Return whether that takes a change.
+    Return whether the pod changed.
     """
     volumes, first = spec.get("volumes"), spec.get("initContainers")
     own = _token_volume(volumes) if volumes else ""
@@ -188,7 +189,7 @@ def _mount(attributes: Attributes, spec: dict[str, Any]) -> bool:
 
 
 def _token_volume(volumes: Sequence[Mapping[str, Any]]) -> str:
-    """Return the name of the volume that a pod has for its token already, empty for none."""
+    """Return the name of the pod's existing token volume, empty for none."""
     return next((each["name"] for each in volumes if each.get("name", "").startswith(TOKEN_VOLUME)), "")
 
 
@@ -215,7 +216,7 @@ _VOLUME_SECRETS = (
     ("storageos", "secretRef", "name"),
     ("csi", "nodePublishSecretRef", "name"),
 )
-"""Where volumes name Secrets (Kubernetes' `pkg/api/v1/pod`, `VisitPodSecretNames`)."""
+"""The paths of Secrets in volumes (Kubernetes' `pkg/api/v1/pod`, `VisitPodSecretNames`)."""
 
 
 def _names_secrets(spec: Mapping[str, Any]) -> bool:
@@ -261,7 +262,7 @@ def _mounted(spec: Mapping[str, Any]) -> Iterator[_Use]:
 
 
 def _used(spec: Mapping[str, Any], field: str, kind: str) -> Iterator[_Use]:
-    """Return the Secrets that the containers in a field have in their environments."""
+    """Yield the Secrets that the containers of a field use in their environments."""
     for container in spec.get(field) or ():
         place = f"{kind}container {container.get('name', '')} with"
         for each in container.get("env") or ():

@@ -1,6 +1,6 @@
-"""StorageObjectInUseProtection: claims, volumes and attribute classes stay until nothing uses them any more.
+"""StorageObjectInUseProtection: adds finalizers that keep claims, volumes and attribute classes while they are in use.
 
-The finalizers set here are taken away by the protection controllers.
+The protection controllers remove the finalizers.
 
 Rules come from Kubernetes' `plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go`.
 """
@@ -19,20 +19,20 @@ FINALIZERS: Final[Mapping[Resource, str]] = {
     Resource("", "persistentvolumes"): "kubernetes.io/pv-protection",
     Resource("storage.k8s.io", "volumeattributesclasses"): "kubernetes.io/vac-protection",
 }
-"""What holds the objects of each kind."""
+"""The finalizer of each resource."""
 
 
 class StorageObjectInUseProtection(Plugin):
-    """Sets the finalizers."""
+    """Adds the finalizers."""
 
     name: ClassVar[str] = "StorageObjectInUseProtection"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at new objects."""
+        """Return True for new objects of these resources."""
         return resource in FINALIZERS and not subresource and operation is Verb.CREATE
 
     def admit(self, attributes: Attributes) -> None:
-        """Add the finalizer unless it is there."""
+        """Add the finalizer unless it is set."""
         metadata, finalizer = attributes.fields["metadata"], FINALIZERS[attributes.resource]
         finalizers = metadata.get("finalizers") or []
         if finalizer not in finalizers:

@@ -1,4 +1,4 @@
-"""TaintNodesByCondition: a new node takes no pods until its conditions say that it is ready.
+"""TaintNodesByCondition: taints new nodes, so that they get no pods until they are ready.
 
 Rules come from Kubernetes' `plugin/pkg/admission/nodetaint/admission.go`.
 """
@@ -16,16 +16,16 @@ NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule
 
 
 class TaintNodesByCondition(Plugin):
-    """Taints new nodes; the node lifecycle controller takes the taint away."""
+    """Taints new nodes; the node lifecycle controller removes the taint."""
 
     name: ClassVar[str] = "TaintNodesByCondition"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at new nodes."""
+        """Return True for new nodes."""
         return resource == NODES and not subresource and operation is Verb.CREATE
 
     def admit(self, attributes: Attributes) -> None:
-        """Add the taint unless it is there."""
+        """Add the taint unless it is set."""
         spec = attributes.fields.get("spec") or {}
         taints = spec.get("taints") or []
         if not any((each.get("key"), each.get("effect")) == tuple(NOT_READY.values()) for each in taints):

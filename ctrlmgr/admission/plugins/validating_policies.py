@@ -1,7 +1,7 @@
-"""ValidatingAdmissionPolicy: judges writes by expressions, with the parameters that bindings name.
+"""ValidatingAdmissionPolicy: validates writes with CEL expressions and the parameters that bindings name.
 
-Guarantees: every policy and binding that is for a write is asked; of several denials the first is the answer. What
-cannot be configured denies the write, unless the policy lets writes go on then. Policies judge no policies.
+Guarantees: every matching policy and binding is evaluated; the first of several denials is the response. If a policy
+cannot be configured, it denies the write, unless its failure policy is Ignore. Policies do not apply to policies.
 
 Rules come from apiserver's `pkg/admission/plugin/policy/validating/dispatcher.go`.
 """
@@ -39,33 +39,33 @@ class _Denial(NamedTuple):
 
     policy: str
     binding: str
-    """Empty where the policy itself cannot be configured."""
+    """Empty if the policy itself cannot be configured."""
     message: str
     reason: str = ""
 
 
 class ValidatingAdmissionPolicy(Plugin):
-    """Asks ValidatingAdmissionPolicies."""
+    """Evaluates ValidatingAdmissionPolicies."""
 
     name: ClassVar[str] = "ValidatingAdmissionPolicy"
     activated_by = Registration(BINDINGS)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer) -> None:
-        """Show objects in the versions of `kinds`; expressions ask `authorizer`."""
+        """Convert objects between the versions of `kinds`; expressions ask `authorizer`."""
         self._kinds = kinds
         self._authorizer = authorizer
         self._policies = Policies(POLICIES, BINDINGS, read_validating)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at everything: a policy may come at any time."""
+        """Return True for all writes: policies may be created at any time."""
         return True
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Look at the object."""
+        """Return whether the object is needed: policies do not apply to policies."""
         return not is_policy(attributes)
 
     def validate(self, attributes: Attributes) -> Decision:
-        """Ask the policies."""
+        """Evaluate the policies."""
         if is_policy(attributes):
             return None
         return self._ask(attributes)
@@ -99,7 +99,7 @@ class ValidatingAdmissionPolicy(Plugin):
 
 
 class _Asking:
-    """One policy and one write."""
+    """The evaluation of one policy for one write."""
 
     def __init__(
         self, attributes: Attributes, policy: ValidatingPolicy, concern: Concern, kinds: Kinds, authorizer: Authorizer
@@ -110,7 +110,7 @@ class _Asking:
         self.annotations: dict[str, list[str]] = {}
 
     def ask(self, binding: Binding) -> Operation[list[_Denial]]:
-        """Return why a binding denies the write; raises one of `UNCONFIGURED`."""
+        """Return the denials of a binding; raises one of `UNCONFIGURED`."""
         found = yield from parameters(binding, self._concern, self._attributes, self._kinds)
         opinions: list[Opinion] = []
         for each in found:
@@ -126,7 +126,7 @@ class _Asking:
         return (yield from answering(compute, self._authorizer, self._attributes))
 
     def _told(self, binding: Binding, opinions: Sequence[Opinion]) -> list[_Denial]:
-        """Do what the binding has done with failures: deny, warn, note."""
+        """Apply the binding's actions to failures: deny, warn, audit."""
         policy, denials, noted = self._policy.name, list[_Denial](), list[Mapping[str, Any]]()
         for each in opinions:
             for failure in each.failures:

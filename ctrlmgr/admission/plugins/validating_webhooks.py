@@ -1,7 +1,7 @@
-"""ValidatingAdmissionWebhook: asks other processes whether a write may be made, all at the same time.
+"""ValidatingAdmissionWebhook: calls webhooks that validate a write, all at the same time.
 
-Guarantees: every hook that a write matches is asked, whatever the others say; of several refusals the first in the
-hooks' order is the answer. No other request waits while hooks think.
+Guarantees: every matching webhook is called, whatever the others answer. The first of several refusals, in the
+webhooks' order, is the response. Other requests continue meanwhile.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/validating/dispatcher.go`.
 """
@@ -29,28 +29,31 @@ from ctrlmgr.errors import ApiError
 
 
 class ValidatingAdmissionWebhook(Plugin):
-    """Asks the hooks of ValidatingWebhookConfigurations."""
+    """Calls the webhooks of ValidatingWebhookConfigurations."""
 
     name: ClassVar[str] = "ValidatingAdmissionWebhook"
     activated_by = Registration(VALIDATING)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer, credentials: HookCredentials = NO_CREDENTIALS) -> None:
-        """Show objects in the versions of `kinds`, and hooks `credentials`; conditions ask `authorizer`."""
+        """Convert objects between the versions of `kinds`, and send `credentials` to webhooks.
+
+        Conditions ask `authorizer`.
+        """
         self._authorizer = authorizer
         self._credentials = credentials
         self._kinds = kinds
         self._hooks = Hooks(VALIDATING)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at everything: a configuration may come at any time."""
+        """Return True for all writes: webhook configurations may be created at any time."""
         return True
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Look at the object."""
+        """Return whether the object is needed: webhooks are not called for exempt resources."""
         return not is_exempt(attributes)
 
     def validate(self, attributes: Attributes) -> Decision:
-        """Ask, if any hook matches."""
+        """Call the matching webhooks."""
         hooks = self._hooks.found(attributes.view)
         if not hooks or is_exempt(attributes):
             return None
@@ -83,7 +86,7 @@ class ValidatingAdmissionWebhook(Plugin):
             raise refusals[0]
 
     def _met(self, attributes: Attributes, invocations: Sequence[Invocation]) -> Operation[list[Invocation]]:
-        """Return the invocations whose conditions are met."""
+        """Return the invocations whose match conditions are met."""
         met: list[Invocation] = []
         for each in invocations:
             met += [each] if (yield from is_asked(each, attributes, self._kinds, self._authorizer)) else []
@@ -91,7 +94,7 @@ class ValidatingAdmissionWebhook(Plugin):
 
 
 def _replies(askings: Sequence[Asking]) -> Operation[list[Reply]]:
-    """Make the calls that can be made."""
+    """Call the webhooks whose endpoints are known, and return a reply for each."""
     reachable = [asking.call for asking in askings if not asking.endpoint.problem]
     replies: list[Reply] = list((yield CallOut(reachable))) if reachable else []
     answers = iter(replies)
@@ -101,7 +104,7 @@ def _replies(askings: Sequence[Asking]) -> Operation[list[Reply]]:
 def _refusal(
     attributes: Attributes, index: int, hook: Hook, error: ApiError | CallFailed, seconds: float
 ) -> list[ApiError]:
-    """Return the refusal that a hook's answer comes to, none if its failure is to be ignored."""
+    """Return the refusal of a webhook's answer; none if its failure is ignored."""
     count(hook, "validating", attributes, seconds, error)
     if isinstance(error, ApiError):
         return [error]

@@ -1,4 +1,4 @@
-"""The rules of the level `baseline`, each a function from a pod to what is wrong with it.
+"""The rules of the level `baseline`: each function returns the violation of one rule, or None.
 
 Rules and wording come from `k8s.io/pod-security-admission/policy/check_*.go`.
 """
@@ -65,7 +65,7 @@ _HANDLERS = ("postStart", "preStop")
 
 
 def app_armor_profile(pod: Pod) -> Finding | None:
-    """AppArmor is not switched off, by field or by annotation."""
+    """Require that AppArmor is not disabled, by field or by annotation."""
     bad = {kind for part in [pod.spec, *pod.containers] if (kind := _bad_app_armor(part)) is not None}
     names = [each["name"] for each in pod.containers if _bad_app_armor(each) is not None]
     who = setters(_bad_app_armor(pod.spec) is not None, names)
@@ -91,7 +91,7 @@ def _bad_app_armor(part: Fields) -> str | None:
 
 
 def capabilities(pod: Pod) -> Finding | None:
-    """No capabilities beyond those that container runtimes give by default."""
+    """Require that no capabilities are added beyond the defaults of container runtimes."""
     added = {each["name"]: set(_added(each)) - _CAPABILITIES for each in pod.containers}
     names = [each["name"] for each in pod.containers if added[each["name"]]]
     if not names:
@@ -107,13 +107,13 @@ def _added(container: Fields) -> list[str]:
 
 
 def host_namespaces(pod: Pod) -> Finding | None:
-    """Leave the host's network, processes and IPC to the host."""
+    """Require that the pod does not share the host's network, processes or IPC."""
     shared = [f"{field}=true" for field in ("hostNetwork", "hostPID", "hostIPC") if pod.spec.get(field)]
     return Finding("host namespaces", ", ".join(shared)) if shared else None
 
 
 def host_path_volumes(pod: Pod) -> Finding | None:
-    """No volume is a path of the host."""
+    """Require that no volume is a path of the host."""
     names = [each["name"] for each in pod.spec.get("volumes") or () if each.get("hostPath") is not None]
     if not names:
         return None
@@ -121,7 +121,7 @@ def host_path_volumes(pod: Pod) -> Finding | None:
 
 
 def host_ports(pod: Pod) -> Finding | None:
-    """No port of the host is taken."""
+    """Require that no port of the host is used."""
     ports = {each["name"]: _host_ports(each) for each in pod.containers}
     names = [each["name"] for each in pod.containers if ports[each["name"]]]
     if not names:
@@ -136,7 +136,7 @@ def _host_ports(container: Fields) -> set[str]:
 
 
 def host_probes(pod: Pod) -> Finding | None:
-    """No probe and no lifecycle hook asks another host than the pod."""
+    """Require that probes and lifecycle hooks call no host other than the pod."""
     hosts = {each["name"]: set(_hosts(each)) for each in pod.containers}
     names = sorted(name for name, found in hosts.items() if found)
     if not names:
@@ -159,7 +159,7 @@ def _hosts(container: Fields) -> Iterator[str]:
 
 
 def privileged(pod: Pod) -> Finding | None:
-    """No container is privileged."""
+    """Require that no container is privileged."""
     names = [each["name"] for each in pod.containers if security_of(each).get("privileged")]
     if not names:
         return None
@@ -167,7 +167,7 @@ def privileged(pod: Pod) -> Finding | None:
 
 
 def proc_mount(pod: Pod) -> Finding | None:
-    """Keep the default masks of /proc."""
+    """Require the default masks of /proc."""
     kinds = {each["name"]: security_of(each).get("procMount") for each in pod.containers}
     names = [each["name"] for each in pod.containers if kinds[each["name"]] not in (None, "Default")]
     if not names:
@@ -177,7 +177,7 @@ def proc_mount(pod: Pod) -> Finding | None:
 
 
 def unless_user_namespace(check: Check) -> Check:
-    """Return a check that lets in pods which have users of their own."""
+    """Return a check that skips pods with a user namespace."""
 
     def checked(pod: Pod) -> Finding | None:
         return None if pod.has_user_namespace else check(pod)
@@ -186,7 +186,7 @@ def unless_user_namespace(check: Check) -> Check:
 
 
 def unless_windows(check: Check) -> Check:
-    """Return a check that lets in pods for Windows, which the rule means nothing to."""
+    """Return a check that skips pods for Windows, to which the rule does not apply."""
 
     def checked(pod: Pod) -> Finding | None:
         return None if pod.is_windows else check(pod)
@@ -208,7 +208,7 @@ def _se_linux(allowed: frozenset[str]) -> Check:
 
 
 class _SELinuxProblems:
-    """What is wrong with the SELinux options of the parts of one pod."""
+    """The violations in the SELinux options of one pod."""
 
     def __init__(self, allowed: frozenset[str]) -> None:
         self._allowed = allowed
@@ -237,7 +237,7 @@ se_linux_options_31 = _se_linux(_SELINUX_31)
 
 
 def seccomp_annotations(pod: Pod) -> Finding | None:
-    """Seccomp is not switched off by annotations (versions before there were fields)."""
+    """Require that annotations do not disable seccomp (for versions before the fields existed)."""
     keys = {SECCOMP_POD, *(SECCOMP_CONTAINER + each["name"] for each in pod.containers)}
     bad = sorted(
         f"{key}={json.dumps(value)}"
@@ -254,7 +254,7 @@ def _is_allowed_profile(value: str) -> bool:
 
 
 def seccomp_profile(pod: Pod) -> Finding | None:
-    """Seccomp is not switched off."""
+    """Require that seccomp is not disabled."""
     bad = {kind for part in [pod.spec, *pod.containers] if (kind := bad_seccomp(part)) is not None}
     names = [each["name"] for each in pod.containers if bad_seccomp(each) is not None]
     who = setters(bad_seccomp(pod.spec) is not None, names)
@@ -265,7 +265,7 @@ def seccomp_profile(pod: Pod) -> Finding | None:
 
 
 def bad_seccomp(part: Fields) -> str | None:
-    """Return the type of a seccomp profile that is not allowed, None if there is none."""
+    """Return the type of a seccomp profile that is not allowed, None if the profile is allowed."""
     profile = security_of(part).get("seccompProfile")
     if profile is None or profile.get("type") in SECCOMP_TYPES:
         return None
@@ -287,7 +287,7 @@ sysctls_32 = _sysctls(_SYSCTLS_32)
 
 
 def windows_host_process(pod: Pod) -> Finding | None:
-    """No container is a process of a Windows host."""
+    """Require that no container is a process of a Windows host."""
     who = setters(_is_host_process(pod.spec), [each["name"] for each in pod.containers if _is_host_process(each)])
     if not who:
         return None

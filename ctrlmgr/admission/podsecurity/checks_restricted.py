@@ -1,4 +1,4 @@
-"""The rules that the level `restricted` adds, each a function from a pod to what is wrong with it.
+"""The rules that the level `restricted` adds: each function returns the violation of one rule, or None.
 
 Rules and wording come from `k8s.io/pod-security-admission/policy/check_*.go`.
 """
@@ -56,7 +56,7 @@ _RESTRICTED_VOLUMES = [
 
 
 def allow_privilege_escalation(pod: Pod) -> Finding | None:
-    """Every container says that its processes gain no more rights."""
+    """Require that every container forbids privilege escalation."""
     names = [each["name"] for each in pod.containers if security_of(each).get("allowPrivilegeEscalation") is not False]
     if not names:
         return None
@@ -65,7 +65,7 @@ def allow_privilege_escalation(pod: Pod) -> Finding | None:
 
 
 def capabilities(pod: Pod) -> Finding | None:
-    """Every container drops all capabilities, and adds none but NET_BIND_SERVICE."""
+    """Require that every container drops all capabilities and adds only NET_BIND_SERVICE."""
     keeping: list[str] = []
     adding: list[str] = []
     added: set[str] = set()
@@ -87,7 +87,7 @@ def capabilities(pod: Pod) -> Finding | None:
 
 
 def restricted_volumes(pod: Pod) -> Finding | None:
-    """Volumes are of the kinds that need no rights on the node."""
+    """Require that volumes have types that need no rights on the node."""
     bad = [each for each in pod.spec.get("volumes") or () if not any(each.get(kind) is not None for kind in _VOLUMES)]
     if not bad:
         return None
@@ -102,7 +102,7 @@ def _kind_of(volume: Fields) -> str:
 
 
 def run_as_non_root(pod: Pod) -> Finding | None:
-    """Every container says, or its pod does for it, that it does not run as root."""
+    """Require that every container sets runAsNonRoot, itself or through its pod."""
     own = pod.security.get("runAsNonRoot")
     said = {each["name"]: security_of(each).get("runAsNonRoot") for each in pod.containers}
     root = [each["name"] for each in pod.containers if said[each["name"]] is False]
@@ -117,14 +117,14 @@ def run_as_non_root(pod: Pod) -> Finding | None:
 
 
 def run_as_user(pod: Pod) -> Finding | None:
-    """No container is told to run as user 0."""
+    """Require that no container runs as user 0."""
     root = [each["name"] for each in pod.containers if security_of(each).get("runAsUser") == 0]
     who = setters(pod.security.get("runAsUser") == 0, root)
     return Finding("runAsUser=0", f"{' and '.join(who)} must not set runAsUser=0") if who else None
 
 
 def required_seccomp_profile(pod: Pod) -> Finding | None:
-    """Every container says, or its pod does for it, which seccomp profile confines it."""
+    """Require that every container sets a seccomp profile, itself or through its pod."""
     wrong = seccomp_profile(pod)
     if wrong is not None:
         return wrong

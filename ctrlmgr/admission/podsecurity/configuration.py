@@ -1,4 +1,4 @@
-"""Reads what PodSecurity is configured with: the policy of namespaces that say nothing, and what is exempt.
+"""Reads the configuration of PodSecurity: the default policy of namespaces, and the exemptions.
 
 Rules come from `k8s.io/pod-security-admission/admission/api` (PodSecurityConfiguration).
 """
@@ -16,12 +16,12 @@ _VERSIONS: Final = tuple(f"pod-security.admission.config.k8s.io/{each}" for each
 
 
 class PodSecurityConfiguration(NamedTuple):
-    """What the plugin is configured with."""
+    """The plugin's configuration."""
 
     defaults: Policy = Policy()
-    """For namespaces whose labels say nothing."""
+    """The policy of namespaces without labels."""
     usernames: frozenset[str] = frozenset()
-    """Whose pods are let in whatever they are."""
+    """Users whose pods are always accepted."""
     runtime_classes: frozenset[str] = frozenset()
     namespaces: frozenset[str] = frozenset()
 

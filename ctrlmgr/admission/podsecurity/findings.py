@@ -1,4 +1,4 @@
-"""What a check finds, and the words it says it in."""
+"""The findings of checks, and helpers for their wording."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Fields: TypeAlias = Mapping[str, Any]
 
 
 class Pod(NamedTuple):
-    """The part of a pod, or of a pod template, that checks look at."""
+    """The fields of a pod, or of a pod template, that checks read."""
 
     annotations: Mapping[str, str]
     spec: Fields
@@ -27,24 +27,24 @@ class Pod(NamedTuple):
 
     @property
     def is_windows(self) -> bool:
-        """Whether the pod says that it runs on Windows."""
+        """Whether the pod declares that it runs on Windows."""
         return bool((self.spec.get("os") or {}).get("name") == "windows")
 
     @property
     def has_user_namespace(self) -> bool:
-        """Whether the pod's users are not the host's, which relaxes some checks."""
+        """Whether the pod has a user namespace, which relaxes some checks."""
         return self.spec.get("hostUsers") is False
 
 
 class Finding(NamedTuple):
-    """Why a pod is not let in."""
+    """Why a pod is refused."""
 
     reason: str
     detail: str
 
 
 Check: TypeAlias = Callable[[Pod], Finding | None]
-"""Returns what is wrong with a pod by one rule, None if nothing is."""
+"""Returns the violation of one rule by a pod, or None."""
 
 
 def security_of(part: Fields) -> Fields:
@@ -59,7 +59,7 @@ def quoted(items: Iterable[str]) -> str:
 
 
 def plural(count: int, one: str, many: str) -> str:
-    """Return the form for a count."""
+    """Return the singular for a count of one, otherwise the plural."""
     return one if count == 1 else many
 
 
@@ -69,5 +69,5 @@ def containers(names: Sequence[str]) -> str:
 
 
 def setters(pod: bool, names: Sequence[str]) -> list[str]:
-    """Return who set something: the pod, containers, both."""
+    """Return descriptions of the parts of a pod that set a field: the pod, containers, or both."""
     return [*(["pod"] if pod else []), *([containers(names)] if names else [])]

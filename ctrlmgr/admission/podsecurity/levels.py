@@ -1,7 +1,7 @@
-"""What the labels of a namespace ask for: a level and a version for each of enforce, audit and warn.
+"""Reads a policy from the labels of a namespace: a level and a version for each of enforce, audit and warn.
 
-Guarantees: labels that cannot be read never weaken `enforce`, which falls back to the strictest level and the latest
-version, and never make `audit` or `warn` noisy, which fall back to `privileged`.
+Guarantees: invalid labels never weaken `enforce`, which falls back to the strictest level and the latest version. They
+never cause additional output of `audit` or `warn`, which fall back to `privileged`.
 
 Rules come from `k8s.io/pod-security-admission/api` (`helpers.go`).
 """
@@ -21,7 +21,7 @@ LEVELS: Final = (PRIVILEGED, BASELINE, RESTRICTED)
 """The levels, the least strict first."""
 
 LATEST: Final = 1_000_000
-"""The minor version that `latest` stands for: newer than any."""
+"""The number that represents the version `latest`: greater than any minor version."""
 
 PREFIX: Final = "pod-security.kubernetes.io/"
 _LABELS = Path("metadata.labels")
@@ -29,7 +29,7 @@ _MINOR = re.compile(r"v1\.([0-9]|[1-9][0-9]*)")
 
 
 class LevelVersion(NamedTuple):
-    """One of a policy's modes; `version` is the minor one."""
+    """One mode of a policy; `version` is the minor version."""
 
     level: str = PRIVILEGED
     version: int = LATEST
@@ -39,12 +39,12 @@ class LevelVersion(NamedTuple):
         return f"{self.level}:{'latest' if self.version == LATEST else f'v1.{self.version}'}"
 
     def is_equivalent(self, other: LevelVersion) -> bool:
-        """Whether both let in the same pods."""
+        """Return whether both accept the same pods."""
         return self == other or self.level == other.level == PRIVILEGED
 
 
 class Policy(NamedTuple):
-    """What a namespace asks for."""
+    """The policy of a namespace."""
 
     enforce: LevelVersion = LevelVersion()
     audit: LevelVersion = LevelVersion()
@@ -52,28 +52,28 @@ class Policy(NamedTuple):
 
     @property
     def is_privileged(self) -> bool:
-        """Whether nothing needs to be looked at."""
+        """Whether no pod needs a check."""
         return self.enforce.level == self.audit.level == self.warn.level == PRIVILEGED
 
     def is_equivalent(self, other: Policy) -> bool:
-        """Whether both let in, audit and warn of the same pods."""
+        """Return whether both enforce, audit and warn of the same pods."""
         return all(mine.is_equivalent(theirs) for mine, theirs in zip(self, other, strict=True))
 
 
 class Reading(NamedTuple):
-    """A policy, and what is wrong with the labels it was read from."""
+    """A policy, and the errors of the labels that it was read from."""
 
     policy: Policy
     errors: list[FieldError]
 
 
 def strictness(level: str) -> int:
-    """Return how strict a level is, for comparisons."""
+    """Return how strict a level is, for comparisons; greater is stricter."""
     return LEVELS.index(level)
 
 
 def parse_level(text: str) -> str | None:
-    """Return the level a text names, None if there is no such level."""
+    """Return the level that a text names, None if it is unknown."""
     return text if text in LEVELS else None
 
 
@@ -86,7 +86,7 @@ def parse_version(text: str) -> int | None:
 
 
 def read_policy(labels: Mapping[str, str], defaults: Policy) -> Reading:
-    """Return the policy that labels ask for, `defaults` where they say nothing."""
+    """Return the policy of labels, with `defaults` for missing ones."""
     errors: list[FieldError] = []
     modes: dict[str, LevelVersion] = {}
     for mode, default in defaults._asdict().items():

@@ -1,7 +1,7 @@
-"""Which check applies at which level and version: the Pod Security Standards as a table.
+"""The Pod Security Standards as a table: which check applies at which level and version.
 
-Guarantees: a check applies from the version it is listed with on, until a later form of it does; those of `restricted`
-take the place of those of `baseline` that they name. Checks run in the order of their names, baseline first.
+Guarantees: a check applies from its listed version until a later form replaces it. A rule of `restricted` replaces the
+`baseline` rule that it names. Checks run in the order of their names, baseline first.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from ctrlmgr.admission.podsecurity.levels import BASELINE, PRIVILEGED, LevelVers
 
 
 class Standard(NamedTuple):
-    """One rule through the versions."""
+    """One rule in all versions."""
 
     forms: Mapping[int, Check]
-    """The check, by the minor version from which on it is made."""
+    """The check, by the first minor version that uses it."""
     instead_of: str = ""
-    """The baseline rule whose place it takes."""
+    """The baseline rule that it replaces."""
 
     def at(self, version: int) -> Check | None:
-        """Return the check of a version, None if there is none yet."""
+        """Return the check of a version, None if the rule did not exist yet."""
         return next((form for since, form in sorted(self.forms.items(), reverse=True) if since <= version), None)
 
 
@@ -68,7 +68,7 @@ RESTRICTED_STANDARDS: Final[Mapping[str, Standard]] = {
 
 
 def evaluate(asked: LevelVersion, pod: Pod) -> list[Finding]:
-    """Return everything that keeps a pod out."""
+    """Return all violations of a pod."""
     return [found for check in _checks(asked) if (found := check(pod)) is not None]
 
 

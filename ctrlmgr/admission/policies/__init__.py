@@ -1,1 +1,1 @@
-"""Admission policies: rules about writes that are written as expressions, and their bindings."""
+"""Admission policies: CEL rules about writes, and their bindings."""

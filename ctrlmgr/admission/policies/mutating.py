@@ -1,7 +1,7 @@
-"""Mutating policies: reading one, and what its expressions make of an object.
+"""Mutating policies: compiles a policy, and applies the results of its expressions to an object.
 
-Guarantees: an apply configuration is merged as server-side apply merges, and touches nothing that is replaced as a
-whole; a JSON patch of which a test fails changes nothing.
+Guarantees: an apply configuration is merged as in server-side apply, and must not change atomic fields. If a test of a
+JSON patch fails, the patch changes nothing.
 
 Source: apiserver `pkg/admission/plugin/policy/mutating/{compilation,patch/smd,patch/json_patch}.go`.
 """
@@ -31,15 +31,15 @@ from ctrlmgr.kinds.admissionregistration.expressions import JSON_PATCH, OBJECT, 
 
 
 class NotApplied(Exception):
-    """What an expression has made cannot be applied; the text says why."""
+    """The result of an expression cannot be applied; the text says why."""
 
 
 class Mutation(NamedTuple):
-    """One change that a policy makes."""
+    """One mutation of a policy."""
 
     expression: Condition
     is_apply: bool
-    """Whether it makes an apply configuration; otherwise a JSON patch."""
+    """Whether the expression returns an apply configuration; otherwise it returns a JSON patch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,11 @@ class MutatingPolicy(PolicyBase):
 
     mutations: tuple[Mutation, ...]
     reinvoked: bool
-    """Whether it is asked again after others changed the object."""
+    """Whether it is evaluated again after other plugins changed the object."""
 
 
 def read_mutating(obj: Object) -> MutatingPolicy:
-    """Read a policy; expressions that do not compile fail when they are evaluated."""
+    """Compile a policy; expressions with compilation errors fail when they are evaluated."""
     spec = obj.to_dict().get("spec") or {}
     scopes = Scopes.of(spec)
     mutations = tuple(_mutation(each, scopes) for each in spec.get("mutations") or ())
@@ -69,7 +69,7 @@ def _mutation(fields: Mapping[str, Any], scopes: Scopes) -> Mutation:
 
 
 def mutated(policy: MutatingPolicy, mutation: Mutation, seen: Mapping[str, Any], kind: Kind) -> Unstructured:
-    """Return what a mutation makes of the object, itself if nothing; raises `NoValue`, `OutOfBudget`, `NotApplied`."""
+    """Return the mutated object, itself if unchanged; raises `NoValue`, `OutOfBudget` or `NotApplied`."""
     budget = Budget(TOTAL_LIMIT)
     variables = {**seen, "variables": Variables(policy.variables, seen, budget)}
     value = value_of(mutation.expression, variables, budget)
@@ -95,7 +95,7 @@ def _applied(before: Unstructured, value: StructValue, kind: Kind) -> Unstructur
 
 
 def _plain(value: Any, path: str) -> Any:
-    """Return a value as JSON has it; raises `NotApplied` for an object that is not named by its place."""
+    """Return a value as JSON; raises `NotApplied` for an object whose type name does not match its path."""
     if isinstance(value, StructValue):
         if path and value.name != path:
             where = "which matches field name path from root Object type"
@@ -128,7 +128,7 @@ _TEXTS = ("op", "path", "from")
 
 
 def _unfit(patch: Iterable[StructValue]) -> Iterator[EvalError]:
-    """Yield what a JSON patch has in its fields that the checker could not know of (`JSONPatchType.Val`)."""
+    """Yield the errors of a JSON patch's fields that type checking cannot find (`JSONPatchType.Val`)."""
     for operation in patch:
         for name, value in operation.fields.items():
             if name in _TEXTS and not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""What policies of both kinds have in common when they look at a write: whether it concerns them, with what parameters.
+"""The shared part of both kinds of policies: whether a policy matches a write, and its parameters.
 
 Source: apiserver `pkg/admission/plugin/policy/generic`.
 """
@@ -23,23 +23,23 @@ _EXEMPT: Final = frozenset(
     f"{kind}admissionpolic{end}" for kind in ("validating", "mutating") for end in ("ies", "ybindings")
 )
 UNCONFIGURED: Final = (NotConfigured, NotFound, InternalError)
-"""What is raised where a policy or a binding cannot be put into effect."""
+"""The errors of a policy or binding that cannot be configured."""
 
 
 def is_policy(attributes: Attributes) -> bool:
-    """Whether the write is about a policy or a binding, which no policy has a say in."""
+    """Return whether the write is to a policy or a binding, to which no policy applies."""
     return attributes.resource.group == GROUP and attributes.resource.plural in _EXEMPT
 
 
 class Concern(NamedTuple):
-    """As what a policy sees the object, and the kind of its parameters."""
+    """The kind as which a policy sees the object, and the kind of its parameters."""
 
     kind: Kind
     params: Kind | None
 
 
 def concern_of(policy: PolicyBase, attributes: Attributes, kinds: Kinds) -> Concern | None:
-    """Return how a write concerns a policy, None if it does not; raises one of `UNCONFIGURED`."""
+    """Return how a policy applies to a write, None if it does not match; raises one of `UNCONFIGURED`."""
     kind = selected_kind(policy.matching, attributes, kinds)
     return Concern(kind, param_kind(policy.param_kind, kinds)) if kind is not None else None
 
@@ -47,7 +47,7 @@ def concern_of(policy: PolicyBase, attributes: Attributes, kinds: Kinds) -> Conc
 def parameters(
     binding: Binding, concern: Concern, attributes: Attributes, kinds: Kinds
 ) -> Operation[Sequence[Unstructured | None]]:
-    """Return with what a policy is evaluated for a binding, once for each; raises one of `UNCONFIGURED`."""
+    """Return the parameters for a binding; the policy is evaluated once for each. Raises one of `UNCONFIGURED`."""
     if binding.matching is not None and selected_kind(binding.matching, attributes, kinds) is None:
         return ()
     return (yield from params_of(binding, concern.params, attributes))

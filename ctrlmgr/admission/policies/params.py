@@ -1,4 +1,4 @@
-"""The objects that a binding names as the parameters of its policy.
+"""Finds the parameter objects that a binding names for its policy.
 
 Source: apiserver `pkg/admission/plugin/policy/generic/policy_matcher.go` (`CollectParams`).
 """
@@ -21,11 +21,11 @@ from ctrlmgr.kinds.label_selectors import selector_of
 
 
 class NotConfigured(Exception):
-    """A policy or a binding cannot be put into effect; the text says why."""
+    """A policy or a binding cannot be configured; the text says why."""
 
 
 def param_kind(wanted: Mapping[str, str] | None, kinds: Kinds) -> Kind | None:
-    """Return the kind of a policy's parameters, None if it has none; raises `NotConfigured` for one there is not."""
+    """Return the kind of a policy's parameters, None if it has none; raises `NotConfigured` if it does not exist."""
     if wanted is None:
         return None
     group, _, version = wanted["apiVersion"].rpartition("/")
@@ -37,7 +37,7 @@ def param_kind(wanted: Mapping[str, str] | None, kinds: Kinds) -> Kind | None:
 
 
 def params_of(binding: Binding, kind: Kind | None, attributes: Attributes) -> Calling[Sequence[Unstructured | None]]:
-    """Return with what parameters a policy is evaluated, once for each; None: with none. Raises `NotConfigured`."""
+    """Return the parameters for the evaluations of a policy; None means without parameters. Raises `NotConfigured`."""
     reference = binding.param_ref
     if kind is None or reference is None:
         return [None]

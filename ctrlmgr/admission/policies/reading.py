@@ -1,7 +1,7 @@
-"""The policies there are, with their bindings, read from their objects.
+"""Reads the admission policies and their bindings from their objects.
 
-Guarantees: a policy is read, and its expressions are compiled, once for each of its revisions; where there are no
-bindings nothing is read at all. Policies come by name, and so do the bindings of each.
+Guarantees: each revision of a policy is compiled once; without bindings nothing is read. Policies are sorted by name,
+and so are the bindings of each.
 
 Source: apiserver `pkg/admission/plugin/policy/generic/policy_source.go`.
 """
@@ -28,7 +28,7 @@ _EVERYTHING: Final = (Rule(_ALL, _ALL, _ALL, (("*", "*"),), "*"),)
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Which writes a policy or a binding is for (MatchResources); a `matching.Selection`."""
+    """The writes that a policy or a binding matches (MatchResources); a `matching.Selection`."""
 
     rules: tuple[Rule, ...]
     excluded: tuple[Rule, ...]
@@ -38,7 +38,7 @@ class Matching:
 
     @staticmethod
     def of(fields: Mapping[str, Any]) -> Matching:
-        """Read MatchResources; without rules they are for everything."""
+        """Read MatchResources; without rules they match everything."""
         return Matching(
             tuple(rule_of(each) for each in fields.get("resourceRules") or ()) or _EVERYTHING,
             tuple(rule_of(each) for each in fields.get("excludeResourceRules") or ()),
@@ -50,15 +50,15 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What puts a policy into effect."""
+    """A binding, which activates a policy."""
 
     name: str
     policy: str
     matching: Matching | None
-    """None: it narrows nothing."""
+    """None if it does not restrict the policy's matches."""
     param_ref: Mapping[str, Any] | None
     actions: tuple[str, ...]
-    """What becomes of a failure: Deny, Warn, Audit; none for a policy that changes objects."""
+    """The actions for a failure: Deny, Warn, Audit; empty for a mutating policy."""
 
     @staticmethod
     def of(obj: Object) -> Binding:
@@ -76,7 +76,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class PolicyBase:
-    """What both kinds of policies have."""
+    """The fields that both kinds of policies share."""
 
     name: str
     revision: int
@@ -85,7 +85,7 @@ class PolicyBase:
     matching: Matching
     conditions: tuple[Condition, ...]
     variables: Mapping[str, Condition]
-    """Expressions by the names of the variables that they are."""
+    """The expressions of variables, by name."""
 
 
 def base_of(obj: Object, spec: Mapping[str, Any], scopes: Scopes) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class Policies(Generic[P]):
         self._bindings: dict[str, tuple[Object, Binding]] = {}
 
     def found(self, view: View) -> Sequence[Bound[P]]:
-        """Return the policies in effect."""
+        """Return the policies that have bindings."""
         bindings = view.list(self._resources[1])
         return list(self._bound(view, bindings)) if bindings else ()
 

@@ -1,7 +1,7 @@
-"""Validating policies: reading one, and what it says of a write.
+"""Validating policies: compiles a policy, and evaluates it for a write.
 
-Guarantees: a failure is told by its message expression, else its message, else its expression. An expression without a
-value is a failure, unless the policy lets writes go on then.
+Guarantees: the message of a failure is the result of its message expression, else its message, else its expression. An
+expression with an error is a failure, unless the failure policy is Ignore.
 
 Source: apiserver `pkg/admission/plugin/policy/validating/validator.go`.
 """
@@ -39,7 +39,7 @@ class Validation(NamedTuple):
     rule: Condition
     message: str
     telling: Condition | None
-    """The expression of the message, where there is one."""
+    """The expression of the message, if there is one."""
     reason: str
 
 
@@ -49,29 +49,29 @@ class ValidatingPolicy(PolicyBase):
 
     validations: tuple[Validation, ...]
     annotations: tuple[tuple[str, Condition], ...]
-    """Keys of audit annotations, and what they are told."""
+    """The keys of audit annotations, and the expressions of their values."""
 
 
 class Failure(NamedTuple):
-    """What a policy has against a write."""
+    """The failure of one validation."""
 
     message: str
     reason: str
     place: int
-    """The place of the validation in the policy."""
+    """The index of the validation in the policy."""
 
 
 class Opinion(NamedTuple):
-    """What a policy says of a write."""
+    """The result of evaluating a policy for a write."""
 
     failures: Sequence[Failure] = ()
     annotations: Mapping[str, str] = {}
     errors: Sequence[str] = ()
-    """Annotations that have no value, which refuse the write."""
+    """The errors of audit annotations without a value; these refuse the write."""
 
 
 def read_validating(obj: Object) -> ValidatingPolicy:
-    """Read a policy; expressions that do not compile fail when they are evaluated."""
+    """Compile a policy; expressions with compilation errors fail when they are evaluated."""
     spec = obj.to_dict().get("spec") or {}
     scopes = Scopes.of(spec)
     validations = tuple(_validation(each, scopes) for each in spec.get("validations") or ())
@@ -98,7 +98,7 @@ def _validation(fields: Mapping[str, Any], scopes: Scopes) -> Validation:
 
 
 def opinion(policy: ValidatingPolicy, seen: Mapping[str, Any]) -> Opinion:
-    """Return what a policy says of a write, given what its expressions see (`params` included)."""
+    """Return the result of a policy for a write; `seen` are the variables of its expressions, including `params`."""
     try:
         if not met(policy.conditions, seen, Budget(MATCH_LIMIT), fails_open=policy.fails_open):
             return Opinion()

@@ -1,4 +1,4 @@
-"""The variables of a policy, each evaluated when it is first asked for.
+"""The variables of a policy, each evaluated on first use.
 
 Source: apiserver `pkg/admission/plugin/cel/composition.go`.
 """
@@ -15,21 +15,21 @@ from ctrlmgr.expressions.values import EvalError
 
 
 class Variables(Lazy):
-    """The variables of one evaluation; each has one value, or one error."""
+    """The variables of one evaluation; each has one value or one error."""
 
     def __init__(self, expressions: Mapping[str, Condition], seen: Mapping[str, Any], budget: Budget) -> None:
-        """Evaluate `expressions` with what there is to see, and these variables; `budget` pays."""
+        """Evaluate `expressions` with the variables in `seen` and these variables; `budget` limits the cost."""
         self._expressions = expressions
         self._seen = {**seen, "variables": self}
         self._budget = budget
         self._known: dict[str, Any] = {}
 
     def has(self, name: str) -> bool:
-        """Whether the policy declares it."""
+        """Return whether the policy declares a variable."""
         return name in self._expressions
 
     def field(self, name: str) -> Any:
-        """Return a variable's value; raises `EvalError`, `OutOfBudget`."""
+        """Return a variable's value; raises `EvalError` or `OutOfBudget`."""
         if name not in self._known:
             self._known[name] = self._evaluated(name)
         value = self._known[name]

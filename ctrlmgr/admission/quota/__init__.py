@@ -1,6 +1,6 @@
-"""Quotas: what objects use, whether that fits into what a namespace may use, and what has been used altogether.
+"""Quotas: measure the usage of objects, decide whether a write fits, and count the used total.
 
-In the order a reader meets them: `amounts` calculates, the evaluators (`pods`, `claims`, `services`, `devices`,
-`counts`) say what one object uses, `evaluators` lists them, `scopes` says which objects a quota is about, `charging`
-decides on a write, `counting` counts anew.
+Start reading here: `amounts` calculates. The evaluators (`pods`, `claims`, `services`, `devices`, `counts`) measure one
+object, and `evaluators` lists them. `scopes` says which objects a quota covers, `charging` decides on a write,
+`counting` recalculates the totals.
 """

@@ -1,7 +1,7 @@
-"""Sums and differences of amounts by the names of resources, as ResourceQuotas hold them.
+"""Sums and differences of amounts by resource name, as in ResourceQuotas.
 
-Guarantees: what comes out is written as Kubernetes writes it: a sum is in the notation of its first amount that is not
-zero, a difference that would be negative is 0.
+Guarantees: results are formatted as in Kubernetes. A sum has the notation of its first amount that is not zero, and a
+negative difference becomes 0.
 
 Rules come from apiserver's `pkg/quota/v1/resources.go`.
 """
@@ -17,7 +17,7 @@ Amounts: TypeAlias = Mapping[str, str]
 
 
 def added(some: Amounts, others: Amounts) -> dict[str, str]:
-    """Return the sums of what is in either."""
+    """Return the sum of two sets of amounts."""
     sums = dict(some)
     for name, amount in others.items():
         sums[name] = plus(sums[name], amount) if name in sums else amount
@@ -25,7 +25,7 @@ def added(some: Amounts, others: Amounts) -> dict[str, str]:
 
 
 def subtracted(some: Amounts, others: Amounts) -> dict[str, str]:
-    """Return what is left of `some`, nothing being less than 0."""
+    """Return the difference of two sets of amounts, at least 0 for each resource."""
     left = {name: _difference(amount, others.get(name, "0")) for name, amount in some.items()}
     return left | {name: "0" for name in others if name not in left}
 
@@ -35,7 +35,7 @@ def _difference(one: str, other: str) -> str:
 
 
 def masked(amounts: Amounts, names: Collection[str]) -> dict[str, str]:
-    """Return the amounts that have one of these names."""
+    """Return the amounts with one of these names."""
     return {name: amount for name, amount in amounts.items() if name in names}
 
 
@@ -49,10 +49,10 @@ def larger(some: Amounts, others: Amounts) -> dict[str, str]:
 
 
 def are_equal(some: Amounts, others: Amounts) -> bool:
-    """Whether both have the same resources and as much of each."""
+    """Return whether both have the same resources with equal amounts."""
     return some.keys() == others.keys() and all(parse(some[name]) == parse(others[name]) for name in some)
 
 
 def printed(amounts: Amounts) -> str:
-    """Write amounts as refusals do: by name."""
+    """Format amounts as in error messages: by name."""
     return ",".join(f"{name}={canonical(amounts[name])}" for name in sorted(amounts))

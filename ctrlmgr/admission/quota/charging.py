@@ -1,7 +1,7 @@
-"""Deciding on a write: which quotas of its namespace it is charged to, and whether they bear it.
+"""Decides on a write: which quotas of its namespace it is charged to, and whether it fits them.
 
-Guarantees: pure. What is charged is what the write uses more than what was there before; a write that uses no more is
-charged nothing and refused nothing.
+Guarantees: the functions are pure. A write is charged for its increase in usage. A write without an increase is not
+charged and not refused.
 
 Rules come from apiserver's `pkg/admission/plugin/resourcequota/controller.go` (`CheckRequest`).
 """
@@ -49,10 +49,10 @@ class _Quota(msgspec.Struct):
 
 
 class Quota:
-    """One ResourceQuota: `hard` and `used` are those of its status, by which writes are judged."""
+    """One ResourceQuota; `hard` and `used` are those of its status, which decide on writes."""
 
     def __init__(self, obj: Object) -> None:
-        """Read `obj`."""
+        """Decode `obj`."""
         view = obj.view(_Quota)
         self.object = obj
         self.name = obj.name
@@ -69,32 +69,32 @@ class Quota:
         ]
         self._limited: dict[Evaluator, Sequence[str]] = {}
         self._limits: dict[str, int] = {}
-        self._spent: Mapping[str, Quantity] = {}  # what has been read of `used`
+        self._spent: Mapping[str, Quantity] = {}  # the parsed amounts of `used`
 
     def limited(self, evaluator: Evaluator) -> Sequence[str]:
-        """Return the names, in order, of what is limited that objects of a kind use."""
+        """Return the sorted names of the quota's limits that apply to objects of a kind."""
         names = self._limited.get(evaluator)
         if names is None:
             names = self._limited[evaluator] = sorted(evaluator.names(self.hard))
         return names
 
     def has_in_scope(self, evaluator: Evaluator, fields: Fields) -> bool:
-        """Whether an object is in all of the quota's scopes."""
+        """Return whether an object is in all scopes of the quota."""
         return all(evaluator.in_scope(each, fields) for each in self.requirements)
 
     def matches(self, evaluator: Evaluator, fields: Fields) -> bool:
-        """Whether an object uses what the quota limits."""
+        """Return whether the quota applies to an object."""
         return bool(self.limited(evaluator)) and self.has_in_scope(evaluator, fields)
 
     def limit(self, name: str) -> int:
-        """Return how much may be used of something, in billionths."""
+        """Return the limit of a resource, in billionths."""
         limit = self._limits.get(name)
         if limit is None:
             limit = self._limits[name] = parse(self.hard[name])
         return limit
 
     def with_more(self, more: Mapping[str, Quantity]) -> Mapping[str, Quantity]:
-        """Return what will have been used of what is limited, with that much more of it."""
+        """Return the new totals of the limited resources after adding `more`."""
         return {name: self._with(name, amount) for name, amount in more.items() if name in self.hard}
 
     def _with(self, name: str, more: Quantity) -> Quantity:
@@ -111,11 +111,11 @@ class Quota:
         return self.object.with_field("status", status)
 
     def at(self, obj: Object) -> Quota:
-        """Return the same quota, read from an object that says the same."""
+        """Return a copy of the quota for an object with the same content."""
         return self._again(obj, self.used, self._spent)
 
     def charged(self, sums: Mapping[str, Quantity]) -> Quota:
-        """Return the quota with so much used of some things."""
+        """Return the quota with the given used totals."""
         used = {**self.used, **{name: amount.text for name, amount in sums.items()}}
         return self._again(self.with_status(self.hard, used), used, {**self._spent, **sums})
 
@@ -126,19 +126,19 @@ class Quota:
 
 
 class Limited(NamedTuple):
-    """What may only be used where a quota says how much (LimitedResource of the plugin's configuration)."""
+    """A resource that may be used only within a quota (LimitedResource of the plugin's configuration)."""
 
     resource: Resource
     contains: Sequence[str] = ()
-    """Parts of the names of resources that are limited."""
+    """Substrings of the names of limited resources."""
     scopes: Sequence[Requirement] = ()
 
 
 class Use:
-    """What a new object uses; worked out when it is asked for, and once for all that differ in their names alone."""
+    """The usage of a new object. It is computed on first use."""
 
     def __init__(self, evaluator: Evaluator, fields: Fields, now: str) -> None:
-        """Have `evaluator` look at an object as it is at a time, RFC 3339."""
+        """Measure an object with `evaluator`, at the time `now`, RFC 3339."""
         self.evaluator = evaluator
         self.fields = fields
         self._now = now
@@ -146,21 +146,24 @@ class Use:
 
     @cached_property
     def amounts(self) -> Amounts:
-        """How much it uses of what."""
+        """The used amounts by resource name."""
         return self.evaluator.usage(self.fields, self._now)
 
     @cached_property
     def negative(self) -> Sequence[str]:
-        """Of what it uses less than nothing."""
+        """The resources with negative usage, sorted."""
         return sorted(name for name, amount in self.amounts.items() if parse(amount) < 0)
 
     @cached_property
     def anything(self) -> Mapping[str, Quantity]:
-        """What it uses anything of."""
+        """The used amounts other than zero."""
         return _read(self.amounts)
 
     def problem(self, required: Sequence[str]) -> str:
-        """Say what it must say and does not, where a quota limits `required`; empty: nothing."""
+        """Return the error if the object lacks amounts that a quota's limits `required` need.
+
+        Empty if there is none.
+        """
         key = tuple(required)
         problem = self._problems.get(key)
         if problem is None:
@@ -169,15 +172,15 @@ class Use:
 
 
 def _read(amounts: Amounts) -> Mapping[str, Quantity]:
-    """Return the amounts that are not 0."""
+    """Return the amounts other than zero."""
     read = {name: Quantity.read(amount) for name, amount in amounts.items()}
     return {name: quantity for name, quantity in read.items() if quantity.amount}
 
 
 def charges(attributes: Attributes, use: Use, quotas: Sequence[Quota], limited: Sequence[Limited] = ()) -> list[Quota]:
-    """Return those of a namespace's quotas that a write is charged to, charged; raises `Forbidden` if it does not fit.
+    """Return the quotas that a write is charged to, with the charge; raises `Forbidden` if it exceeds one.
 
-    The first that it does not fit refuses it.
+    The first exceeded quota is the one in the error.
     """
     evaluator, fields = use.evaluator, use.fields
     concerned = [quota for quota in quotas if quota.matches(evaluator, fields)]
@@ -194,7 +197,7 @@ def charges(attributes: Attributes, use: Use, quotas: Sequence[Quota], limited: 
 
 
 def _check(attributes: Attributes, use: Use, quota: Quota) -> None:
-    """Refuse what does not say how much it uses, and what cannot be judged because nothing has been counted yet."""
+    """Raise `Forbidden` if the object lacks required amounts, or if the quota's usage has not been counted yet."""
     names = quota.limited(use.evaluator)
     if problem := use.problem(names):
         raise attributes.forbidden(f"failed quota: {quota.name}: {problem}")
@@ -203,7 +206,7 @@ def _check(attributes: Attributes, use: Use, quota: Quota) -> None:
 
 
 def _more(attributes: Attributes, use: Use, concerned: Sequence[Quota]) -> Mapping[str, Mapping[str, Quantity]]:
-    """Return by quota what the write uses more than before; under no name if no quota is concerned."""
+    """Return the increase in usage by quota; under the empty name if no quota applies."""
     old = attributes.old
     if attributes.operation is Verb.CREATE or old is None:
         return {quota.name: use.anything for quota in concerned} or {"": use.anything}
@@ -211,7 +214,9 @@ def _more(attributes: Attributes, use: Use, concerned: Sequence[Quota]) -> Mappi
     if not concerned:
         return {"": grown}
     return {
-        quota.name: grown if quota.matches(use.evaluator, old) else use.anything  # it has come into the scope
+        quota.name: grown
+        if quota.matches(use.evaluator, old)
+        else use.anything  # the object was not in the quota's scope before
         for quota in concerned
     }
 
@@ -224,7 +229,7 @@ def _check_limited(
     usage: Amounts,
     limited: Sequence[Limited],
 ) -> None:
-    """Refuse the use of what is limited by configuration where no quota covers it."""
+    """Raise `Forbidden` if a resource that the configuration limits is used and no quota covers it."""
     if not limited:
         return
     covered = {name for quota in concerned for name in quota.limited(evaluator)}
@@ -247,7 +252,7 @@ def _check_limited(
 
 
 def _charged(attributes: Attributes, quota: Quota, more: Mapping[str, Quantity]) -> Quota | None:
-    """Return a quota with what a write uses more; None if that is nothing of what it limits."""
+    """Return a quota with the increase added; None if its limits do not cover the increase."""
     sums = quota.with_more(more)
     if not sums:
         return None
@@ -264,7 +269,7 @@ def _charged(attributes: Attributes, quota: Quota, more: Mapping[str, Quantity])
 
 
 def configured(value: Mapping[str, Any]) -> Limited:
-    """Read one `limitedResources` entry of the plugin's configuration."""
+    """Parse one `limitedResources` entry of the plugin's configuration."""
     scopes = [
         Requirement(each.get("scopeName") or "", each.get("operator") or "", each.get("values") or ())
         for each in value.get("matchScopes") or ()

@@ -1,4 +1,4 @@
-"""What PersistentVolumeClaims use: themselves and storage, altogether and by their class.
+"""Measures PersistentVolumeClaims: their number and storage, in total and by class.
 
 Rules come from Kubernetes' `pkg/quota/v1/evaluator/core/persistent_volume_claims.go`.
 """
@@ -14,7 +14,7 @@ from ctrlmgr.api.quantity import WHOLE, parse, rounded_up
 from ctrlmgr.engine.attributes import Attributes, Verb
 
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
-"""Where claims said their class before there was a field."""
+"""The annotation that named a claim's class before the field existed."""
 
 _COUNT = "count/persistentvolumeclaims"
 _CLAIMS = "persistentvolumeclaims"
@@ -23,28 +23,28 @@ _OF_CLASS = ".storageclass.storage.k8s.io/"
 
 
 class ClaimEvaluator(Evaluator):
-    """Evaluates PersistentVolumeClaims; they can grow."""
+    """Evaluates PersistentVolumeClaims, whose usage can grow."""
 
     def handles(self, subresource: str, operation: Verb) -> bool:
-        """Look at new and changed claims, and at what their status says was allocated."""
+        """Return True for new and changed claims, and for status updates, which contain allocations."""
         if subresource == "status":
             return operation is Verb.UPDATE
         return operation in (Verb.CREATE, Verb.UPDATE) and not subresource
 
     def concerns(self, attributes: Attributes) -> bool:
-        """Leave alone a status that changes nothing of what is used."""
+        """Return whether a status update changes the usage."""
         if attributes.subresource != "status":
             return True
         old, new = attributes.old or {}, attributes.object or {}
         return changes_usage(old, new)
 
     def names(self, given: Collection[str]) -> list[str]:
-        """Return which of a quota's resources claims use."""
+        """Return those of the given resource names that claims use."""
         by_class = tuple(_OF_CLASS + each for each in (_CLAIMS, _STORAGE))
         return [name for name in given if name in (_COUNT, _CLAIMS, _STORAGE) or name.endswith(by_class)]
 
     def usage(self, fields: Fields, now: str) -> Amounts:
-        """Return what a claim uses."""
+        """Return the usage of a claim."""
         used = {_CLAIMS: "1", _COUNT: "1"}
         storage, class_ = _storage(fields), _class(fields)
         if storage is not None:
@@ -54,22 +54,22 @@ class ClaimEvaluator(Evaluator):
         return used
 
     def in_scope(self, requirement: Requirement, fields: Fields) -> bool:
-        """Whether a claim refers to a class of volume attributes that is asked for."""
+        """Return whether a claim uses one of the required VolumeAttributesClasses."""
         return requirement.scope == "VolumeAttributesClass" and requirement.selects(attributes_classes(fields))
 
     def knows_scopes(self) -> bool:
-        """Say that they can be limited by scope."""
+        """Return True: claims can be limited by scope."""
         return True
 
 
 def changes_usage(old: Fields, new: Fields) -> bool:
-    """Whether a changed status may change what a claim uses, or in which scopes it is."""
+    """Return whether a status update may change a claim's usage or scopes."""
     allocated = [_allocated(each) for each in (old, new)]
     return allocated[0] != allocated[1] or attributes_classes(old) != attributes_classes(new)
 
 
 def attributes_classes(fields: Fields) -> set[str]:
-    """Return the classes of volume attributes that a claim has, had or is to have."""
+    """Return the VolumeAttributesClasses that a claim has, had or requests."""
     status = fields.get("status") or {}
     named = (
         (fields.get("spec") or {}).get("volumeAttributesClassName"),
@@ -91,7 +91,7 @@ def _allocated(fields: Fields) -> str | None:
 
 
 def _storage(fields: Fields) -> str | None:
-    """Return what is asked for, or was allocated if that is more, in whole bytes."""
+    """Return the requested storage, or the allocated one if it is larger, in whole bytes."""
     asked = (((fields.get("spec") or {}).get("resources") or {}).get("requests") or {}).get("storage")
     allocated = _allocated(fields)
     if asked is not None and allocated is not None and parse(allocated) > parse(asked):

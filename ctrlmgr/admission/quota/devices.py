@@ -1,4 +1,4 @@
-"""What ResourceClaims use: themselves, and devices by their class.
+"""Measures ResourceClaims: their number, and devices by class.
 
 Rules come from Kubernetes' `pkg/quota/v1/evaluator/core/resource_claims.go`.
 """
@@ -15,22 +15,22 @@ from ctrlmgr.engine.attributes import Verb
 _COUNT: Final = "count/resourceclaims.resource.k8s.io"
 _OF_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
 _MOST: Final = 32
-"""How many devices a claim can be given: what one that asks for all of them is charged."""
+"""The maximum number of devices of a claim, which is charged if the claim requests all devices."""
 
 
 class ResourceClaimEvaluator(Evaluator):
     """Evaluates ResourceClaims."""
 
     def handles(self, subresource: str, operation: Verb) -> bool:
-        """Look at new and changed claims."""
+        """Return True for new and changed claims."""
         return operation in (Verb.CREATE, Verb.UPDATE) and not subresource
 
     def names(self, given: Collection[str]) -> list[str]:
-        """Return which of a quota's resources claims use."""
+        """Return those of the given resource names that claims use."""
         return [name for name in given if name == _COUNT or name.endswith(_OF_CLASS)]
 
     def usage(self, fields: Fields, now: str) -> Amounts:
-        """Return what a claim uses; of alternatives the largest of each class."""
+        """Return the usage of a claim; of alternatives, the largest number of each class counts."""
         devices: dict[str, int] = {}
         for request in ((fields.get("spec") or {}).get("devices") or {}).get("requests") or ():
             for class_, number in _asked(request).items():
@@ -40,7 +40,7 @@ class ResourceClaimEvaluator(Evaluator):
 
 def _asked(request: Mapping[str, Any]) -> dict[str, int]:
     alternatives = request.get("firstAvailable") or ()
-    # Version v1beta1 has the fields of an exact request in the request itself.
+    # In v1beta1, the request itself contains the fields of an exact request.
     exact = request.get("exactly") or (request if request.get("deviceClassName") else None)
     most: dict[str, int] = {}
     for each in [exact] if exact else alternatives:

@@ -1,4 +1,4 @@
-"""What an evaluator is: it knows what objects of one resource use, and which names of a quota are about that.
+"""The base class of evaluators: an evaluator measures objects of one resource, and knows their names in quotas.
 
 Rules come from apiserver's `pkg/quota/v1/interfaces.go` and `generic/evaluator.go`.
 """
@@ -17,14 +17,14 @@ Fields = Mapping[str, Any]
 
 
 class Requirement(NamedTuple):
-    """One term of a scope selector; a scope that a quota simply lists is one with the operator Exists."""
+    """One term of a scope selector; a listed scope is a term with the operator Exists."""
 
     scope: str
     operator: str
     values: Sequence[str] = ()
 
     def selects(self, found: Collection[str]) -> bool:
-        """Whether names that an object bears for the scope, possibly none, are what this asks for."""
+        """Return whether the names that an object has for the scope, possibly none, fulfil the term."""
         match self.operator:
             case "Exists":
                 return bool(found)
@@ -35,23 +35,23 @@ class Requirement(NamedTuple):
         return not found or any(each not in self.values for each in found)
 
     def __str__(self) -> str:
-        """Write it as Go prints it."""
+        """Format the term as Go prints it."""
         return f"{{{self.scope} {self.operator} [{' '.join(self.values)}]}}"
 
 
 def count_name(resource: Resource) -> str:
-    """Return what a quota calls the number of objects of a resource."""
+    """Return the name in quotas for the number of objects of a resource."""
     return f"count/{resource.plural}.{resource.group}" if resource.group else f"count/{resource.plural}"
 
 
 _ALIASES: Final[Mapping[str, str]] = {
     name: name for name in ("configmaps", "resourcequotas", "replicationcontrollers", "secrets")
 }
-"""Resources of the core group that quotas also call by their plural alone."""
+"""Resources of the core group that quotas may also name by their plural."""
 
 
 class Evaluator:
-    """Counts objects; evaluators of kinds that use more than their number are subclasses."""
+    """Counts objects; subclasses measure kinds with more than a count."""
 
     def __init__(self, resource: Resource) -> None:
         """Evaluate objects of `resource`."""
@@ -60,29 +60,32 @@ class Evaluator:
         self._names = tuple(filter(None, (count_name(resource), alias)))
 
     def handles(self, subresource: str, operation: Verb) -> bool:
-        """Whether such a write may use more."""
+        """Return whether such writes may increase the usage."""
         return operation is Verb.CREATE and not subresource
 
     def concerns(self, attributes: Attributes) -> bool:
-        """Whether this very write may use more, of those it handles."""
+        """Return whether this write, which the evaluator handles, may increase the usage."""
         return True
 
     def names(self, given: Collection[str]) -> list[str]:
-        """Return which of a quota's resources objects of this kind use."""
+        """Return those of the given resource names that objects of this kind use."""
         return [name for name in given if name in self._names]
 
     def usage(self, fields: Fields, now: str) -> Amounts:
-        """Return what one object uses at a time (RFC 3339)."""
+        """Return the usage of one object at a time (RFC 3339)."""
         return dict.fromkeys(self._names, "1")
 
     def in_scope(self, requirement: Requirement, fields: Fields) -> bool:
-        """Whether an object is in a scope; most know no scopes, and are in none."""
+        """Return whether an object is in a scope; False for kinds without scopes."""
         return False
 
     def knows_scopes(self) -> bool:
-        """Whether the configuration of the plugin can limit its objects by scope."""
+        """Return whether the plugin's configuration can limit its objects by scope."""
         return False
 
     def problem(self, required: Collection[str], fields: Fields) -> str:
-        """Say what an object must say and does not, where a quota limits `required`; empty: nothing."""
+        """Return the error if the object lacks amounts that a quota's limits `required` need.
+
+        Empty if there is none.
+        """
         return ""

@@ -1,4 +1,4 @@
-"""Every evaluator: those of kinds that use more than their number, and one for each other kind as it is asked for.
+"""All evaluators: special ones for some kinds, and a counting one for each other kind, created on first use.
 
 Rules come from Kubernetes' `pkg/quota/v1/install/registry.go`.
 """
@@ -32,18 +32,18 @@ _IGNORED: Final = frozenset(
         Resource("authorization.k8s.io", "localsubjectaccessreviews"),
     )
 )
-"""What no quota counts: what is not kept, or not for long."""
+"""Resources that quotas do not count, because they are not stored or short-lived."""
 
 
 class Evaluators:
     """The evaluators, by resource."""
 
     def __init__(self) -> None:
-        """Know the special ones."""
+        """Create the special evaluators."""
         self._known = {resource: make(resource) for resource, make in _SPECIAL.items()}
 
     def of(self, resource: Resource) -> Evaluator | None:
-        """Return a resource's evaluator; None: it is not counted."""
+        """Return the evaluator of a resource; None if it is not counted."""
         if resource in _IGNORED:
             return None
         evaluator = self._known.get(resource)

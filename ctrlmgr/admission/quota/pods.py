@@ -1,7 +1,7 @@
-"""What pods use: themselves, and what their containers ask for and are limited to.
+"""Measures pods: their number, and the requests and limits of their containers.
 
-Guarantees: a pod that is over, or should have been gone by now, uses nothing but its place among `count/pods`. While a
-pod is being resized it uses the most of what is asked for, what was allocated and what it has.
+Guarantees: a pod that has finished, or should have been removed by now, counts only for `count/pods`. During a resize,
+the maximum of the requested, allocated and actual amounts counts.
 
 Rules come from Kubernetes' `pkg/quota/v1/evaluator/core/pods.go` and `component-helpers/resource/helpers.go`.
 """
@@ -29,11 +29,13 @@ _NAMES: Final = frozenset(
     (_COUNT, "pods", *_COMPUTE, *(_REQUESTS + each for each in _COMPUTE), *(_LIMITS + each for each in _COMPUTE))
 )
 _NEW: Final = frozenset(("phase", "qosClass"))
-"""What the status of a pod has that was given nothing yet."""
+"""The fields in the status of a pod without allocated resources."""
 _COUNTED: Final = ("name", "resources", "restartPolicy")
-"""What counts of a container."""
+"""The fields of a container that affect the usage."""
 _REQUIRED: Final = frozenset(prefix + each for prefix in ("", _REQUESTS, _LIMITS) for each in ("cpu", "memory"))
-"""What each container must say for itself where a quota limits it; Kubernetes calls that a mistake, and keeps it."""
+"""The amounts that each container must set itself if a quota limits them; Kubernetes calls this a mistake, and keeps
+it.
+"""
 
 
 _encode = msgspec.json.Encoder().encode
@@ -44,22 +46,22 @@ class PodEvaluator(Evaluator):
     """Evaluates pods."""
 
     def handles(self, subresource: str, operation: Verb) -> bool:
-        """Look at new pods, at resized ones, and at those that get a deadline: nothing else changes what they use."""
+        """Return True for new pods, resized ones, and updates that may set a deadline."""
         return (subresource, operation) in (("", Verb.CREATE), ("", Verb.UPDATE), ("resize", Verb.UPDATE))
 
     def concerns(self, attributes: Attributes) -> bool:
-        """Leave alone what stays within the scopes Terminating or NotTerminating."""
+        """Return whether an update moves the pod between the scopes Terminating and NotTerminating."""
         if attributes.subresource or attributes.old is None:
             return True
         before, after = (each.get("spec") or {} for each in (attributes.old, attributes.fields))
         return _ends(before) != _ends(after)
 
     def names(self, given: Collection[str]) -> list[str]:
-        """Return which of a quota's resources pods use."""
+        """Return those of the given resource names that pods use."""
         return [name for name in given if name in _NAMES or _is_prefixed(name)]
 
     def usage(self, fields: Fields, now: str) -> Amounts:
-        """Return what a pod uses."""
+        """Return the usage of a pod."""
         used = {_COUNT: "1"}
         if is_over(fields, now):
             return used
@@ -68,7 +70,7 @@ class PodEvaluator(Evaluator):
         return used | _asked(fields)
 
     def in_scope(self, requirement: Requirement, fields: Fields) -> bool:
-        """Whether a pod is in a scope."""
+        """Return whether a pod is in a scope."""
         spec = fields.get("spec") or {}
         match requirement.scope:
             case "Terminating":
@@ -87,15 +89,15 @@ class PodEvaluator(Evaluator):
         return False
 
     def knows_scopes(self) -> bool:
-        """Say that they can be limited by scope."""
+        """Return True: pods can be limited by scope."""
         return True
 
     def problem(self, required: Collection[str], fields: Fields) -> str:
-        """Say which containers must ask for, or be limited in, what a quota limits."""
+        """Return the error if containers lack requests or limits that a quota limits."""
         spec = fields.get("spec") or {}
         own = spec.get("resources") or {}
         if own.get("requests") or own.get("limits"):
-            return ""  # the pod says it for all of them
+            return ""  # the pod sets the amounts for all containers
         missing: dict[str, set[str]] = {}
         for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
             resources = container.get("resources") or {}
@@ -108,7 +110,7 @@ class PodEvaluator(Evaluator):
 
 
 def _is_prefixed(name: str) -> bool:
-    """Whether a quota means huge pages, or what a device plugin offers."""
+    """Return whether a name means huge pages or an extended resource."""
     if name.startswith((HUGE_PAGES, _REQUESTS + HUGE_PAGES)):
         return True
     return name.startswith(_REQUESTS) and (not is_native(name) or _is_implicit(name))
@@ -119,7 +121,7 @@ def _is_implicit(name: str) -> bool:
 
 
 def _compute(requests: Amounts, limits: Amounts) -> dict[str, str]:
-    """Return what amounts come to under the names that quotas have for them."""
+    """Return the usage for requests and limits, under the names in quotas."""
     used = {"pods": "1"}
     for name, amount in requests.items():
         if name in _COMPUTE or name.startswith(HUGE_PAGES):
@@ -131,12 +133,12 @@ def _compute(requests: Amounts, limits: Amounts) -> dict[str, str]:
 
 
 def _is_resized(fields: Fields) -> bool:
-    """Whether what a pod was given may count besides what it asks for; a new pod has been given nothing."""
+    """Return whether allocated amounts may count besides requested ones; a new pod has none."""
     return not (fields.get("status") or {}).keys() <= _NEW
 
 
 def _asked(fields: Fields) -> dict[str, str]:
-    """Return what a pod uses that was given nothing yet."""
+    """Return the usage of a pod without allocated resources."""
     spec = fields.get("spec") or {}
     said = {name: spec[name] for name in ("overhead", "resources") if name in spec}
     for name in ("containers", "initContainers"):
@@ -147,13 +149,13 @@ def _asked(fields: Fields) -> dict[str, str]:
 
 @memoized(entries=1024, longest=2048)
 def _use_of(said: bytes) -> dict[str, str]:
-    """Return what pods use that say this of their resources: those of one template say the same."""
+    """Return the usage of pods with these resource fields. Memoized, because pods of one template have equal fields."""
     fields = _decode(said)
     return _compute(requests_of(fields), limits_of(fields))
 
 
 def is_over(fields: Fields, now: str) -> bool:
-    """Whether a pod has ended, or is still there long after it should have gone (a lost node)."""
+    """Return whether a pod has finished, or still exists after its grace period, for example on a lost node."""
     if (fields.get("status") or {}).get("phase") in ("Failed", "Succeeded"):
         return True
     metadata = fields.get("metadata") or {}
@@ -164,7 +166,7 @@ def is_over(fields: Fields, now: str) -> bool:
 
 
 def requests_of(fields: Fields) -> Amounts:
-    """Return what a pod asks for, with its overhead."""
+    """Return the requests of a pod, including its overhead."""
     spec = fields.get("spec") or {}
     requests = aggregate(_effective(fields, "requests"), "requests")
     requests |= _pod_level(fields, "requests")
@@ -172,7 +174,7 @@ def requests_of(fields: Fields) -> Amounts:
 
 
 def limits_of(fields: Fields) -> Amounts:
-    """Return what a pod is limited to; its overhead comes on top where there is a limit."""
+    """Return the limits of a pod; the overhead is added to existing limits."""
     spec = fields.get("spec") or {}
     limits = aggregate(_effective(fields, "limits"), "limits")
     limits |= _pod_level(fields, "limits")
@@ -181,7 +183,7 @@ def limits_of(fields: Fields) -> Amounts:
 
 
 def _pod_level(fields: Fields, field: str) -> dict[str, str]:
-    """Return what a pod asks for as a whole; while it is resized the most of that, of what it was given and has."""
+    """Return the pod-level amounts; during a resize, the maximum of requested, allocated and actual amounts."""
     asked = ((fields.get("spec") or {}).get("resources") or {}).get(field) or {}
     if not any(is_pod_level(name) for name in asked):
         return {}
@@ -193,7 +195,7 @@ def _pod_level(fields: Fields, field: str) -> dict[str, str]:
 
 
 def _effective(fields: Fields, field: str) -> dict[str, Any]:
-    """Return the spec with the amounts that containers have to be counted with."""
+    """Return the spec with the amounts that count for each container."""
     spec, status = fields.get("spec") or {}, fields.get("status") or {}
     infeasible = _is_infeasible(status)
     found = {
@@ -212,7 +214,7 @@ def _effective(fields: Fields, field: str) -> dict[str, Any]:
 
 
 def _is_infeasible(status: Mapping[str, Any]) -> bool:
-    """Say whether its node has said that it can never give the pod what it asks for now."""
+    """Return whether the node has marked the pod's resize as infeasible."""
     conditions = status.get("conditions") or ()
     pending = (each.get("reason") for each in conditions if each.get("type") == "PodResizePending")
     return next(pending, "") == "Infeasible"
@@ -237,7 +239,7 @@ def _ends(spec: Mapping[str, Any]) -> bool:
 
 
 def _looks_beyond(spec: Mapping[str, Any]) -> bool:
-    """Whether a pod wants to be near to or far from pods of other namespaces."""
+    """Return whether a pod has affinity terms for pods of other namespaces."""
     affinity = spec.get("affinity") or {}
     for each in (affinity.get("podAffinity") or {}, affinity.get("podAntiAffinity") or {}):
         terms = list(each.get("requiredDuringSchedulingIgnoredDuringExecution") or ())

@@ -1,4 +1,4 @@
-"""What Services use: themselves, node ports, load balancers.
+"""Measures Services: their number, node ports, load balancers.
 
 Rules come from Kubernetes' `pkg/quota/v1/evaluator/core/services.go`.
 """
@@ -15,18 +15,18 @@ _NAMES = ("count/services", "services", "services.nodeports", "services.loadbala
 
 
 class ServiceEvaluator(Evaluator):
-    """Evaluates Services; a change of their type counts."""
+    """Evaluates Services; changes of their type count."""
 
     def handles(self, subresource: str, operation: Verb) -> bool:
-        """Look at new and changed Services."""
+        """Return True for new and changed Services."""
         return operation in (Verb.CREATE, Verb.UPDATE) and not subresource
 
     def names(self, given: Collection[str]) -> list[str]:
-        """Return which of a quota's resources Services use."""
+        """Return those of the given resource names that Services use."""
         return [name for name in given if name in _NAMES]
 
     def usage(self, fields: Fields, now: str) -> Amounts:
-        """Return what a Service uses: node ports by what it asks for, as they may not be allocated yet."""
+        """Return the usage of a Service; requested node ports count, because they may not be allocated yet."""
         spec = fields.get("spec") or {}
         ports, type_ = spec.get("ports") or (), spec.get("type")
         node_ports = 0

@@ -1,9 +1,9 @@
-"""Asking a hook: from an invocation to a call, and from a reply to a verdict, a refusal, or a failure.
+"""Calls a webhook: builds the call from an invocation, and turns the reply into a verdict, a refusal or a failure.
 
-Guarantees: what a hook denies is denied in its own words; a hook that cannot be asked, or answers nonsense, fails the
-write with a 500 that says why, unless its failure policy lets the write go on. Every call is counted under
-kube-apiserver's metric names. A hook whose Service has ready endpoints on simulated nodes only is not called: the
-write goes on as if the hook had allowed it unchanged, and an audit annotation says so.
+Guarantees: a denial has the webhook's own message. If a webhook cannot be called or its answer is invalid, the write
+fails with a 500 that says why, unless the failure policy is Ignore. Every call is counted under kube-apiserver's metric
+names. A webhook whose Service has ready endpoints only on simulated nodes is not called: the write continues unchanged,
+and an audit annotation says so.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, `.../errors` and
 client-go's `rest/request.go`.
@@ -45,19 +45,19 @@ from ctrlmgr.metrics import WEBHOOK_FAIL_OPEN, WEBHOOK_REJECTIONS, WEBHOOK_REQUE
 
 _HIGHEST_CODE: Final = 600
 NOT_CALLED: Final = "not-called.webhook.simulate.ctrlmgr.io"
-"""Begins the audit annotations about hooks on simulated nodes."""
+"""The prefix of audit annotations about webhooks on simulated nodes."""
 
 
 class CallFailed(Exception):
-    """A hook could not be asked, or did not answer the question; metrics are told a status code for it."""
+    """A webhook could not be called, or its answer was invalid; `code` is the status code for metrics."""
 
     def __init__(self, hook: Hook, reason: str, code: int = 503) -> None:
-        """Say why."""
+        """Describe the failure."""
         super().__init__(f'failed calling webhook "{hook.name}": {reason}')
         self.code = code
 
     def error(self) -> InternalError:
-        """Return the 500 that the write fails with."""
+        """Return the 500 with which the write fails."""
         error = InternalError(
             f"Internal error occurred: {self}", details=StatusDetails(causes=(StatusCause(message=str(self)),))
         )
@@ -66,7 +66,7 @@ class CallFailed(Exception):
 
 
 class Asking(NamedTuple):
-    """A question on its way to a hook."""
+    """A prepared call of a webhook."""
 
     invocation: Invocation
     question: Question
@@ -75,16 +75,16 @@ class Asking(NamedTuple):
 
     @property
     def hook(self) -> Hook:
-        """Who is asked."""
+        """The called webhook."""
         return self.invocation.hook
 
 
 def ask(
     attributes: Attributes, invocation: Invocation, kinds: Kinds, credentials: HookCredentials = NO_CREDENTIALS
 ) -> Asking:
-    """Return what to send to a hook.
+    """Return the call of a webhook.
 
-    Raises `BadRequest` for a dry run that the hook would have side effects on, `CallFailed` if it cannot be asked.
+    Raises `BadRequest` for a dry run if the webhook has side effects. Raises `CallFailed` if it cannot be called.
     """
     hook = invocation.hook
     if attributes.dry_run and hook.has_side_effects:
@@ -98,7 +98,7 @@ def ask(
     url = f"{endpoint.url}?timeout={hook.timeout}s"
     try:
         shown = credentials.of(endpoint.url)
-    except SettingsError as problem:  # a token's file has gone
+    except SettingsError as problem:  # a token file no longer exists
         raise CallFailed(hook, f"could not get REST client: {problem}", 500) from problem
     return Asking(
         invocation,
@@ -109,7 +109,7 @@ def ask(
 
 
 def answer(asking: Asking, reply: Reply, attributes: Attributes, *, mutates: bool) -> Verdict:
-    """Return what a hook decided, and pass on what it says; raises `CallFailed`, `DeniedByWebhook`."""
+    """Return a webhook's verdict, and add its warnings and annotations; raises `CallFailed` or `DeniedByWebhook`."""
     verdict = _verdict(asking, reply, mutates=mutates)
     hook = asking.hook
     for key, value in verdict.annotations.items():
@@ -161,7 +161,7 @@ def _details(fields: Mapping[str, Any]) -> StatusDetails:
 
 
 def count(hook: Hook, type_: str, attributes: Attributes, seconds: float, error: Exception | None) -> None:
-    """Count one call and how it ended; the type is `admit` or `validating`."""
+    """Count one call and its outcome; the type is `admit` or `validating`."""
     operation = str(attributes.operation)
     kind, code = _ending(error)
     rejected = error is not None and not (isinstance(error, CallFailed) and hook.fails_open)
@@ -175,7 +175,7 @@ def count(hook: Hook, type_: str, attributes: Attributes, seconds: float, error:
 
 
 def _ending(error: Exception | None) -> tuple[str, int]:
-    """Return what metrics call an error, and the status code they have for it: no series for each odd number."""
+    """Return the metrics' name and status code for an error; codes are capped to limit the number of series."""
     match error:
         case None:
             return "", 200
@@ -187,5 +187,5 @@ def _ending(error: Exception | None) -> tuple[str, int]:
 
 
 def compact(value: Any) -> str:
-    """Write an audit annotation's value as JSON."""
+    """Encode an audit annotation's value as JSON."""
     return json.dumps(value, separators=(",", ":"))

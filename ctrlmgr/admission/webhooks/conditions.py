@@ -1,4 +1,4 @@
-"""Whether a hook is asked about a write, by its match conditions.
+"""Evaluates the match conditions of a webhook for a write.
 
 Source: apiserver `pkg/admission/plugin/webhook/generic/webhook.go` (`ShouldCallHook`).
 """
@@ -19,7 +19,10 @@ from ctrlmgr.expressions.library.authorizing import Ask
 
 
 def is_asked(invocation: Invocation, attributes: Attributes, kinds: Kinds, authorizer: Authorizer) -> Operation[bool]:
-    """Say whether a write meets a hook's conditions; raises `Forbidden` where they fail and the hook fails closed."""
+    """Return whether a write meets a webhook's conditions.
+
+    Raises `Forbidden` if they fail and the failure policy is Fail.
+    """
     hook = invocation.hook
     if not hook.conditions:
         return True

@@ -1,8 +1,8 @@
-"""Who this server is to a webhook: the users of a kubeconfig, each for the hosts that its name stands for.
+"""The server's credentials for webhooks: the users of a kubeconfig, each named after the hosts it is for.
 
-Guarantees: the most exact name wins: `name.namespace.svc:8443`, then `*.namespace.svc:8443`, `*.svc:8443` and so on;
-for port 443 the same without the port. A host that no name stands for is told nothing. Files with tokens are read anew
-for each call.
+Guarantees: the most specific name wins: `name.namespace.svc:8443`, then `*.namespace.svc:8443`, `*.svc:8443` and so on.
+For port 443, the same names without the port match too. A host without a matching name gets no credentials. Token files
+are read for each call.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/config` and `pkg/util/webhook/authentication.go`.
 """
@@ -28,14 +28,14 @@ class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class HookCredentials:
-    """What is told to which host."""
+    """Credentials by host."""
 
     def __init__(self, users: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take users as a kubeconfig has them, by name; raises `SettingsError`."""
+        """Use the users of a kubeconfig, by name; raises `SettingsError`."""
         self._users = {name: (dict(fields), certificate_of(dict(fields))) for name, fields in users.items()}
 
     def of(self, url: str) -> Credentials:
-        """Return who this server is to the host of a URL."""
+        """Return the credentials for the host of a URL."""
         if not self._users:
             return ANONYMOUS
         for name in _names(url):
@@ -49,7 +49,7 @@ NO_CREDENTIALS: Final = HookCredentials({})
 
 
 def _names(url: str) -> Iterator[str]:
-    """Yield the names of users that a URL's host may be meant by, the most exact first."""
+    """Yield the names of users that match a URL's host, the most specific first."""
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or 443
     for target in (f"{host}:{port}", host) if port == 443 else (f"{host}:{port}",):
@@ -59,7 +59,7 @@ def _names(url: str) -> Iterator[str]:
 
 
 def read_credentials(document: Document | None) -> HookCredentials:
-    """Return what a WebhookAdmissionConfiguration says; raises `SettingsError`."""
+    """Return the credentials of a WebhookAdmissionConfiguration; raises `SettingsError`."""
     if document is None:
         return NO_CREDENTIALS
     found = document.value.get("kind") if isinstance(document.value, dict) else None

@@ -1,7 +1,7 @@
-"""The webhooks there are, read from their configurations.
+"""Reads webhooks from their configurations.
 
-Guarantees: hooks come in the order Kubernetes asks them: by the name of their configuration, within it as they are
-listed. A configuration is read once for each of its revisions; where there are none, nothing is read at all.
+Guarantees: webhooks are in Kubernetes' calling order: by the name of their configuration, and in the order of its list.
+Each revision of a configuration is read once; without configurations nothing is read.
 
 Rules come from apiserver's `pkg/admission/configuration/*_webhook_manager.go` and `pkg/admission/plugin/webhook`.
 """
@@ -25,7 +25,7 @@ VALIDATING: Final = Resource("admissionregistration.k8s.io", "validatingwebhookc
 
 
 class Rule(NamedTuple):
-    """Which writes a hook is asked about (RuleWithOperations)."""
+    """The writes that a webhook is called for (RuleWithOperations)."""
 
     operations: frozenset[str]
     groups: frozenset[str]
@@ -34,7 +34,7 @@ class Rule(NamedTuple):
     """Pairs of resource and subresource."""
     scope: str
     names: frozenset[str] = frozenset()
-    """Names of objects; empty for all. Only policies name them."""
+    """Names of objects; empty for all. Only policies use names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,35 +44,35 @@ class Hook:
     configuration: str
     name: str
     index: int
-    """Its place in the configuration."""
+    """Its index in the configuration."""
     client: Mapping[str, Any]
-    """How it is reached (WebhookClientConfig)."""
+    """Its address (WebhookClientConfig)."""
     rules: tuple[Rule, ...]
     fails_open: bool
-    """Whether a write goes on when the hook cannot be asked."""
+    """Whether a write continues if the webhook cannot be called."""
     matches_equivalent: bool
-    """Whether it is also asked about other versions of what its rules name."""
+    """Whether it is also called for other versions of the resources in its rules."""
     namespaces: LabelSelector | None
-    """None: the selector cannot be read, which no write passes."""
+    """None if the selector is invalid; then no write matches."""
     objects: LabelSelector | None
     has_side_effects: bool
-    """Whether it must not be asked about dry runs."""
+    """Whether it must not be called for dry runs."""
     timeout: int
-    """Seconds."""
+    """Timeout in seconds."""
     versions: tuple[str, ...]
-    """The versions of AdmissionReview that it reads, the one it likes best first."""
+    """The versions of AdmissionReview that it accepts, in its order of preference."""
     reinvoked: bool
-    """Whether it is asked again after a later hook changed the object."""
+    """Whether it is called again after a later webhook changed the object."""
     revision: int
-    """That of its configuration."""
+    """The revision of its configuration."""
     conditions: tuple[Condition, ...] = ()
-    """What must be true of a write besides; empty for nearly all hooks."""
+    """Its match conditions; empty for most webhooks."""
     excluded: tuple[Rule, ...] = ()
-    """Hooks exclude nothing; policies do."""
+    """Excluded resources; only policies use them."""
 
     @property
     def uid(self) -> str:
-        """What tells hooks of the same name apart."""
+        """A unique identifier, also for webhooks of the same name."""
         return f"{self.configuration}/{self.name}/{self.index}"
 
 
@@ -85,7 +85,7 @@ class Hooks:
         self._read: dict[str, tuple[Object, tuple[Hook, ...]]] = {}
 
     def found(self, view: View) -> Sequence[Hook]:
-        """Return all hooks there are now, in their order."""
+        """Return all current webhooks, in calling order."""
         configurations = view.list(self._configurations)
         if not configurations:
             return ()
@@ -122,7 +122,7 @@ def _hook(configuration: Object, index: int, fields: Mapping[str, Any]) -> Hook:
 
 
 def rule_of(fields: Mapping[str, Any]) -> Rule:
-    """Read a rule of operations and resources."""
+    """Parse a rule of operations and resources."""
     resources = [each.partition("/") for each in fields.get("resources") or ()]
     return Rule(
         frozenset(fields.get("operations") or ()),

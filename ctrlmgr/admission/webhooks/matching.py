@@ -1,7 +1,7 @@
-"""Which hooks and policies a write concerns, and about which version of the object they decide.
+"""Selects the webhooks and policies for a write, and the version of the object that they see.
 
-Guarantees: one that decides on an equivalent version gets the object converted to that version; hooks are never asked
-about the objects that configure admission.
+Guarantees: a webhook that matches an equivalent version gets the object converted to that version. Webhooks are never
+called for the objects that configure admission.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/{generic,predicates}` and
 `pkg/admission/plugin/policy/matching/matching.go`.
@@ -34,52 +34,52 @@ _EXEMPT = frozenset(
 
 
 class Selection(Protocol):
-    """Which writes something is for: a hook, a policy, or its binding."""
+    """The match rules of a webhook, a policy, or a binding."""
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """Of what."""
+        """The rules of matching resources."""
 
     @property
     def excluded(self) -> tuple[Rule, ...]:
-        """Of what not, whatever the rules say."""
+        """The rules of excluded resources, which take precedence."""
 
     @property
     def matches_equivalent(self) -> bool:
-        """Whether it is also for other versions of what its rules name."""
+        """Whether other versions of the resources in the rules match too."""
 
     @property
     def namespaces(self) -> LabelSelector | None:
-        """In which namespaces; None: the selector cannot be read, which no write passes."""
+        """The namespace selector; None if it is invalid, then no write matches."""
 
     @property
     def objects(self) -> LabelSelector | None:
-        """Of which objects."""
+        """The object selector; None if it is invalid."""
 
 
 class Invocation(NamedTuple):
-    """One hook, and the kind that the object is shown to it as."""
+    """One webhook, and the kind as which it sees the object."""
 
     hook: Hook
     kind: Kind
 
 
 def is_exempt(attributes: Attributes) -> bool:
-    """Whether no hook is asked, so that hooks can always be mended."""
+    """Return whether no webhook is called, so that a broken webhook configuration can always be repaired."""
     gvk = attributes.kind.gvk
     return gvk.group == "admissionregistration.k8s.io" and gvk.kind in _EXEMPT
 
 
 def invocation_of(hook: Hook, attributes: Attributes, kinds: Kinds) -> Invocation | None:
-    """Return how a hook is asked about a write, None if it is not asked; raises as `selected_kind` does."""
+    """Return the invocation of a webhook for a write, None if it does not match; raises as `selected_kind` does."""
     kind = selected_kind(hook, attributes, kinds)
     return Invocation(hook, kind) if kind is not None else None
 
 
 def selected_kind(what: Selection, attributes: Attributes, kinds: Kinds) -> Kind | None:
-    """Return as what kind an object is shown to what is for its write, None if that is not for it.
+    """Return the kind as which a webhook or policy sees the object, None if it does not match.
 
-    Raises `NotFound` or `InternalError` where it would be, but its namespace selector cannot be evaluated.
+    Raises `NotFound` or `InternalError` if everything else matches, but the namespace selector cannot be evaluated.
     """
     problem: NamespaceProblem | None = None
     try:
@@ -98,10 +98,10 @@ def selected_kind(what: Selection, attributes: Attributes, kinds: Kinds) -> Kind
 
 
 class NamespaceProblem(Exception):
-    """Why a namespace selector cannot be evaluated."""
+    """A namespace selector cannot be evaluated."""
 
     def __init__(self, error: InternalError | Exception) -> None:
-        """Remember what a caller is to be told."""
+        """Store the error for the client."""
         super().__init__()
         self.error = error
 
@@ -115,7 +115,7 @@ def _selects_namespace(hook: Selection, attributes: Attributes) -> bool:
 
 
 def _namespace_labels(attributes: Attributes) -> Mapping[str, str]:
-    """Return the labels of the object's namespace; a namespace that is written is its own."""
+    """Return the labels of the object's namespace; for a written Namespace, its own labels."""
     if (
         attributes.resource == NAMESPACES
         and not attributes.subresource
@@ -135,7 +135,7 @@ def _selects_object(hook: Selection, attributes: Attributes) -> bool:
     if hook.objects.is_empty:
         return True
     if attributes.operation is Verb.CONNECT:
-        return False  # options have no labels that could be looked at, not even none
+        return False  # connect options have no labels, so object selectors do not match them
     states = (each for each in (attributes.object, attributes.old) if each is not None)
     return any(hook.objects.matches((each.get("metadata") or {}).get("labels") or {}) for each in states)
 
@@ -150,7 +150,7 @@ def _matching_kind(rules: Sequence[Rule], what: Selection, attributes: Attribute
 
 
 def _equivalents(kind: Kind, kinds: Kinds) -> Iterator[Kind]:
-    """Yield the other versions that the same object is served in."""
+    """Yield the other versions in which the same object is served."""
     for other in kinds:
         if other is not kind and (other.storage == kind.storage or other.resource == kind.resource):
             yield other

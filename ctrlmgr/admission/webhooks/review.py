@@ -1,7 +1,7 @@
-"""AdmissionReview: what a hook is asked, and what it may answer.
+"""AdmissionReview: encodes the request to a webhook, and decodes its answer.
 
-Guarantees: a hook sees the object as Kubernetes would encode it, in the version its rules name. An answer that is not
-one to this question, or says what its kind of hook may not say, is an error of the hook and not a decision.
+Guarantees: a webhook sees the object as Kubernetes encodes it, in the version that its rules name. An answer to another
+request, or with content that this type of webhook may not return, is a failure and not a decision.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/request/admissionreview.go`.
 """
@@ -31,7 +31,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Question(NamedTuple):
-    """A review to send."""
+    """An AdmissionReview to send."""
 
     uid: str
     version: str
@@ -39,28 +39,28 @@ class Question(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a hook decided."""
+    """The decision of a webhook."""
 
     allowed: bool
     patch: bytes = b""
     patch_type: str = ""
     result: Mapping[str, Any] | None = None
-    """A Status that says more."""
+    """A Status with details."""
     warnings: Sequence[str] = ()
     annotations: Mapping[str, str] = {}
 
 
 class UnusableAnswer(Exception):
-    """An answer that is none to the question; its text says what is wrong with it."""
+    """The webhook's answer is invalid; the text says why."""
 
 
 def version_for(invocation: Invocation) -> str | None:
-    """Return the first version of AdmissionReview that both sides know, None if there is none."""
+    """Return the first version of AdmissionReview that both sides support, None if there is none."""
     return next((each for each in invocation.hook.versions if each in _VERSIONS), None)
 
 
 def question(attributes: Attributes, invocation: Invocation, kinds: Kinds, uid: str, version: str) -> Question:
-    """Return what to ask a hook about a write."""
+    """Return the AdmissionReview for a write."""
     request = {"uid": uid, **_what(attributes, invocation.kind)}
     request["object"] = shown(attributes, attributes.object, invocation.kind, kinds)
     request["oldObject"] = shown(attributes, attributes.old, invocation.kind, kinds)
@@ -71,7 +71,7 @@ def question(attributes: Attributes, invocation: Invocation, kinds: Kinds, uid: 
 
 
 def request_of(attributes: Attributes, kind: Kind) -> dict[str, Any]:
-    """Return what a write is, without the objects, as it is told of an object that is shown as `kind`."""
+    """Return the attributes of a write without the objects, for an object that is shown as `kind`."""
     return {**_what(attributes, kind), "dryRun": attributes.dry_run, "options": _options(attributes)}
 
 
@@ -96,11 +96,11 @@ def _what(attributes: Attributes, other: Kind) -> dict[str, Any]:
 
 
 def shown(attributes: Attributes, fields: Unstructured | None, kind: Kind, kinds: Kinds) -> Unstructured | None:
-    """Return an object as a hook sees it, in the version that `kind` is served in."""
+    """Return an object in the version of `kind`, as webhooks see it."""
     if fields is None:
         return None
     if attributes.operation is Verb.CONNECT:
-        return dict(fields)  # options, which are made here and not decoded
+        return dict(fields)  # connect options are created here, not decoded
     if attributes.body_kind is not None:
         data = kinds.codec_for(attributes.body_kind).encode(fields)
     else:
@@ -109,7 +109,7 @@ def shown(attributes: Attributes, fields: Unstructured | None, kind: Kind, kinds
             data = kind.from_storage(Object(kind.storage, data)).body
     seen: Unstructured = _decode(data)
     if version := (fields.get("metadata") or {}).get("resourceVersion"):
-        seen["metadata"]["resourceVersion"] = version  # which is not stored in the object
+        seen["metadata"]["resourceVersion"] = version  # the stored object does not contain it
     return seen
 
 
@@ -156,7 +156,7 @@ def _options(attributes: Attributes) -> dict[str, Any] | None:
 
 
 def read_verdict(asked: Question, body: bytes, *, mutates: bool) -> Verdict:
-    """Return what a hook answered; raises `UnusableAnswer`."""
+    """Return the verdict in a webhook's answer; raises `UnusableAnswer`."""
     review = _decoded(body)
     name = f"{_GROUP}/{asked.version}, Kind=AdmissionReview"
     response = review.get("response")
@@ -215,7 +215,7 @@ def _check_patch(patch: bytes, patch_type: Any) -> None:
 
 
 def _old_verdict(response: Mapping[str, Any], *, mutates: bool) -> Verdict:
-    """Read an answer of v1beta1, of which less was asked."""
+    """Decode an answer of v1beta1, which has fewer requirements."""
     patch = _patch(response) if mutates else b""
     return _verdict(response, patch, "JSONPatch" if patch else "")
 

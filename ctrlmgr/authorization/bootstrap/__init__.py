@@ -1,12 +1,12 @@
-"""The roles and bindings that every cluster has: declared, and put right at each start.
+"""The roles and bindings that every cluster has; each start of the server reconciles them.
 
-| module | what it declares |
+| module | content |
 |---|---|
-| `user_roles` | what users may be given: `cluster-admin`, `admin`, `edit`, `view`, what all users may |
-| `component_roles` | what Kubernetes' own programs may |
-| `controller_roles` | what each controller may, under its own service account |
-| `bindings` | who has them, and the roles in system namespaces |
-| `reconciling` | what is done about a cluster that has them not, or otherwise |
+| `user_roles` | roles for users: `cluster-admin`, `admin`, `edit`, `view`, and the rights of all users |
+| `component_roles` | roles of Kubernetes' own programs |
+| `controller_roles` | the role of each controller, under its own service account |
+| `bindings` | the bindings of these roles, and the roles in system namespaces |
+| `reconciling` | the changes to existing roles and bindings that differ |
 
 Source: `plugin/pkg/auth/authorizer/rbac/bootstrappolicy` of Kubernetes 1.36, with its default feature gates.
 """

@@ -1,4 +1,4 @@
-"""Who has the roles that every cluster has, and the roles and bindings within the system's namespaces.
+"""The bindings of bootstrap roles, and the roles and bindings in system namespaces.
 
 Source: `bootstrappolicy/{policy,namespace_policy}.go` of Kubernetes 1.36.
 """
@@ -46,7 +46,7 @@ CLUSTER_ROLE_BINDINGS = (
     Binding("system:kube-dns", service_account("kube-dns")),
     Binding("system:kube-scheduler", user(f"system:{_SCHEDULER}")),
     Binding("system:volume-scheduler", user(f"system:{_SCHEDULER}")),
-    Binding("system:node"),  # of no subject: the Node authorizer decides about nodes
+    Binding("system:node"),  # without subjects: the Node authorizer decides on nodes
     Binding("system:service-account-issuer-discovery", group(SERVICE_ACCOUNTS)),
     *(Binding(role.name, service_account(role.name.removeprefix(_PREFIX))) for role in CONTROLLER_ROLES),
 )

@@ -1,4 +1,4 @@
-"""What Kubernetes' own programs may: kubelets, the scheduler, the controller manager, add-ons.
+"""The ClusterRoles of Kubernetes' own programs: kubelets, the scheduler, the controller manager, add-ons.
 
 Source: `bootstrappolicy/policy.go` of Kubernetes 1.36.
 """
@@ -165,4 +165,4 @@ COMPONENT_ROLES = (
 """ClusterRoles for programs."""
 
 NODE_RULES = next(role.rules for role in COMPONENT_ROLES if role.name == "system:node")
-"""What every node may do, whichever it is (`NodeRules`)."""
+"""The rights of every node (`NodeRules`)."""

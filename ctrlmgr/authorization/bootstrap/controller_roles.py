@@ -1,4 +1,4 @@
-"""What each controller may; it has the role `system:controller:NAME` under the service account `kube-system/NAME`.
+"""The role `system:controller:NAME` of each controller, for the service account `kube-system/NAME`.
 
 Source: `bootstrappolicy/controller_policy.go` of Kubernetes 1.36.
 """

@@ -1,4 +1,4 @@
-"""How bootstrap roles and bindings are declared: names and rules; the rest of each object is the same for all."""
+"""Helpers to declare bootstrap roles and bindings by names and rules; the other fields are the same for all."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _CORE = "core"
 
 
 def rule(verbs: str, groups: str, resources: str, *, names: str = "") -> PolicyRule:
-    """Declare a rule about resources, each list separated by blanks; the legacy group is called `core`."""
+    """Return a rule for resources; each list is separated by spaces, and the legacy group is called `core`."""
     of_groups = tuple("" if group == _CORE else group for group in groups.split())
     return PolicyRule(tuple(verbs.split()), of_groups, tuple(resources.split()), tuple(names.split()))
 
 
 def urls(verbs: str, paths: str) -> PolicyRule:
-    """Declare a rule about paths, each list separated by blanks."""
+    """Return a rule for paths; each list is separated by spaces."""
     return PolicyRule(tuple(verbs.split()), urls=tuple(paths.split()))
 
 
 class Subject(NamedTuple):
-    """Who is given a role."""
+    """The subject of a binding."""
 
     kind: str
     name: str
@@ -34,34 +34,37 @@ class Subject(NamedTuple):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The subject as a binding has it."""
+        """The subject in the form of a binding's field."""
         if self.kind == "ServiceAccount":
             return {"kind": self.kind, "name": self.name, "namespace": self.namespace}
         return {"kind": self.kind, "apiGroup": GROUP, "name": self.name}
 
 
 def user(name: str) -> Subject:
-    """Return the user of a name."""
+    """Return the subject for a user."""
     return Subject("User", name)
 
 
 def group(name: str) -> Subject:
-    """Return a group."""
+    """Return the subject for a group."""
     return Subject("Group", name)
 
 
 def service_account(name: str, namespace: str = "kube-system") -> Subject:
-    """Return a service account."""
+    """Return the subject for a service account."""
     return Subject("ServiceAccount", name, namespace)
 
 
 class Role:
-    """A Role in a namespace, or with an empty one a ClusterRole."""
+    """A Role in a namespace, or a ClusterRole if the namespace is empty."""
 
     def __init__(
         self, name: str, *rules: PolicyRule, namespace: str = "", aggregate_to: str = "", aggregates: str = ""
     ) -> None:
-        """Declare it; its rules go into the role that aggregates `aggregate_to`, its own come from `aggregates`."""
+        """Declare a role.
+
+        `aggregate_to` names the role that includes its rules, `aggregates` the label of the rules it includes.
+        """
         self.name = name
         self.namespace = namespace
         self.rules = rules
@@ -70,7 +73,7 @@ class Role:
 
     @property
     def fields(self) -> Unstructured:
-        """The object."""
+        """The fields of the object."""
         labels = {_aggregation(self._aggregate_to): "true"} if self._aggregate_to else {}
         fields: Unstructured = {
             "kind": "Role" if self.namespace else "ClusterRole",
@@ -85,10 +88,13 @@ class Role:
 
 
 class Binding:
-    """A RoleBinding in a namespace, or with an empty one a ClusterRoleBinding; of the role of its name, by default."""
+    """A RoleBinding in a namespace, or a ClusterRoleBinding if it is empty.
+
+    The role defaults to the binding's name.
+    """
 
     def __init__(self, name: str, *subjects: Subject, namespace: str = "", role: str = "") -> None:
-        """Declare it."""
+        """Bind the role to `subjects`."""
         self.name = name
         self.namespace = namespace
         self.role = role or name
@@ -96,7 +102,7 @@ class Binding:
 
     @property
     def fields(self) -> Unstructured:
-        """The object."""
+        """The fields of the object."""
         kind = "Role" if self.namespace else "ClusterRole"
         return {
             "kind": f"{kind}Binding",

@@ -1,10 +1,10 @@
-"""What is done about a bootstrap role or binding that is there already, and differs.
+"""Decides how to change an existing bootstrap role or binding that differs from its declaration.
 
 Guarantees:
-- Rights, labels, annotations and subjects that are missing are added; what a cluster's owner has added stays.
-- A binding to another role is replaced, because a binding's role cannot be changed.
-- What is annotated `rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone.
-- Reconciling what has been reconciled changes nothing.
+- Missing rights, labels, annotations and subjects are added; additions of the cluster's administrators are kept.
+- A binding to another role is replaced, because the role of a binding cannot be changed.
+- Objects with the annotation `rbac.authorization.kubernetes.io/autoupdate: "false"` are not changed.
+- Reconciling is idempotent.
 
 Rules: component-helpers `auth/rbac/reconciliation/{reconcile_role,reconcile_rolebindings}.go`.
 """
@@ -21,7 +21,7 @@ from ctrlmgr.authorization.rbac.policy_rules import PolicyRule, covers
 
 
 class Operation(Enum):
-    """What is to be done."""
+    """The operation to perform on an object."""
 
     NOTHING = "nothing"
     CREATE = "create"
@@ -30,14 +30,14 @@ class Operation(Enum):
 
 
 class Step(NamedTuple):
-    """What is to be done about one object, and what it is to be afterwards."""
+    """The operation on one object, and the object after it."""
 
     operation: Operation
     object: Unstructured
 
 
 def reconcile_role(existing: Unstructured | None, declared: Role) -> Step:
-    """Return what is to be done about a role."""
+    """Return the operation for a role."""
     expected = declared.fields
     if existing is None:
         return Step(Operation.CREATE, expected)
@@ -52,7 +52,7 @@ def reconcile_role(existing: Unstructured | None, declared: Role) -> Step:
 
 
 def reconcile_binding(existing: Unstructured | None, declared: Binding) -> Step:
-    """Return what is to be done about a binding."""
+    """Return the operation for a binding."""
     expected = declared.fields
     if existing is None:
         return Step(Operation.CREATE, expected)
@@ -76,7 +76,7 @@ def _is_protected(existing: Unstructured) -> bool:
 
 
 def _with_metadata(existing: Unstructured, expected: Unstructured) -> Unstructured:
-    """Return `existing` with the labels and annotations that it lacks."""
+    """Return `existing` with missing labels and annotations added."""
     metadata = dict(metadata_of(existing))
     for field in ("labels", "annotations"):
         merged = {**metadata_of(expected)[field], **(metadata.get(field) or {})}

@@ -1,4 +1,4 @@
-"""What users may be given, and what all users may.
+"""The ClusterRoles for users, and the rights of all users.
 
 Source: `bootstrappolicy/policy.go` of Kubernetes 1.36.
 """
@@ -140,4 +140,4 @@ USER_ROLES = (
         aggregates="view",
     ),
 )
-"""ClusterRoles for users; `admin`, `edit` and `view` gather their rules from those that name them."""
+"""ClusterRoles for users; `admin`, `edit` and `view` aggregate the rules of other roles."""

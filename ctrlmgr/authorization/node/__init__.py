@@ -1,1 +1,1 @@
-"""What kubelets may do: the Node authorizer (`plugin/pkg/auth/authorizer/node`)."""
+"""The Node authorizer: the rights of kubelets (`plugin/pkg/auth/authorizer/node`)."""

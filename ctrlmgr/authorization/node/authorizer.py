@@ -1,6 +1,6 @@
-"""The Node authorizer: a kubelet may see what its own pods need, and write about itself.
+"""The Node authorizer: a kubelet may read the objects that its own pods need, and write its own objects.
 
-Guarantees: it has no opinion on users that are no nodes; it never denies, so that RBAC may allow a node more.
+Guarantees: it has no opinion on users that are not nodes. It never denies, so RBAC may allow a node more.
 
 Rules: `plugin/pkg/auth/authorizer/node/node_authorizer.go`, `pkg/auth/nodeidentifier/default.go`.
 """
@@ -24,17 +24,17 @@ _READ = frozenset({"get", "list", "watch"})
 
 
 def identify(user: User) -> str | None:
-    """Return the name of the node that a user is, empty if it has none; None if the user is no node."""
+    """Return the name of a node's user, empty if it has none; None if the user is not a node."""
     if not user.name.startswith(NODE_PREFIX) or NODES not in user.groups:
         return None
     return user.name.removeprefix(NODE_PREFIX)
 
 
 class NodeAuthorizer(Immediate):
-    """See the module's docstring."""
+    """Authorizes the requests of nodes."""
 
     def __init__(self, graph: NodeGraph, rules: Sequence[PolicyRule]) -> None:
-        """Decide on what `graph` knows; what it says nothing about every node may do that `rules` allow."""
+        """Decide by `graph`; for other resources, every node has the rights in `rules`."""
         self._graph = graph
         self._rules = tuple(CompiledRule(rule) for rule in rules)
         self._special: dict[tuple[str, str], Callable[[str, Attributes], Verdict]] = {
@@ -53,7 +53,7 @@ class NodeAuthorizer(Immediate):
         }
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
-        """Return whether a node may do this."""
+        """Return whether a node may make the request."""
         node = identify(user)
         if node is None:
             return NO_OPINION
@@ -66,7 +66,7 @@ class NodeAuthorizer(Immediate):
         return ALLOWED if first_allowing(self._rules, attributes) is not None else NO_OPINION
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return that a node's rights cannot be told as rules."""
+        """Return an incomplete listing for nodes, because rules cannot express their rights."""
         if identify(user) is None:
             return RuleListing()
         return RuleListing((), incomplete=True, error="node authorizer does not support user rule resolution")
@@ -102,7 +102,7 @@ class NodeAuthorizer(Immediate):
         return _refuse_but_get(asked) or _if_related(node, asked, own)
 
     def _account(self, node: str, asked: Attributes) -> Verdict:
-        """Read accounts for the programs that get credentials for images, and get tokens for pods."""
+        """Allow reads of accounts, for image credential providers, and creation of tokens for pods."""
         if asked.verb == "get" and not asked.subresource:
             return self._read(node, ACCOUNT, asked)
         if asked.verb != "create" or not asked.name:
@@ -115,7 +115,7 @@ class NodeAuthorizer(Immediate):
         if asked.subresource:
             return _because("cannot authorize ResourceSlice subresources")
         match asked.verb:
-            case "create":  # NodeRestriction sees to it that it is this node's
+            case "create":  # NodeRestriction checks that it belongs to this node
                 return ALLOWED
             case "get" | "update" | "patch" | "delete":
                 return _if_related(node, asked, self._graph.is_on(node, SLICES, Key("", asked.name)))
@@ -137,7 +137,7 @@ class NodeAuthorizer(Immediate):
                     return _if_related(node, asked, self._has_pod(node, asked))
                 return _because("can only list/watch pods with spec.nodeName field selector")
             case ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create"):
-                return ALLOWED  # NodeRestriction sees to it that it is one of this node's
+                return ALLOWED  # NodeRestriction checks that it belongs to this node
         return NO_OPINION
 
     def _has_pod(self, node: str, asked: Attributes) -> bool:
@@ -187,7 +187,7 @@ def _csi_node(node: str, asked: Attributes) -> Verdict:
 def _node(node: str, asked: Attributes) -> Verdict:
     match (asked.subresource, asked.verb):
         case ("", "create" | "update" | "patch") | ("status", "update" | "patch"):
-            return ALLOWED  # NodeRestriction sees to it that it is its own
+            return ALLOWED  # NodeRestriction checks that it is the node's own
         case ("", "get" | "list" | "watch"):
             if asked.name == node:
                 return ALLOWED

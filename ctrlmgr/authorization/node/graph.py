@@ -1,17 +1,18 @@
-"""Which objects belong to which node: paths from secrets, claims and volumes over pods to nodes.
+"""The relations of objects to nodes: paths from secrets, claims and volumes over pods to nodes.
 
 Guarantees:
-- After `apply` or `reset` the graph equals one built afresh from the same objects.
-- A question costs what leads to the object asked about, however many pods and nodes there are. What pods refer to is
-  read when their node asks: most pods are bound, or deleted, before it does, and nodes that never ask cost nothing.
+- After `apply` or `reset` the graph equals one built from the same objects.
+- The cost of a query depends on the paths to its object, not on the number of pods and nodes. The references of a
+  node's pods are decoded on the node's first query. Most pods are bound or deleted before that, and nodes without
+  queries cost nothing.
 
-| path | what it means |
+| path | meaning |
 |---|---|
-| pod → node | the pod is bound there |
+| pod → node | the pod is bound to the node |
 | secret, config map, claim, service account, resource claim → pod → node | the pod refers to it |
 | volume → claim → pod → node | the volume is bound to the claim |
 | secret → volume → claim → pod → node | the volume's driver needs the secret |
-| volume attachment, resource slice → node | it says so itself |
+| volume attachment, resource slice → node | the object names the node |
 
 Rules: `plugin/pkg/auth/authorizer/node/{graph,graph_populator}.go`.
 """
@@ -35,7 +36,7 @@ ATTACHMENTS = Resource("storage.k8s.io", "volumeattachments")
 SLICES = Resource("resource.k8s.io", "resourceslices")
 
 _ON_A_NODE = b'"nodeName"'
-"""What is in the body of any pod that is bound."""
+"""A text in the body of every bound pod."""
 
 
 class _Status(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -43,7 +44,7 @@ class _Status(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class _Pod(msgspec.Struct, frozen=True, gc=False):
-    """What of a pod says where it is and what it refers to."""
+    """The fields of a pod with its node and its references."""
 
     spec: msgspec.Raw = msgspec.Raw()
     status: _Status = _Status()
@@ -58,7 +59,7 @@ _decode_spec = msgspec.json.Decoder(_Spec).decode
 
 
 class _Said(NamedTuple):
-    """What tells one pod from another that is elsewhere, or refers to other objects."""
+    """A digest of a pod's node and references; it changes when they change."""
 
     spec: int
     claims: int
@@ -70,24 +71,24 @@ def _said(pod: _Pod, body: bytes) -> _Said:
 
 
 class NodeGraph:
-    """See the module's docstring; used by one thread, that of the cacher it follows."""
+    """The graph from objects to nodes. Only the thread of its cacher may use it."""
 
     resources: Sequence[Resource] = (PODS, VOLUMES, ATTACHMENTS, SLICES)
-    """What it has to be told of."""
+    """The resources whose objects the graph needs."""
 
     def __init__(self) -> None:
-        """Start without edges."""
-        self._nodes: dict[tuple[Resource, Key], str] = {}  # where pods, attachments and slices are
-        self._said: dict[Key, _Said] = {}  # what each of those pods said when it was looked at
-        self._unread: dict[str, dict[Key, Object]] = {}  # pods of each node whose references were not asked for yet
-        self._references: dict[Key, tuple[Reference, ...]] = {}  # of each pod that is on a node, and was read
-        self._reached: dict[Reference, Counter[str]] = {}  # by how many pods of each node
-        self._claims: dict[str, Reference] = {}  # of each bound volume
+        """Start with an empty graph."""
+        self._nodes: dict[tuple[Resource, Key], str] = {}  # the nodes of pods, attachments and slices
+        self._said: dict[Key, _Said] = {}  # the digest of each of these pods
+        self._unread: dict[str, dict[Key, Object]] = {}  # pods whose references are not decoded yet, by node
+        self._references: dict[Key, tuple[Reference, ...]] = {}  # the decoded references of each bound pod
+        self._reached: dict[Reference, Counter[str]] = {}  # the number of pods by node
+        self._claims: dict[str, Reference] = {}  # the claim of each bound volume
         self._volume_secrets: dict[str, tuple[Reference, ...]] = {}
         self._volumes_by_secret: dict[Reference, set[str]] = {}
 
     def reset(self, resource: Resource, objects: Iterable[Object]) -> None:
-        """Take `objects` for all that there are of a resource."""
+        """Replace all objects of a resource by `objects`."""
         if resource == VOLUMES:
             gone = [Key("", name) for name in self._claims]
         else:
@@ -98,7 +99,7 @@ class NodeGraph:
             self.apply(resource, obj.key, obj)
 
     def apply(self, resource: Resource, key: Key, obj: Object | None) -> None:
-        """Take note that an object of a resource has become `obj`, None if it is gone."""
+        """Record the new state of an object; None if it was deleted."""
         if resource == PODS:
             self._apply_pod(key, obj)
         elif resource == VOLUMES:
@@ -109,11 +110,11 @@ class NodeGraph:
                 self._nodes[resource, key] = node
 
     def is_on(self, node: str, resource: Resource, key: Key) -> bool:
-        """Whether a pod is bound to a node, or an attachment or a slice is its own."""
+        """Return whether a pod, an attachment or a slice belongs to a node."""
         return self._nodes.get((resource, key)) == node
 
     def leads_to(self, node: str, reference: Reference) -> bool:
-        """Whether a pod of a node refers to an object, or to the claim of a volume that needs it."""
+        """Return whether a pod of a node refers to an object, directly or through the claim of a volume."""
         self._read_pods(node)
         if node in self._reached.get(reference, ()):
             return True
@@ -122,19 +123,22 @@ class NodeGraph:
         return any(self.uses_volume(node, volume) for volume in self._volumes_by_secret.get(reference, ()))
 
     def uses_volume(self, node: str, volume: str) -> bool:
-        """Whether a pod of a node refers to the claim that a volume is bound to."""
+        """Return whether a pod of a node refers to the claim that a volume is bound to."""
         self._read_pods(node)
         claim = self._claims.get(volume)
         return claim is not None and node in self._reached.get(claim, ())
 
     def _apply_pod(self, key: Key, pod: Object | None) -> None:
-        """Take note of a pod; most changes of pods are of a status, or come before a node is chosen."""
+        """Record a pod.
+
+        Most changes of pods do not affect the graph: status updates, and pods that are not bound yet.
+        """
         found = None if pod is None or not pod.mentions(_ON_A_NODE) else _decode(pod.body)
         said = None if pod is None or found is None else _said(found, pod.body)
         if pod is not None and said is not None and said == self._said.get(key):
             unread = self._unread.get(self._nodes[PODS, key], {})
             if key in unread:
-                unread[key] = pod  # so that the former body is not kept
+                unread[key] = pod  # releases the memory of the previous body
             return
         self._drop_pod(key)
         if pod is not None and said is not None and found is not None:
@@ -147,7 +151,7 @@ class NodeGraph:
             self._unread.setdefault(node, {})[key] = pod
 
     def _read_pods(self, node: str) -> None:
-        """Take in what the pods refer to that have come to a node since it last asked."""
+        """Decode the references of the pods that were bound to a node since its last query."""
         for key, pod in self._unread.pop(node, {}).items():
             references = self._references[key] = tuple(dict.fromkeys(pod_references(pod.to_dict())))
             for reference in references:
@@ -182,6 +186,6 @@ class NodeGraph:
 
 
 def _node_of(fields: Unstructured) -> str:
-    """Return the node that an attachment or a slice says it is on."""
+    """Return the node that an attachment or a slice names."""
     node: str = (fields.get("spec") or {}).get("nodeName") or ""
     return node

@@ -1,4 +1,4 @@
-"""What pods and volumes refer to: the secrets, config maps, claims and accounts that the kubelet needs for them.
+"""The references of pods and volumes: the secrets, config maps, claims and accounts that the kubelet needs.
 
 Rules: `pkg/api/pod/util.go`, `pkg/api/v1/pod/util.go`, `pkg/api/v1/persistentvolume/util.go`,
 dynamic-resource-allocation `resourceclaim`.
@@ -13,7 +13,7 @@ from ctrlmgr.api.unstructured import Unstructured, metadata_of
 
 MIRROR = "kubernetes.io/config.mirror"
 
-SECRET = "secret"  # the name of a kind, no password
+SECRET = "secret"  # the name of a kind, not a password
 CONFIG_MAP = "configmap"
 CLAIM = "persistentvolumeclaim"
 ACCOUNT = "serviceaccount"
@@ -32,7 +32,7 @@ _VOLUME_SECRETS = (
     ("storageos", "secretRef"),
     ("csi", "nodePublishSecretRef"),
 )
-"""Where a pod's volumes name secrets: a source, and its field."""
+"""The fields of a pod's volumes that name secrets: a source, and its field."""
 
 _PERSISTENT_SECRETS = (
     ("cephfs", "secretRef"),
@@ -46,11 +46,11 @@ _PERSISTENT_SECRETS = (
     ("csi", "nodeStageSecretRef"),
     ("csi", "nodeExpandSecretRef"),
 )
-"""Where a persistent volume names secrets that kubelets read."""
+"""The fields of a persistent volume that name secrets for kubelets."""
 
 
 class Reference(NamedTuple):
-    """An object that something refers to."""
+    """A reference to an object."""
 
     kind: str
     namespace: str
@@ -58,7 +58,7 @@ class Reference(NamedTuple):
 
 
 def pod_references(pod: Unstructured) -> Iterator[Reference]:
-    """Yield what a pod gives its node access to; a mirror pod, which a node makes itself, gives none."""
+    """Yield the objects that a pod gives its node access to; none for a mirror pod, which a node creates itself."""
     metadata, spec = metadata_of(pod), pod.get("spec") or {}
     if MIRROR in (metadata.get("annotations") or {}):
         return
@@ -101,7 +101,7 @@ _OWN_VOLUMES = (
     *("flocker", "gcePersistentDisk", "gitRepo", "hostPath", "image", "iscsi", "nfs", "photonPersistentDisk"),
     *("portworxVolume", "quobyte", "rbd", "scaleIO", "storageos", "vsphereVolume"),
 )
-"""The sources of volumes for which nothing of the API is needed."""
+"""The volume sources that need no API object."""
 _API_VOLUMES = {
     "configMap": "configmaps (via configmap volumes)",
     "secret": "secrets (via secret volumes)",
@@ -121,9 +121,9 @@ _API_PROJECTIONS = {
 
 
 def api_reference(spec: Mapping[str, Any]) -> str:
-    """Return the plural of the first thing in the API that a pod's spec refers to, empty if there is none.
+    """Return the plural of the first API resource that a pod's spec refers to, empty if there is none.
 
-    Raises ValueError for a volume of which that is not known. Source: `HasAPIObjectReference`, `pkg/api/pod/util.go`.
+    Raises ValueError for an unknown type of volume. Source: `HasAPIObjectReference`, `pkg/api/pod/util.go`.
     """
     if spec.get("serviceAccountName"):
         return "serviceaccounts"
@@ -161,7 +161,7 @@ def _projected_reference(source: Mapping[str, Any], volume: str) -> str:
 
 
 def volume_secrets(volume: Unstructured) -> Iterator[Reference]:
-    """Yield the secrets that a bound persistent volume gives the nodes that use it access to."""
+    """Yield the secrets that nodes may read because they use a bound persistent volume."""
     spec = volume.get("spec") or {}
     home = (spec.get("claimRef") or {}).get("namespace") or ""
     azure = spec.get("azureFile") or {}

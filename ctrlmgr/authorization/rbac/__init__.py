@@ -1,1 +1,1 @@
-"""Role-based access control: rules, who has them, and what may be granted (`plugin/pkg/auth/authorizer/rbac`)."""
+"""Role-based access control: rules, roles, bindings, and escalation checks (`plugin/pkg/auth/authorizer/rbac`)."""

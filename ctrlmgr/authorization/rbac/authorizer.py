@@ -1,6 +1,7 @@
-"""The RBAC authorizer: allows what a rule of one of the user's roles allows, and has no opinion on all else.
+"""The RBAC authorizer: allows a request if a rule of the user's roles does, and otherwise has no opinion.
 
-Guarantees: an answer is that of `RbacIndex` as it is now: a cached verdict counts for the generation it was found in.
+Guarantees: a verdict is that of the current `RbacIndex`: a cached verdict is used only for the generation it was
+computed from.
 
 Rules: `plugin/pkg/auth/authorizer/rbac/rbac.go`.
 """
@@ -17,31 +18,31 @@ from ctrlmgr.authorization.rbac.policy_rules import PolicyRule, first_allowing
 from ctrlmgr.caches import BoundedCache
 
 _ENTRIES: Final = 8192
-"""Verdicts that are cached."""
+"""The maximum number of cached verdicts."""
 
 _LONGEST: Final = 4096
-"""Characters and groups of a question whose verdict is: a review, or a path, may be as large as a body or a head."""
+"""The maximum length of a cached question, in characters. Clients can send very long questions."""
 
 
 class _Found(NamedTuple):
-    """A verdict, and the generation of the index that it is of."""
+    """A verdict, and the generation of the index that it was computed from."""
 
     generation: int
     verdict: Verdict
 
 
 class RbacAuthorizer(Immediate):
-    """See the module's docstring; any thread may ask."""
+    """Authorizes requests by roles; threads may share it."""
 
     def __init__(self, index: RbacIndex) -> None:
-        """Decide on what `index` knows."""
+        """Decide by `index`."""
         self._index = index
         self._found: BoundedCache[tuple[str, tuple[str, ...], Attributes], _Found] = BoundedCache(
             "rbac-verdicts", entries=_ENTRIES, largest=_LONGEST
         )
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
-        """Return whether one of the user's roles allows it."""
+        """Return whether one of the user's roles allows the request."""
         generation, question = self._index.generation, (user.name, user.groups, attributes)
         found = self._found.get(question)
         if found is None or found.generation != generation:
@@ -51,7 +52,7 @@ class RbacAuthorizer(Immediate):
         return found.verdict
 
     def decide(self, user: User, attributes: Attributes) -> Verdict:
-        """Return the verdict without looking whether it is cached."""
+        """Return the verdict without using the cache."""
         errors: list[str] = []
         for grant in self._index.grants(user, attributes.namespace):
             if first_allowing(grant.rules, attributes) is not None:

@@ -1,4 +1,4 @@
-"""What it takes to grant rights: users grant only what they have themselves.
+"""Prevents escalation: users may grant only rights that they have themselves.
 
 Rules: `pkg/registry/rbac/validation/rule.go` (`ConfirmNoEscalation`), `pkg/registry/rbac/escalation_check.go`.
 """
@@ -18,14 +18,14 @@ from ctrlmgr.errors import ApiError, InternalError, NotFound, StatusDetails
 from ctrlmgr.golang.go_text import quote
 
 EVERYTHING = (PolicyRule(("*",), ("*",), ("*",)), PolicyRule(("*",), urls=("*",)))
-"""What it takes to gather the rules of any other role."""
+"""The rights that are required to set an aggregation rule."""
 
 _COLLECTED = ("ownerReferences", "finalizers", "managedFields")
-"""What of an object's metadata garbage collectors change."""
+"""The metadata fields that garbage collectors change."""
 
 
 def excess(index: RbacIndex, user: User, namespace: str, wanted: Sequence[PolicyRule]) -> str:
-    """Return why a user may not grant `wanted` in a namespace (empty: everywhere), empty if they may."""
+    """Return why a user may not grant `wanted` in a namespace (empty: everywhere); empty if the user may."""
     grants = index.grants(user, namespace)
     missing = covers([compiled.rule for grant in grants for compiled in grant.rules], wanted)
     if not missing:
@@ -47,8 +47,8 @@ def referenced_rules(
 ) -> Sequence[PolicyRule]:
     """Return the rules of the role that a binding in a namespace (empty: everywhere) refers to.
 
-    Raises `NotFound` if there is none, in words that take it for a `binding`, as Kubernetes' storage of roles takes
-    what it is asked for to be what the request is about; `InternalError` for what is no role.
+    Raises `NotFound` if the role does not exist. The message names the resource of `binding`, as in Kubernetes. Raises
+    `InternalError` if the reference is not to a role.
     """
     kind, name = reference.get("kind") or "", reference.get("name") or ""
     if kind not in ("Role", "ClusterRole"):
@@ -60,7 +60,7 @@ def referenced_rules(
 
 
 def right_to_bind(reference: Mapping[str, Any], namespace: str) -> Attributes | None:
-    """Return the question whether a role may be given in a namespace without having it, None for what is no role."""
+    """Return the attributes of the right to bind a role in a namespace, None if the reference is not to a role."""
     kinds = {"Role": ROLES, "ClusterRole": CLUSTER_ROLES}
     resource = kinds.get(reference.get("kind") or "")
     if resource is None:
@@ -70,7 +70,7 @@ def right_to_bind(reference: Mapping[str, Any], namespace: str) -> Attributes | 
 
 
 def changes_only_for_collection(new: Unstructured, old: Unstructured) -> bool:
-    """Whether an update changes nothing but what garbage collectors do."""
+    """Return whether an update changes only fields that garbage collectors set."""
     return _without_collected(new) == _without_collected(old)
 
 

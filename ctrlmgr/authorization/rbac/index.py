@@ -1,13 +1,12 @@
-"""Roles and bindings by whom they concern: what RBAC decides on, kept up with the log object by object.
+"""An index of roles and bindings by subject, updated from the log object by object.
 
 Guarantees:
-- A decision costs what the user's own bindings cost, however many others there are.
-- After `apply` or `reset` the index equals one built afresh from the same objects; cached grants are dropped when
-  anything changes.
-- Grants come in the order of etcd's keys: of ClusterRoleBindings by name, then of the namespace's RoleBindings.
-- One thread tells it of changes, any thread may ask: an answer is that of before a change or of after it. Grants that
-  were found before a change are not cached beyond it.
-- A binding to a role that does not exist grants nothing, and is told as an error (as Kubernetes does).
+- The cost of a decision depends on the user's own bindings, not on the number of all bindings.
+- After `apply` or `reset` the index equals one built from the same objects. Every change drops cached grants.
+- Grants are in the order of etcd's keys: first ClusterRoleBindings by name, then the namespace's RoleBindings.
+- One thread applies changes, and any thread may query. A query sees the state before or after a change. Grants that
+  were computed before a change are not cached after it.
+- A binding to a missing role grants nothing and causes an error in the verdict, as in Kubernetes.
 
 Rules: `pkg/registry/rbac/validation/rule.go`.
 """
@@ -32,29 +31,29 @@ ROLE_BINDINGS = Resource(GROUP, "rolebindings")
 CLUSTER_ROLE_BINDINGS = Resource(GROUP, "clusterrolebindings")
 
 _ENTRIES: Final = 4096
-"""Users and namespaces whose grants are cached."""
+"""The maximum number of cached grants, by user and namespace."""
 
 _LONGEST: Final = 4096
-"""Characters of a user, groups and all, whose grants are."""
+"""The maximum length of a cached user with its groups, in characters."""
 
 
 class Subject(NamedTuple):
-    """Who has a role: a user name or a group."""
+    """The subject of a binding: a user name or a group."""
 
     is_group: bool
     name: str
 
 
 class Grant(NamedTuple):
-    """A role that a user has, and through what."""
+    """A role of a user, and the binding that grants it."""
 
     source: str
-    """The binding, in the words of the reason of a decision."""
+    """A description of the binding, for the reason of a verdict."""
     role: Key
-    """Namespace (empty for a ClusterRole) and name."""
+    """Namespace (empty for a ClusterRole) and name of the role."""
     rules: Sequence[CompiledRule]
     error: str = ""
-    """Why there are no rules."""
+    """Why the rules are missing."""
 
 
 class _Binding(NamedTuple):
@@ -63,32 +62,32 @@ class _Binding(NamedTuple):
     role: Key
     role_kind: str
     subjects: Sequence[tuple[Subject, str]]
-    """Who has the role, each with the words for it."""
+    """The subjects, each with its description."""
 
 
 class RbacIndex:
-    """See the module's docstring."""
+    """An index of roles and bindings by subject."""
 
     resources: Sequence[Resource] = (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS)
-    """What it has to be told of."""
+    """The resources whose objects the index needs."""
 
     def __init__(self) -> None:
-        """Start without roles."""
+        """Start with an empty index."""
         self._roles: dict[Key, Sequence[CompiledRule]] = {}
         self._bindings: dict[Key, _Binding] = {}
-        # Bindings by the namespace that they are in (empty: all of them) and whom they concern.
+        # Bindings by their namespace (empty for ClusterRoleBindings) and subject.
         self._by_subject: dict[tuple[str, Subject], dict[Key, _Binding]] = {}
         self._grants: BoundedCache[tuple[str, str, tuple[str, ...]], Sequence[Grant]] = BoundedCache(
             "rbac-grants", entries=_ENTRIES, largest=_LONGEST
         )
-        self._groups: frozenset[str] | None = None  # those that any role is bound to, once they have been asked for
-        # Held while anything changes, and while grants are found and cached.
+        self._groups: frozenset[str] | None = None  # all groups in bindings, computed on first use
+        # Held during changes, and while grants are computed and cached.
         self._lock = threading.Lock()
         self.generation = 0
-        """Changes with everything that may change an answer, as the last thing about it."""
+        """Grows with every change, after the change is visible."""
 
     def reset(self, resource: Resource, objects: Iterable[Object]) -> None:
-        """Take `objects` for all that there are of a resource."""
+        """Replace all objects of a resource by `objects`."""
         with self._lock:
             if resource in (ROLES, CLUSTER_ROLES):
                 namespaced = resource == ROLES
@@ -102,7 +101,7 @@ class RbacIndex:
             self._changed()
 
     def apply(self, resource: Resource, key: Key, obj: Object | None) -> None:
-        """Take note that an object of a resource has become `obj`, None if it is gone."""
+        """Record the new state of an object; None if it was deleted."""
         with self._lock:
             if obj is not None:
                 self._put(resource, obj)
@@ -113,7 +112,7 @@ class RbacIndex:
             self._changed()
 
     def grants(self, user: User, namespace: str) -> Sequence[Grant]:
-        """Return the roles that a user has everywhere, then those in a namespace if one is given."""
+        """Return the grants of a user at cluster scope, followed by those in a namespace if one is given."""
         place = (namespace, user.name, user.groups)
         grants = self._grants.get(place)
         if grants is None:
@@ -123,14 +122,14 @@ class RbacIndex:
         return grants
 
     def role_rules(self, role: Key) -> Sequence[CompiledRule] | None:
-        """Return the rules of a role (namespace empty: of a ClusterRole), None if there is none."""
+        """Return the rules of a role (empty namespace: of a ClusterRole), None if it does not exist."""
         return self._roles.get(role)
 
     def _find(self, user: User, namespace: str) -> Iterable[Grant]:
         if self._groups is None:
             subjects_with_roles = (subject for _, subject in self._by_subject)
             self._groups = frozenset(subject.name for subject in subjects_with_roles if subject.is_group)
-        groups = filter(self._groups.__contains__, user.groups)  # a review may name very many
+        groups = filter(self._groups.__contains__, user.groups)  # a review may name very many groups
         subjects = [Subject(False, user.name), *(Subject(True, group) for group in groups)]
         for place in dict.fromkeys(("", namespace)):
             found: dict[Key, _Binding] = {}
@@ -179,12 +178,12 @@ class RbacIndex:
 
 
 def missing_role(role: Key) -> str:
-    """Return what is said of a role that does not exist."""
+    """Return the error text for a missing role."""
     return f'{"role" if role[0] else "clusterrole"}.{GROUP} "{role[1]}" not found'
 
 
 def role_key(reference: Mapping[str, Any], namespace: str) -> Key:
-    """Return which role a roleRef of a binding in `namespace` (empty: of a ClusterRoleBinding) means."""
+    """Return the role of a roleRef in a binding in `namespace` (empty for a ClusterRoleBinding)."""
     is_local = reference.get("kind") == "Role"
     name: str = reference.get("name") or ""
     return Key(namespace if is_local else "", name)
@@ -199,7 +198,7 @@ def _read_binding(key: Key, fields: Mapping[str, Any]) -> _Binding:
 
 
 def _read_subject(subject: Mapping[str, Any], namespace: str) -> tuple[Subject, str] | None:
-    """Return whom a subject means, and the words for it; None if no user can be meant."""
+    """Return a binding's subject and its description; None if it matches no user."""
     kind, name = subject.get("kind") or "", subject.get("name") or ""
     if kind in ("User", "Group"):
         return Subject(kind == "Group", name), f'{kind} "{name}"'

@@ -1,4 +1,4 @@
-"""Policy rules: what one allows, and what it takes to cover another.
+"""Policy rules: whether a rule allows a request, and whether rules cover another rule.
 
 Rules: `pkg/apis/rbac/v1/evaluation_helpers.go`, component-helpers `auth/rbac/validation/{rule,policy_comparator}.go`.
 """
@@ -15,7 +15,7 @@ ALL = "*"
 
 
 class PolicyRule(NamedTuple):
-    """Verbs that are granted on resources, or on paths that are no resource's."""
+    """Verbs that are granted on resources, or on paths without a resource."""
 
     verbs: tuple[str, ...]
     groups: tuple[str, ...] = ()
@@ -25,16 +25,16 @@ class PolicyRule(NamedTuple):
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> PolicyRule:
-        """Read a rule of a Role."""
+        """Parse a rule of a Role."""
         return cls(*(tuple(fields.get(field) or ()) for field in _FIELDS))
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The rule as a Role has it."""
+        """The rule in the form of a Role's field."""
         return {field: list(values) for field, values in zip(_FIELDS, self, strict=True) if values}
 
     def describe(self) -> str:
-        """Return the rule on one line, as refusals to grant it show it."""
+        """Return the rule on one line, as in the errors of escalation checks."""
         shown = zip(_SHOWN, (self.groups, self.resources, self.urls, self.names, self.verbs), strict=True)
         return "{" + ", ".join(f"{name}:{quoted(values)}" for name, values in shown if values) + "}"
 
@@ -44,7 +44,7 @@ _SHOWN = ("APIGroups", "Resources", "NonResourceURLs", "ResourceNames", "Verbs")
 
 
 class CompiledRule:
-    """A rule that is asked often: sets instead of lists, `None` for what is not limited."""
+    """A rule prepared for fast checks: sets instead of lists, `None` for unlimited."""
 
     __slots__ = ("groups", "names", "resources", "rule", "urls", "verbs")
 
@@ -58,9 +58,10 @@ class CompiledRule:
         self.urls = rule.urls
 
     def allows_resource(self, verb: str, group: str, combined: str, any_resource: str, name: str) -> bool:
-        """Whether the rule allows a verb on an object.
+        """Return whether the rule allows a verb on an object.
 
-        `combined` is `resource` or `resource/subresource`, `any_resource` is `*/subresource`, empty without one.
+        `combined` is `resource` or `resource/subresource`. `any_resource` is `*/subresource`, or `*` without a
+        subresource.
         """
         return (
             (self.verbs is None or verb in self.verbs)
@@ -70,12 +71,12 @@ class CompiledRule:
         )
 
     def allows_path(self, verb: str, path: str) -> bool:
-        """Whether the rule allows a verb on a path."""
+        """Return whether the rule allows a verb on a path."""
         return (self.verbs is None or verb in self.verbs) and any(url_matches(url, path) for url in self.urls)
 
 
 def first_allowing(rules: Iterable[CompiledRule], attributes: Attributes) -> CompiledRule | None:
-    """Return the first of `rules` that allows what `attributes` describe."""
+    """Return the first of `rules` that allows a request, or None."""
     verb = attributes.verb
     if not attributes.is_resource:
         return next((rule for rule in rules if rule.allows_path(verb, attributes.path)), None)
@@ -89,15 +90,15 @@ def first_allowing(rules: Iterable[CompiledRule], attributes: Attributes) -> Com
 
 
 def covers(owned: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Return what of `wanted`, broken down to single rights, no rule of `owned` grants."""
+    """Return the single rights of `wanted` that no rule of `owned` grants."""
     single = (right for rule in wanted for right in _broken_down(rule))
     return [right for right in single if not any(_covers(rule, right) for rule in owned)]
 
 
 def compacted(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Return the same rights with fewer rules: those that differ in their verbs alone become one.
+    """Return the same rights with fewer rules: rules that differ only in their verbs are merged.
 
-    A verb that is wanted twice is named twice (`pkg/registry/rbac/validation/policy_compact.go`).
+    Repeated verbs are kept (`pkg/registry/rbac/validation/policy_compact.go`).
     """
     others: list[PolicyRule] = []
     simple: dict[tuple[tuple[str, ...], ...], PolicyRule] = {}
@@ -113,12 +114,12 @@ def compacted(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
 
 
 def url_matches(pattern: str, path: str) -> bool:
-    """Whether a path is what a rule's URL says: the same, or below where that ends with a star."""
+    """Return whether a rule's URL matches a path: exactly, or as a prefix if it ends with a star."""
     return pattern in (ALL, path) or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
 
 
 def quoted(values: Iterable[str]) -> str:
-    """Return strings as Go's `%q` shows a slice of them."""
+    """Format strings as Go's `%q` shows a slice of them."""
     return "[" + " ".join(map(quote, values)) + "]"
 
 
@@ -157,7 +158,7 @@ def _covers_resources(owned: Sequence[str], wanted: Sequence[str]) -> bool:
 
 
 def _any_subresource(resource: str) -> str:
-    """Return the pattern of a subresource, whatever it is of; the resource itself for what is none."""
+    """Return the pattern `*/subresource` of a subresource; returns a plain resource unchanged."""
     _, slash, part = resource.partition("/")
     return f"*/{part}" if slash else resource
 

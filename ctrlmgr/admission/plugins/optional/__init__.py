@@ -1,1 +1,1 @@
-"""Plugins that are off unless `--enable-admission-plugins` names them."""
+"""Plugins that are enabled only if `--enable-admission-plugins` names them."""

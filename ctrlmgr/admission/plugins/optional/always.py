@@ -1,4 +1,4 @@
-"""AlwaysAdmit and AlwaysDeny: what their names say, for tests of a set-up.
+"""AlwaysAdmit and AlwaysDeny: admit or refuse every write, for testing a configuration.
 
 Rules come from Kubernetes' `plugin/pkg/admission/{admit,deny}/admission.go`, which calls both deprecated.
 """
@@ -18,27 +18,27 @@ class AlwaysAdmit(Plugin):
     name: ClassVar[str] = "AlwaysAdmit"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at nothing: there is nothing to be said."""
+        """Return False: it checks no writes."""
         return False
 
 
 class AlwaysDeny(Plugin):
-    """Refuses everything that the plugins before it have let pass."""
+    """Refuses every write."""
 
     name: ClassVar[str] = "AlwaysDeny"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at everything."""
+        """Return True for all writes."""
         return True
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Say that it needs no object for that."""
+        """Return False: it needs no object."""
         return False
 
     def admit(self, attributes: Attributes) -> None:
-        """Refuse."""
+        """Raise `Forbidden`."""
         raise attributes.forbidden("admission control is denying all modifications")
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse."""
+        """Raise `Forbidden`."""
         raise attributes.forbidden("admission control is denying all modifications")

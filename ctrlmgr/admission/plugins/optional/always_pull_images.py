@@ -1,4 +1,4 @@
-"""AlwaysPullImages: every image is pulled anew, so that only who may pull a private image can run it.
+"""AlwaysPullImages: pods pull every image again, so that only users with access to a private image can run it.
 
 Rules come from Kubernetes' `plugin/pkg/admission/alwayspullimages/admission.go`.
 """
@@ -13,7 +13,7 @@ from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.engine.attributes import Attributes, Verb
 
 GROUPS: Final = ("initContainers", "containers", "ephemeralContainers")
-"""The fields of a pod's spec that hold containers, in the order in which they are visited."""
+"""The fields of a pod's spec that contain containers, in the order of checking."""
 
 
 class AlwaysPullImages(Plugin):
@@ -22,11 +22,11 @@ class AlwaysPullImages(Plugin):
     name: ClassVar[str] = "AlwaysPullImages"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at new and changed pods."""
+        """Return True for new and changed pods."""
         return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def admit(self, attributes: Attributes) -> None:
-        """Set the policies."""
+        """Set the pull policies."""
         spec = attributes.fields.get("spec") or {}
         if _has_no_new_image(attributes):
             return
@@ -41,7 +41,7 @@ class AlwaysPullImages(Plugin):
                 attributes.changed(self.name)
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse another policy, which only a plugin or webhook can have set in the meantime."""
+        """Raise `Forbidden` for another policy; only another plugin or a webhook can have set it after `admit`."""
         if _has_no_new_image(attributes):
             return
         for path, container in _containers(attributes.fields.get("spec") or {}):
@@ -58,7 +58,7 @@ def _containers(spec: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
 
 
 def _has_no_new_image(attributes: Attributes) -> bool:
-    """Whether a changed pod names no image that it did not name before."""
+    """Return whether an updated pod has no new images."""
     if attributes.old is None:
         return False
     before, after = (

@@ -1,4 +1,4 @@
-"""DenyServiceExternalIPs: no Service claims addresses that may be others'.
+"""DenyServiceExternalIPs: refuses new external IP addresses of Services.
 
 Rules come from Kubernetes' `plugin/pkg/admission/network/denyserviceexternalips/admission.go`.
 """
@@ -14,16 +14,16 @@ from ctrlmgr.engine.attributes import Attributes, Verb
 
 
 class DenyServiceExternalIPs(Plugin):
-    """Refuses external addresses that a Service did not have before."""
+    """Refuses external addresses that the Service did not have before."""
 
     name: ClassVar[str] = "DenyServiceExternalIPs"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at new and changed Services."""
+        """Return True for new and changed Services."""
         return resource == SERVICES and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse new addresses."""
+        """Raise `Forbidden` for new external addresses."""
         if not _addresses(attributes.fields) <= _addresses(attributes.old or {}):
             raise attributes.forbidden("Use of external IPs is denied by admission control")
 

@@ -1,7 +1,7 @@
-"""EventRateLimit: no component floods the cluster with Events.
+"""EventRateLimit: limits the rate of Events.
 
-Guarantees: each limit has a bucket of tokens that fills steadily; an Event takes one of each limit it falls under, also
-when another one refuses it. Of namespaces, users and sources the least recently seen are forgotten beyond `cacheSize`.
+Guarantees: each limit has token buckets that fill at a constant rate. An Event takes one token of each limit that
+applies, even if another limit refuses it. At most `cacheSize` buckets are kept; the least recently used are evicted.
 
 Rules come from Kubernetes' `plugin/pkg/admission/eventratelimit`.
 """
@@ -27,7 +27,9 @@ EVENTS: Final = (Resource("", "events"), Resource("events.k8s.io", "events"))
 _VERSIONS: Final = ("eventratelimit.admission.k8s.io/v1alpha1",)
 _ENTRIES: Final = 4096
 _LONGEST: Final = 1024
-"""Characters of a key, beyond which its digest stands for it: an Event may say anything of its source."""
+"""The maximum length of a bucket's key, in characters. A longer key is replaced by its digest, because clients choose
+the source of Events.
+"""
 _INVOLVED: Final = ("kind", "namespace", "name", "uid", "apiVersion")
 
 
@@ -45,7 +47,7 @@ _KEYS: Final[Mapping[str, Callable[[Attributes], str]]] = {
     "User": lambda attributes: attributes.requester.user,
     "SourceAndObject": _source_and_object,
 }
-"""What shares a bucket, by type of limit."""
+"""Returns the key of an Event's bucket, by type of limit."""
 
 
 class _Limit(msgspec.Struct, forbid_unknown_fields=True):
@@ -66,7 +68,7 @@ class _Bucket:
         self._filled_at = now
 
     def take(self, now: float) -> bool:
-        """Take a token, if there is one."""
+        """Take a token; returns whether there was one."""
         self._tokens = min(self._limit.burst, self._tokens + (now - self._filled_at) * self._limit.qps)
         self._filled_at = now
         if self._tokens < 1:
@@ -87,7 +89,7 @@ class _Enforcer:
         )
 
     def problem(self, attributes: Attributes) -> str:
-        """Take a token; say so if there is none."""
+        """Take a token; returns an error message if there is none, otherwise an empty text."""
         key, now = self._key(attributes), self._clock.monotonic()
         short = key if len(key) <= _LONGEST else sha256(key.encode("utf-8", "surrogatepass")).digest()
         bucket = self._buckets.get(short)
@@ -98,12 +100,12 @@ class _Enforcer:
 
 
 class EventRateLimit(Plugin):
-    """Refuses Events that come too fast."""
+    """Refuses Events that exceed their limits."""
 
     name: ClassVar[str] = "EventRateLimit"
 
     def __init__(self, document: Document | None, clock: Clock) -> None:
-        """Take the limits from `document`; raises `SettingsError`, also if there is none."""
+        """Read the limits from `document`; raises `SettingsError`, also if it is None."""
         if document is None:
             raise SettingsError("EventRateLimit has no limits: --admission-control-config-file must configure it")
         limits = document.read("Configuration", _VERSIONS, _Configuration).limits
@@ -122,11 +124,11 @@ class EventRateLimit(Plugin):
         self._enforcers = [_Enforcer(limit, clock) for limit in limits]
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at new and changed Events."""
+        """Return True for new and changed Events."""
         return resource in EVENTS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse with `TooManyRequests`."""
+        """Raise `TooManyRequests` if a limit is exceeded."""
         if attributes.dry_run:
             return
         problems = [each for each in (enforcer.problem(attributes) for enforcer in self._enforcers) if each]

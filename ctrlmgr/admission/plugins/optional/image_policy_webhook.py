@@ -1,8 +1,8 @@
-"""ImagePolicyWebhook: another server says which images pods may run.
+"""ImagePolicyWebhook: asks another server which images pods may run.
 
-Guarantees: each pod that is created or changed is asked about with all its images and its annotations of
-`*.image-policy.k8s.io/*`; an answer is cached for a while, apart for yes and no. A server that does not answer lets
-no pod pass unless the configuration says so, and then both the pod and the audit log say that it was not asked.
+Guarantees: each created or changed pod is sent with all its images and its annotations of `*.image-policy.k8s.io/*`. An
+answer is cached, with different TTLs for yes and no. If the server does not answer, pods are refused, unless the
+configuration allows them. Then the pod and the audit event are annotated accordingly.
 
 Rules come from Kubernetes' `plugin/pkg/admission/imagepolicy` and apiserver's `pkg/util/webhook`.
 """
@@ -29,22 +29,22 @@ from ctrlmgr.settings.documents import Document
 from ctrlmgr.settings.kubeconfig import Access, load
 
 FAILED_OPEN: Final = "alpha.image-policy.k8s.io/failed-open"
-"""Annotation of a pod that passed because the server did not answer."""
+"""The annotation of a pod that was admitted without an answer from the server."""
 
 _PREFIX = "imagepolicywebhook.image-policy.k8s.io/"
 _ASKED = ".image-policy.k8s.io/"
 _API_VERSION, _KIND = "imagepolicy.k8s.io/v1alpha1", "ImageReview"
 _PATIENCE = 30
-"""Seconds that an answer may take."""
+"""Timeout of a call in seconds."""
 _TRIES, _FACTOR = 5, 1.5
 _ENTRIES: Final = 1024
 _SIZE: Final = 8 * 1024 * 1024
-"""Bytes of the answers that are cached, questions included."""
+"""The maximum size of the cached answers and their questions, in bytes."""
 _LISTS: Final[Mapping[str, tuple[str, ...]]] = {
     "": ("containers", "initContainers"),
     "ephemeralcontainers": ("ephemeralContainers",),
 }
-"""Whose images are asked about, by subresource."""
+"""The container lists whose images are sent, by subresource."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -62,10 +62,10 @@ class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Bounds(NamedTuple):
-    """What a duration may be: -1 is none at all, 0 the usual one."""
+    """The bounds of a duration setting: -1 disables it, 0 means the default."""
 
     unit: float
-    """In seconds."""
+    """The unit of the setting, in seconds."""
     most: int
     usual: int
 
@@ -91,12 +91,12 @@ class _Review(msgspec.Struct, frozen=True):
 
 
 class ImagePolicyWebhook(Plugin):
-    """Refuses pods whose images another server does not allow."""
+    """Refuses pods whose images the server does not allow."""
 
     name: ClassVar[str] = "ImagePolicyWebhook"
 
     def __init__(self, document: Document | None, clock: Clock) -> None:
-        """Ask the server that `document` names; raises `SettingsError`, also if there is none."""
+        """Ask the server that `document` names; raises `SettingsError`, also if it is None."""
         if document is None:
             raise SettingsError("ImagePolicyWebhook has no server to ask: --admission-control-config-file must say so")
         policy = document.converted(document.value, _Configuration).policy
@@ -112,11 +112,11 @@ class ImagePolicyWebhook(Plugin):
         )
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at new and changed pods, and at containers that are added to them."""
+        """Return True for new and changed pods, and for added ephemeral containers."""
         return resource == PODS and subresource in _LISTS and operation in (Verb.CREATE, Verb.UPDATE)
 
     def validate(self, attributes: Attributes) -> Operation[None]:
-        """Refuse with `Forbidden` what the server does not allow."""
+        """Raise `Forbidden` if the server does not allow the images."""
         spec = _spec(attributes)
         key = _encode(spec)
         status = self._said.get(key)
@@ -140,10 +140,10 @@ class ImagePolicyWebhook(Plugin):
         return f"{self._access.server}?timeout={_PATIENCE}s"
 
     def _asked(self, spec: Mapping[str, Any]) -> Operation[Reply]:
-        """Return what the server says of images."""
+        """Return the server's reply about a pod's images."""
         review = {"kind": _KIND, "apiVersion": _API_VERSION, "metadata": {}, "spec": spec, "status": {"allowed": False}}
         access = self._access
-        headers = yield Compute(access.headers)  # which may run a program or read a file
+        headers = yield Compute(access.headers)  # this may run a program or read a file
         call = Call(
             self._url,
             _encode(review),
@@ -158,7 +158,7 @@ class ImagePolicyWebhook(Plugin):
         return replies[0]
 
     def _fail(self, attributes: Attributes, problem: str) -> None:
-        """Let a write pass, or refuse it, as no answer came."""
+        """Admit the write with annotations, or raise `Forbidden`, after the call has failed."""
         if not self._fails_open:
             raise attributes.forbidden(problem)
         attributes.annotations[f"{_PREFIX}failed-open"] = "true"
@@ -168,7 +168,7 @@ class ImagePolicyWebhook(Plugin):
 
 
 def _spec(attributes: Attributes) -> dict[str, Any]:
-    """Return what is asked: the spec of an ImageReview."""
+    """Return the spec of the ImageReview to send."""
     pod = attributes.fields
     spec = pod.get("spec") or {}
     containers = [each for field in _LISTS[attributes.subresource] for each in spec.get(field) or ()]
@@ -186,7 +186,7 @@ class _NoAnswer(Exception):
 
 
 def _read(reply: Reply) -> _Status:
-    """Return what a server said; raises `_NoAnswer` with what client-go calls it when it said nothing."""
+    """Return the server's answer; raises `_NoAnswer` with client-go's error message if the call failed."""
     if reply.problem:
         raise _NoAnswer(reply.problem)
     if not is_success(reply):
@@ -201,7 +201,7 @@ def _read(reply: Reply) -> _Status:
 
 
 def _duration(document: Document, field: str, value: int) -> float:
-    """Return seconds; raises `SettingsError` for what is out of bounds."""
+    """Return a duration in seconds; raises `SettingsError` if it is out of bounds."""
     bounds = _BOUNDS[field]
     if value == -1:
         return 0.0
@@ -213,7 +213,7 @@ def _duration(document: Document, field: str, value: int) -> float:
 
 
 def _access(document: Document, kubeconfig: str) -> Access:
-    """Return how the server is reached; raises `SettingsError`."""
+    """Return the access to the server; raises `SettingsError`."""
     file = document.file.parent / Path(kubeconfig).expanduser()
     if not kubeconfig or not file.is_file():
         raise document.refuse(f"kubeConfigFile must name a file, not {kubeconfig!r}", "imagePolicy", "kubeConfigFile")

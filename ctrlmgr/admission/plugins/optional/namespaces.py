@@ -1,4 +1,4 @@
-"""NamespaceAutoProvision and NamespaceExists: what to do about a namespace that is missing: make it, or refuse.
+"""NamespaceAutoProvision and NamespaceExists: create a missing namespace, or refuse writes in it.
 
 Rules come from Kubernetes' `plugin/pkg/admission/namespace/{autoprovision,exists}/admission.go`.
 """
@@ -24,24 +24,24 @@ NAME_LABEL: Final = "kubernetes.io/metadata.name"
 
 
 class NamespaceAutoProvision(Plugin):
-    """Makes the namespace of a new object if there is none."""
+    """Creates the namespace of a new object if it does not exist."""
 
     name: ClassVar[str] = "NamespaceAutoProvision"
 
     def __init__(self, kinds: Kinds) -> None:
-        """Make a Namespace as `kinds` have it."""
+        """Create Namespaces with the codec of `kinds`."""
         self._kinds = kinds
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at creations."""
+        """Return True for creations."""
         return operation is Verb.CREATE and resource != NAMESPACES
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Look at the namespace alone."""
+        """Return False: only the namespace is needed."""
         return False
 
     def admit(self, attributes: Attributes) -> Decision:
-        """Make the namespace, unless nothing is to be changed."""
+        """Create the namespace, except in a dry run."""
         if not attributes.namespace or attributes.dry_run:
             return None
         if attributes.home is not None:
@@ -50,7 +50,7 @@ class NamespaceAutoProvision(Plugin):
 
     def _make(self, attributes: Attributes) -> Operation[None]:
         kind = self._kinds.stored(NAMESPACES)
-        assert kind is not None  # it is built in
+        assert kind is not None  # this kind is built in
         name = attributes.namespace
         fields: Unstructured = {
             "kind": "Namespace",
@@ -65,25 +65,25 @@ class NamespaceAutoProvision(Plugin):
             "status": {"phase": "Active"},
         }
         made = Plan(kind, self._kinds).encode(fields)
-        with suppress(AlreadyExists):  # another write was faster, which is as good
+        with suppress(AlreadyExists):  # another write has just created it
             yield Append((Proposal(EventType.ADDED, made, 0),), attributes.requester.author)
         yield REFRESH
 
 
 class NamespaceExists(Plugin):
-    """Refuses every write in a namespace that does not exist, deletions too."""
+    """Refuses every write in a namespace that does not exist, including deletions."""
 
     name: ClassVar[str] = "NamespaceExists"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at all writes but connections."""
+        """Return True for all writes except connections."""
         return operation is not Verb.CONNECT and resource != NAMESPACES
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Look at the namespace alone."""
+        """Return False: only the namespace is needed."""
         return False
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse with `NotFound`."""
+        """Raise `NotFound` if the namespace does not exist."""
         if attributes.namespace and attributes.home is None:
             raise not_found(NAMESPACES, attributes.namespace)

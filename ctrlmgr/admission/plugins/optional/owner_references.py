@@ -1,4 +1,4 @@
-"""OwnerReferencesPermissionEnforcement: who ties an object to an owner may delete the one, and hold up the other.
+"""OwnerReferencesPermissionEnforcement: setting owners requires the rights to delete the object and block owners.
 
 Rules come from Kubernetes' `plugin/pkg/admission/gc/gc_admission.go`.
 """
@@ -22,21 +22,24 @@ Reference = Mapping[str, Any]
 
 
 class OwnerReferencesPermissionEnforcement(Plugin):
-    """Asks for the rights to delete the object, and to set finalizers of owners whose deletion it blocks."""
+    """Checks the rights to delete the object, and to set finalizers of owners whose deletion it blocks."""
 
     name: ClassVar[str] = "OwnerReferencesPermissionEnforcement"
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer) -> None:
-        """Find owners' kinds among `kinds`, and ask `authorizer`."""
+        """Find the owners' kinds in `kinds`, and check rights with `authorizer`."""
         self._kinds = kinds
         self._authorizer = authorizer
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at all that is created and changed; a kubelet writes the status of pods that it cannot delete."""
+        """Return True for all creations and updates except of pods' status, which kubelets write.
+
+        Kubelets may not delete pods.
+        """
         return operation in (Verb.CREATE, Verb.UPDATE) and (resource, subresource) != (PODS, "status")
 
     def validate(self, attributes: Attributes) -> Operation[None]:
-        """Refuse with `Forbidden`."""
+        """Raise `Forbidden` if the user lacks a right."""
         new, old = _references(attributes.object), _references(attributes.old)
         if new == old:
             return
@@ -64,7 +67,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
     def _refusal(
         self, attributes: Attributes, verb: str, kind: Kind, subresource: str, name: str
     ) -> Operation[str | None]:
-        """Return why the caller may not do something, None if it may."""
+        """Return why the user may not do this, None if it is allowed."""
         question = Question(
             verb,
             "",
@@ -84,7 +87,7 @@ def _references(fields: Mapping[str, Any] | None) -> Sequence[Reference]:
 
 
 def _newly_blocking(new: Sequence[Reference], old: Sequence[Reference]) -> Iterator[Reference]:
-    """Yield the references that hold up their owner's deletion and did not before."""
+    """Yield the references that block their owner's deletion and did not before."""
     blocked = {each.get("uid") for each in old if each.get("blockOwnerDeletion")}
     for each in new:
         if each.get("blockOwnerDeletion") and each.get("uid") not in blocked:

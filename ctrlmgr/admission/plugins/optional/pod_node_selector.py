@@ -1,7 +1,7 @@
-"""PodNodeSelector: the pods of a namespace run on the nodes that the namespace is given.
+"""PodNodeSelector: restricts the pods of a namespace to the nodes that the namespace selects.
 
-Guarantees: a pod's own selector stays, and may not contradict its namespace's, nor go beyond what the configuration
-allows the namespace.
+Guarantees: a pod keeps its own node selector. It must not contradict that of its namespace, and must be within the
+selector that the configuration allows for the namespace.
 
 Rules come from Kubernetes' `plugin/pkg/admission/podnodeselector/admission.go`.
 """
@@ -34,22 +34,22 @@ class PodNodeSelector(Plugin):
     name: ClassVar[str] = "PodNodeSelector"
 
     def __init__(self, document: Document | None = None) -> None:
-        """Take what `document` says of all namespaces and of single ones; raises `SettingsError`."""
+        """Read the selectors of all namespaces and of single ones from `document`; raises `SettingsError`."""
         read = document.converted(document.value, _Configuration).selectors if document is not None else {}
         self._selectors: dict[str, Mapping[str, str]] = {}
         for namespace, text in read.items():
             try:
                 self._selectors[namespace] = _parse(text)
             except ValueError as problem:
-                assert document is not None  # it says so
+                assert document is not None  # without a document there are no selectors
                 raise document.refuse(str(problem), "podNodeSelectorPluginConfig", namespace) from problem
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at new pods."""
+        """Return True for new pods."""
         return resource == PODS and not subresource and operation is Verb.CREATE
 
     def admit(self, attributes: Attributes) -> None:
-        """Add what the namespace selects."""
+        """Add the namespace's selector."""
         selector = self._agreeing(attributes)
         if selector:
             spec = attributes.fields["spec"]
@@ -59,7 +59,7 @@ class PodNodeSelector(Plugin):
                 attributes.changed(self.name)
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse what the namespace may not select."""
+        """Raise `Forbidden` if the pod's selector is not allowed in the namespace."""
         self._agreeing(attributes)
         allowed = self._selectors.get(attributes.namespace)
         given = (attributes.fields.get("spec") or {}).get("nodeSelector") or {}
@@ -67,7 +67,7 @@ class PodNodeSelector(Plugin):
             raise attributes.forbidden("pod node label selector labels conflict with its namespace whitelist")
 
     def _agreeing(self, attributes: Attributes) -> Mapping[str, str]:
-        """Return the namespace's selector; raises `Forbidden` if the pod's contradicts it."""
+        """Return the namespace's selector; raises `Forbidden` if the pod's selector contradicts it."""
         selector = self._of_namespace(attributes)
         given = (attributes.fields.get("spec") or {}).get("nodeSelector") or {}
         if any(given.get(key, value) != value for key, value in selector.items()):
@@ -88,7 +88,7 @@ class PodNodeSelector(Plugin):
 
 
 def _parse(text: str) -> dict[str, str]:
-    """Read `a=b,c=d` (apimachinery `ConvertSelectorToLabelsMap`)."""
+    """Parse `a=b,c=d` (apimachinery `ConvertSelectorToLabelsMap`)."""
     found: dict[str, str] = {}
     for part in text.split(",") if text else ():
         key, equals, value = part.partition("=")

@@ -1,4 +1,4 @@
-"""PodTolerationRestriction: what the pods of a namespace tolerate by default, and what they may tolerate at all.
+"""PodTolerationRestriction: sets default tolerations for the pods of a namespace, and restricts the allowed ones.
 
 Rules come from Kubernetes' `plugin/pkg/admission/podtolerationrestriction/admission.go`.
 """
@@ -27,7 +27,7 @@ _MEMORY_PRESSURE: Final = {
     "operator": "Exists",
     "effect": "NoSchedule",
 }
-"""What all but best-effort pods tolerate."""
+"""The toleration that all pods except best-effort ones get."""
 
 
 class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
@@ -36,22 +36,22 @@ class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class PodTolerationRestriction(Plugin):
-    """Adds a namespace's tolerations to its pods, and refuses those that it does not allow."""
+    """Adds a namespace's tolerations to its pods, and refuses tolerations that it does not allow."""
 
     name: ClassVar[str] = "PodTolerationRestriction"
 
     def __init__(self, document: Document | None = None) -> None:
-        """Take what holds for namespaces that say nothing from `document`; raises `SettingsError`."""
+        """Read the defaults for namespaces without annotations from `document`; raises `SettingsError`."""
         self._configuration = (
             document.read("Configuration", _VERSIONS, _Configuration) if document is not None else _Configuration()
         )
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at new and changed pods."""
+        """Return True for new and changed pods."""
         return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def admit(self, attributes: Attributes) -> None:
-        """Add the namespace's tolerations to a new pod; then judge it."""
+        """Add the namespace's tolerations to a new pod; then validate it."""
         spec = attributes.fields["spec"]
         more: list[Mapping[str, Any]] = []
         if attributes.operation is Verb.CREATE:
@@ -67,7 +67,7 @@ class PodTolerationRestriction(Plugin):
         self.validate(attributes)
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse what the namespace does not allow."""
+        """Raise an error if the namespace does not allow the pod's tolerations."""
         tolerations = (attributes.fields.get("spec") or {}).get("tolerations") or ()
         if not tolerations:
             return
@@ -78,7 +78,7 @@ class PodTolerationRestriction(Plugin):
 
 
 def _of_namespace(attributes: Attributes, annotation: str) -> Sequence[Mapping[str, Any]] | None:
-    """Return the tolerations that an annotation of the namespace holds, None without one."""
+    """Return the tolerations in an annotation of the namespace, None without one."""
     namespace = attributes.home
     if namespace is None:
         raise not_found(NAMESPACES, attributes.namespace)

@@ -1,4 +1,4 @@
-"""Small rules for pods: LimitPodHardAntiAffinityTopology and ExtendedResourceToleration.
+"""Small plugins for pods: LimitPodHardAntiAffinityTopology and ExtendedResourceToleration.
 
 Rules come from Kubernetes' `plugin/pkg/admission/{antiaffinity,extendedresourcetoleration}/admission.go`.
 """
@@ -17,16 +17,16 @@ _HOST = "kubernetes.io/hostname"
 
 
 class LimitPodHardAntiAffinityTopology(Plugin):
-    """Lets pods keep others away from their node at most, not from a whole zone."""
+    """Allows required pod anti-affinity only with the topology of a single node, not of a zone."""
 
     name: ClassVar[str] = "LimitPodHardAntiAffinityTopology"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at new and changed pods."""
+        """Return True for new and changed pods."""
         return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def validate(self, attributes: Attributes) -> None:
-        """Refuse another topology."""
+        """Raise `Forbidden` for another topology key."""
         affinity = (attributes.fields.get("spec") or {}).get("affinity") or {}
         terms = (affinity.get("podAntiAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ()
         for term in terms:
@@ -36,16 +36,16 @@ class LimitPodHardAntiAffinityTopology(Plugin):
 
 
 class ExtendedResourceToleration(Plugin):
-    """Has pods that ask for a device tolerate the taint that keeps others from its node."""
+    """Adds tolerations for the taints of extended resources, such as devices, that a pod requests."""
 
     name: ClassVar[str] = "ExtendedResourceToleration"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at new and changed pods."""
+        """Return True for new and changed pods."""
         return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def admit(self, attributes: Attributes) -> None:
-        """Add what is missing."""
+        """Add the missing tolerations."""
         spec = attributes.fields.get("spec") or {}
         tolerations = list(spec.get("tolerations") or ())
         for name in sorted(set(_devices(spec))):
