@@ -1,15 +1,15 @@
-"""The page at `/ui`: a window on the log and on the process, for people; it can change nothing.
+"""The read-only web page at `/ui`, which shows the log and the process.
 
 Guarantees:
-- What it shows of the log it asks through `ctrlmgr.inspection`, on connections that can only read, in threads of its
-  own: the event loop never waits for a database, and the API's own reads do not wait behind a page's.
-- Every answer is bounded, in rows and in time.
-- The page itself holds no data and is open to every client; what is below `/ui/api` takes the credentials everything
-  takes.
-- It needs nothing but this server: no other host, no inline script, nothing to build.
+- It reads the log through `ctrlmgr.inspection`, on read-only connections and in its own threads. So the event loop
+  never waits for a database, and the API's reads do not queue behind the page's.
+- Every answer is limited in rows and time.
+- The page itself holds no data and is open to every client. Paths below `/ui/api` need the same credentials as the API.
+- It needs only this server: no other host, no inline scripts, no build step.
 
-`site` answers requests, `assets` with files, the others with JSON: `timeline` and `density` tell what happened when,
-`tables` and `objects` what there was, `graph` why, `process` what goes on. `reader` asks the database for them.
+`site` answers requests: with files of `assets`, or with JSON of the other modules. `timeline` and `density` show when
+events happened, `tables` and `objects` the state at a revision, `graph` the causes of a change, `process` the current
+state of the process. `reader` queries the database for them.
 """
 
 from ctrlmgr.ui.process import Process

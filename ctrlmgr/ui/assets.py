@@ -1,7 +1,7 @@
-"""The files of the page, as they lie in `static`: read once, packed once, never stale.
+"""The static files of the page, read and compressed once.
 
-Guarantees: a browser asks whether a file has changed before it uses the one it has (`ETag`, 304), so a page is never
-put together from two versions; the headers let it load nothing from anywhere else and not be framed.
+Guarantees: a browser validates its cached file before each use (`ETag`, 304), so a page never mixes two versions. The
+headers forbid other sources and framing.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ SECURITY: tuple[Header, ...] = (
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
 )
-"""What every answer of the page has: it runs its own scripts alone, and tells no other site where it was."""
+"""The headers of every answer: only the page's own scripts run, and no other site receives a referrer."""
 
 _ASK_AGAIN: Header = (b"cache-control", b"no-cache")
 _VARY: Header = (b"vary", b"accept-encoding")
 
 
 class Assets:
-    """The files, by their names."""
+    """The static files, by name."""
 
     def __init__(self) -> None:
-        """Read them."""
+        """Read the files."""
         self._documents = {
             file.name: document(_TYPES[file.name.rpartition(".")[2]], file.read_bytes())
             for file in files("ctrlmgr.ui").joinpath("static").iterdir()
@@ -51,7 +51,7 @@ class Assets:
         }
 
     def answer(self, request: Request, name: str) -> Response:
-        """Answer with a file, with its being the one the browser has, or with 404."""
+        """Return a file, 304 if the browser has it, or 404."""
         found = self._documents.get(name or INDEX)
         return PAGE_NOT_FOUND if found is None else _answer(request, found)
 

@@ -1,7 +1,7 @@
-"""The cluster at a moment: its nodes, what is on each, and what waits for one and why.
+"""The cluster at a revision: its nodes, the pods on each, and the pods that wait for a node, with the reason.
 
-Guarantees: as the log had it at the revision asked for. Of what is on one node, and of what waits, no more than
-`_SHOWN` pods are named; the counts, and what is used of a node, are of all that who asks may see.
+Guarantees: the state is the log's at the requested revision. At most `_SHOWN` pods are listed per node, and as many
+waiting ones. Counts and used resources include all objects that the user may see.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _SHOWN: Final = 120
 
 
 class Cluster:
-    """Tells of one log."""
+    """Reads the cluster from one log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Tell what `reader` reads."""
+        """Query with `reader`."""
         self._reader = reader
 
     def cluster(self, parameters: Parameters) -> dict[str, Any]:
-        """Return nodes and pods as they were at the revision `at`."""
+        """Return nodes and pods at the revision `at`."""
 
         def answer(database: Database) -> dict[str, Any]:
             head, at = self._reader.head(database), self._reader.moment(database, parameters)

@@ -1,9 +1,9 @@
-"""How much happened when: the whole log counted in blocks of revisions, so that no request has to read all of it.
+"""The number of events over time: counts the whole log in blocks of revisions, so that no request reads all of it.
 
 Guarantees:
-- A block is counted once: what is in the log never changes. When compaction takes something, counting starts again.
-- Counting goes on for `PATIENCE` at a time; what is not counted yet is told (`Counted.until`), so that a client that
-  asks again gets further, however long the log is.
+- A block is counted once, because the log never changes. After a compaction, counting starts again.
+- One request counts for at most `PATIENCE` seconds and returns how far it got (`Counted.until`). So repeated requests
+  count a log of any length.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.inspection.database import Database
 
 BLOCK = 64
-"""Revisions in a block; more where the log is so long that there would be more than `_MOST` blocks."""
+"""Revisions in a block; doubled until there are at most `_MOST` blocks."""
 
 PATIENCE = 1.0
-"""Seconds of counting for one request."""
+"""Maximum seconds of counting per request."""
 
 _MOST = 16384
 _STEP = 16384
-"""Revisions that are counted by one query."""
+"""Revisions that one query counts."""
 
 
 class Group(NamedTuple):
@@ -37,7 +37,7 @@ class Group(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What happened in a range of revisions; times in microseconds since 1970."""
+    """The events in a range of revisions; times in microseconds since 1970."""
 
     first: Revision
     last: Revision
@@ -47,7 +47,7 @@ class Block(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """The log up to `until`, block by block."""
+    """The blocks of the log up to `until`."""
 
     until: Revision
     blocks: list[Block]
@@ -63,7 +63,7 @@ GROUP BY 1, 2, 3, 4 ORDER BY 1"""
 
 
 def count(database: Database, after: Revision, until: Revision, size: int) -> Iterator[Block]:
-    """Yield the blocks of `size` revisions that have events in the range, oldest first."""
+    """Yield the blocks of `size` revisions with events in the range, oldest first."""
     found: dict[int, Block] = {}
     parameters = {"after": after, "until": until}
     for number, resource, actor, namespace, *span, events in database.query(_COUNT.format(size=size), parameters).rows:
@@ -79,12 +79,13 @@ def count(database: Database, after: Revision, until: Revision, size: int) -> It
 
 
 class Density:
-    """The counted log of one process; used by any thread."""
+    """The counted log of one process. Any thread may use it."""
 
     def __init__(self, *, clock: Clock) -> None:
-        """Start with nothing counted."""
+        """Start without counts."""
         self._clock = clock
-        self._lock = threading.Lock()  # guards all that follows; held while counting, so that it is done once
+        # guards the attributes below; held while counting, so that each block is counted once
+        self._lock = threading.Lock()
         self._size = BLOCK
         self._floors = (0, 0)
         self._until = 0
@@ -92,7 +93,7 @@ class Density:
         self._totals: Counter[Group] = Counter()
 
     def counted(self, database: Database, head: Revision) -> Counted:
-        """Count on, up to `head` or until patience ends; the last block may be one that is not full."""
+        """Count up to `head` or until `PATIENCE` has passed; the last block may be incomplete."""
         began = self._clock.monotonic()
         with self._lock:
             self._begin_again_if_needed(database, head)

@@ -1,10 +1,10 @@
-"""Why a change was made and what it led to, as a graph that can be drawn: events, and the reconciles between them.
+"""The causes and effects of a change, as a graph of events and the reconciles between them.
 
-Guarantees: the graph has at most `_MOST` events, those nearest to the change first; where there is more, the node it
-would hang from says how much (`hidden`). What is alike is one node (`grouping`), and each says in words what it
-changed. Edges lead forward in time only. What compaction has taken is still a node,
-and so is an event of an object that may not be seen, of which nothing else is told. What is inferred is marked, on the
-node that stands for a reconcile that was not recorded (`iREVISION`), with what speaks for it.
+Guarantees: the graph has at most `_MOST` events, those closest to the change. If there are more, the adjacent node has
+their number (`hidden`). Similar nodes are merged (`grouping`), and each lists its changes as text. Edges lead forward
+in time only. A compacted event is still a node. So is an event of an object that the user may not see, without any
+details. An inferred cause is marked on the node of the reconcile that was not recorded (`iREVISION`), with its
+evidence.
 """
 
 from __future__ import annotations
@@ -58,21 +58,21 @@ ORDER BY revision LIMIT 2000"""
 
 
 class Graphs:
-    """Tells of one log."""
+    """Reads graphs from one log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Tell what `reader` reads."""
+        """Query with `reader`."""
         self._reader = reader
 
     def change(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the change at a `revision`, and the graph around it; raises `NotFound` when there is none."""
+        """Return the change at a `revision`, and the graph around it; raises `NotFound` if there is none."""
         revision = parameters.number("revision")
 
         def answer(database: Database) -> dict[str, Any]:
             head = self._reader.head(database)
             visibility = parameters.visibility.past(database)
             change = change_at(database, revision) if revision <= head else None
-            # A change that may not be seen is answered as one that does not exist: a refusal would name its object.
+            # An invisible change is answered as a missing one, because a refusal would name its object.
             if change is None or not visibility.sees(change.object.resource, change.object.key, revision):
                 raise NotFound(f"there is no event at revision {revision}; it may have been compacted")
             place = change.object
@@ -83,19 +83,19 @@ class Graphs:
 
 
 class _Growth:
-    """A graph while it grows, level by level, away from the change in its middle."""
+    """Builds a graph level by level, starting from the change in its middle."""
 
     def __init__(self, database: Database, head: Revision, visibility: PastVisibility) -> None:
         self._database = database
         self._head = head
         self._visibility = visibility
-        self._events: dict[Revision, int] = {}  # with the reconcile that wrote each, 0 if none did
+        self._events: dict[Revision, int] = {}  # events with their reconciles, 0 if none wrote it
         self._runs: set[int] = set()
         self._edges: set[tuple[str, str]] = set()
         self._hidden: dict[str, int] = {}
         self._inferring = Inferring(database)
         self._inferred: dict[Revision, Inference] = {}
-        self._said: dict[Revision, list[str]] = {}  # what each event did, in words
+        self._said: dict[Revision, list[str]] = {}  # the changes of each event as text
 
     def around(self, change: Change) -> dict[str, Any]:
         """Return the graph around a change."""
@@ -109,7 +109,7 @@ class _Growth:
         return {"root": f"e{middle}", "nodes": nodes, "edges": edges}
 
     def _back(self, revisions: Sequence[Revision]) -> list[Revision]:
-        """Add what led to events; return what is new."""
+        """Add the causes of events; return the new events."""
         writers: dict[int, list[Revision]] = {}
         for revision in revisions:
             if run := self._events[revision]:
@@ -131,7 +131,7 @@ class _Growth:
         return found
 
     def _infer(self, revision: Revision, inference: Inference, found: list[Revision]) -> None:
-        """Add what is taken to have led to an event."""
+        """Add the inferred causes of an event."""
         self._inferred[revision] = inference
         self._edges.add((f"i{revision}", f"e{revision}"))
         for cause in inference.causes:
@@ -139,11 +139,11 @@ class _Growth:
                 self._edges.add((f"e{cause.revision}", f"i{revision}"))
 
     def _whose(self, runs: Iterable[int]) -> list[tuple[str, str, int]]:
-        """Return which controllers reconciled what."""
+        """Return the controller, key and id of reconciles."""
         return [(each["controller"], each["key"], each["id"]) for each in self._read(_RUNS, _RUN_FIELDS, runs)]
 
     def _forth(self, revisions: Sequence[Revision]) -> list[Revision]:
-        """Add what events led to; return what is new."""
+        """Add the effects of events; return the new events."""
         answered: dict[int, list[Revision]] = {}
         for revision, run in self._pairs(_ANSWERS, revisions):
             answered.setdefault(run, []).append(revision)
@@ -160,7 +160,7 @@ class _Growth:
         return found
 
     def _take(self, revision: Revision, found: list[Revision], beside: str) -> bool:
-        """Make an event a node if there is room for it; return whether it is one."""
+        """Add an event as a node if there is room; return whether it is one."""
         if revision in self._events:
             return True
         if len(self._events) >= _MOST:
@@ -171,7 +171,7 @@ class _Growth:
         return True
 
     def _learn(self, revisions: Sequence[Revision]) -> None:
-        """Find out which reconciles wrote events."""
+        """Read the reconciles that wrote these events."""
         if revisions:
             for fields in self._read(_EVENTS, _EVENT_FIELDS, revisions):
                 self._events[fields["revision"]] = fields["run"]
@@ -191,7 +191,7 @@ class _Growth:
         return [{**node, "hidden": self._hidden.get(node["id"], 0)} for node in nodes]
 
     def _told(self, revision: Revision, fields: dict[str, Any] | None) -> dict[str, Any]:
-        """Return what is told of an event: of one that may not be seen that it was, and no more."""
+        """Return the fields of an event; only its revision if the user may not see it."""
         if fields is None:
             return {"revision": revision, "compacted": True}
         key = Key(fields["namespace"], fields["name"])
@@ -213,14 +213,14 @@ class _Growth:
 
 
 def _words(kind: str, before: str, after: str) -> list[str]:
-    """Return what a change did in words; of what is secret, none."""
+    """Return the fields that changed as text, without values of Secrets."""
     resource = Resource.parse(kind)
     sides = (content(Object(resource, body.encode())) for body in (before, after))
     return summary(differences(*masked_sides(resource, *sides)))
 
 
 def _inferred(revision: Revision, inference: Inference, beside: set[str]) -> dict[str, Any]:
-    """Return the node of an inference; beside what may not be seen it says who, and not from what."""
+    """Return the node of an inference; beside an invisible event it has the controller, but no causes."""
     place = f"i{revision}"
     node: dict[str, Any] = {"id": place, "controller": inference.controller, "inferred": True}
     if place in beside:

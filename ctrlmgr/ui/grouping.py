@@ -1,11 +1,11 @@
-"""Nodes of a graph that are alike, drawn as one: nine pods that became unready, with what led to each of them.
+"""Merges similar nodes of a graph: nine pods that became unready, with the causes of each, are drawn as one.
 
-Two nodes are alike if they say the same (but for which object it was, and when), and stand between nodes that are
-alike: the coarsest division of the nodes for which that holds. As nothing leads back in time, no node is alike to one
-that led to it, so what is drawn as one has edges forward in time only, too.
+Two nodes are similar if they have equal fields (except for the object and the time) and similar neighbours. This is the
+coarsest partition with that property. Because edges lead forward in time only, a node is never similar to one of its
+causes. So the merged graph has edges forward in time only, too.
 
-Guarantees: the middle of the graph, what may not be seen, and what says that more would hang from it, stand alone; no
-node is lost: each stands for itself or is named by the one that stands for it (`alike`).
+Guarantees: the graph's middle, invisible events, and nodes with hidden neighbours are never merged. No node is lost:
+each is drawn, or listed by the node that represents it (`alike`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RUN = ("controller", "attempt", "outcome", "message", "inferred", "reason")
 
 
 def grouped(nodes: Sequence[Node], edges: Iterable[Edge], root: str) -> tuple[list[Node], list[Edge]]:
-    """Return what is to be drawn: of nodes that are alike the first, with all of them in its field `alike`."""
+    """Return the nodes and edges to draw: of similar nodes the first, with all of them in its field `alike`."""
     edges = list(edges)
     classes = _divided(nodes, edges, root)
     first: dict[int, Node] = {}
@@ -36,14 +36,14 @@ def grouped(nodes: Sequence[Node], edges: Iterable[Edge], root: str) -> tuple[li
 
 
 def _named(nodes: Sequence[Node]) -> list[dict[str, Any]]:
-    """Return what tells nodes that are alike apart; nothing of one that stands alone."""
+    """Return the distinguishing fields of similar nodes; empty for a single one."""
     if len(nodes) == 1:
         return []
     return [{name: node[name] for name in ("id", "revision", "name", "key") if name in node} for node in nodes]
 
 
 def _divided(nodes: Sequence[Node], edges: Sequence[Edge], root: str) -> Mapping[str, int]:
-    """Return the class of each node: told apart by what they say, then by what stands beside them, again and again."""
+    """Return the class of each node: by its fields, then repeatedly refined by its neighbours."""
     beside: dict[str, tuple[list[str], list[str]]] = {node["id"]: ([], []) for node in nodes}
     for start, end in edges:
         beside[start][1].append(end)
@@ -67,7 +67,7 @@ def _numbered(keys: Mapping[str, object]) -> dict[str, int]:
 
 
 def _said(node: Node, root: str) -> object:
-    """Return what a node says, but for which object it was, and when."""
+    """Return the fields of a node that must be equal in similar nodes."""
     if node["id"] == root or any(node.get(name) for name in _ALONE):
         return node["id"]
     fields = _EVENT if "revision" in node else _RUN

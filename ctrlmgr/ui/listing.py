@@ -1,10 +1,9 @@
-"""What happened, newest first: the events up to a moment, those that one asks for, page by page back to the first.
+"""Lists events up to a revision, newest first, with filters and pages.
 
 Guarantees:
-- A question looks through at most `_SCANNED` revisions, however rare what it asks for is, and says how far it looked:
-  the next one goes on from there.
-- What only says that somebody is still there (leases, and Events about other things) is left out unless it is asked
-  for, and counted.
+- A query reads at most `_SCANNED` revisions, even if few events match, and returns how far it read. The next query
+  continues there.
+- Heartbeats (leases, and Events about other objects) are omitted and counted, unless requested.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ QUIET: Final = (
     "events",
     "events.events.k8s.io",
 )
-"""Kinds that are left out unless they are asked for."""
+"""Kinds that are omitted unless requested."""
 
 _PAGE = 200
 _LOOKS = 25
-"""Pages of so many that are read for one question at most."""
+"""Maximum number of `_PAGE`-sized reads per query."""
 _SCANNED = 100_000
 _PLACE = ("revision", "recordedAt", "type", "resource", "namespace", "name")
 _COLUMNS = (*_PLACE, "actor", "userAgent", "term", "reconcile", "controller", "key")
@@ -48,32 +47,32 @@ _EQUAL = {"namespace": "o.namespace", "kind": "o.resource", "actor": "e.actor"}
 
 
 class _Wanted(NamedTuple):
-    """What is asked for: conditions of SQL, and the values that they name."""
+    """A query: its SQL conditions and their values."""
 
     filters: str
     values: dict[str, Any]
     hides: bool
-    """Whether quiet kinds are left out."""
+    """Whether quiet kinds are omitted."""
 
     def query(self, template: str, *, quiet: bool) -> str:
-        """Return a query with the conditions, and one for quiet kinds or against them."""
+        """Return a query with the conditions, only for quiet kinds or only for others."""
         names = ", ".join(f"'{each}'" for each in QUIET)
         kinds = f" AND o.resource {'' if quiet else 'NOT '}IN ({names})" if self.hides else ""
         return template.format(filters=self.filters + kinds)
 
 
 class Listing:
-    """Tells of one log."""
+    """Reads events from one log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Tell what `reader` reads."""
+        """Query with `reader`."""
         self._reader = reader
 
     def events(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the newest `limit` events up to the revision `at` that fit what is asked for.
+        """Return the newest `limit` events up to the revision `at` that match the query.
 
-        `looked` is the revision down to which there are no others, 1 at the beginning; `hidden` how many between it and
-        `at` are of quiet kinds, and would fit else.
+        `looked` is the revision down to which all matching events are included, 1 at the log's beginning. `hidden` is
+        the number of matching events of quiet kinds between it and `at`.
         """
         limit = parameters.number("limit", 50, low=1, high=_PAGE)
         wanted = _wanted(parameters)
@@ -90,7 +89,7 @@ class Listing:
 
 
 def event(row: Sequence[Any]) -> dict[str, Any]:
-    """Return a row of the columns of `_LISTED` as plain JSON values."""
+    """Return a row with the columns of `_LISTED` as plain JSON values."""
     fields = dict(zip(_COLUMNS, row, strict=True))
     fields["type"] = TYPES[fields["type"]]
     return fields
@@ -115,7 +114,7 @@ def _wanted(parameters: Parameters) -> _Wanted:
 def _listed(
     database: Database, wanted: _Wanted, span: range, limit: int, visibility: PastVisibility
 ) -> tuple[list[dict[str, Any]], Revision]:
-    """Return the newest events that may be seen, and the revision down to which there are no others."""
+    """Return the newest visible events, and the revision down to which they are complete."""
     found: list[dict[str, Any]] = []
     query, low, at = wanted.query(_LISTED, quiet=False), span.start, span.stop - 1
     for _ in range(_LOOKS):
@@ -132,6 +131,6 @@ def _listed(
 
 
 def _hidden(database: Database, wanted: _Wanted, low: Revision, at: Revision, visibility: PastVisibility) -> int:
-    """Return how many events of quiet kinds were left out, of those that may be seen."""
+    """Return the number of omitted events of quiet kinds that the user may see."""
     rows = database.query(wanted.query(_COUNTED, quiet=True), {**wanted.values, "at": at, "low": low}).rows
     return sum(events for resource, *where, events in rows if visibility.lists(Resource.parse(resource), *where))

@@ -1,18 +1,19 @@
-"""The log itself, page by page, for copies that are asked elsewhere: `inspection.copying` reads what is written here.
+"""Returns the log itself in pages, for local copies that `inspection.copying` makes.
 
-A page is lines of JSON, each `{"WHAT": {…}}`: first `log`, which says where the page ends (`next`) and where the log
-does (`head`); then rows of the log's tables, as they are there: `epoch`, `import`, `floor`, `object`, `event`,
-`reconcile` (with its `triggers`) and `term`.
+A page consists of JSON lines, each `{"NAME": {…}}`. The first is `log`, with the end of the page (`next`) and of the
+log (`head`). Rows of the log's tables follow unchanged: `epoch`, `import`, `floor`, `object`, `event`, `reconcile`
+(with its `triggers`) and `term`.
 
 Guarantees:
-- A page has no more than `_MOST` events, and no more of them than fit in `_ROOM` bytes, unless a single one is larger.
-- It has an event only for a user who may `list` (or `get`) all objects of its resource in its namespace. `hidden`
-  counts the others, unless one resource was asked for: the count would tell of that resource. A reconcile beside one of
-  those says neither what it looked at nor its message.
-- What a Secret holds is in it only for who may `get` the Secrets of its namespace.
-- Of a namespace that another of its name was before, it has only what is its own (`visibility.PastVisibility`).
-- Hashes, by which what is hidden could be guessed, are in it only for who may see everything.
-- `rights` is another text whenever who asks may see more or less of what there is, or is another user.
+- A page has at most `_MOST` events, which fit in `_ROOM` bytes unless a single one is larger.
+- An event is included only if the user may `list` (or `get`) all objects of its resource in its namespace. `hidden`
+  counts the others, except in a query for one resource, where the count would reveal that resource. A reconcile beside
+  an invisible event has neither its key nor its message.
+- Values of a Secret are included only if the user may `get` the Secrets of its namespace.
+- If a namespace was deleted and created again, only events of the present one are included
+  (`visibility.PastVisibility`).
+- Hashes, from which hidden data could be guessed, are included only for users that may see everything.
+- `rights` changes whenever the user's rights to the log's data change, and differs between users.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from ctrlmgr.ui.visibility import Visibility
 _MOST: Final = 2000
 _ROOM: Final = 4 << 20
 _ASKED: Final = 50
-"""Reconciles whose ends may be asked for at a time."""
+"""Maximum number of reconciles whose ends one request may ask for."""
 
 _PLACE = "CASE WHEN o.resource = 'namespaces' THEN o.name ELSE o.namespace END"
 _PLACES = f"SELECT DISTINCT o.resource, {_PLACE} FROM object AS o ORDER BY 1, 2"
@@ -84,7 +85,7 @@ _encode = msgspec.json.encode
 
 
 class _Asked(NamedTuple):
-    """A stretch of the log that is asked for, of one resource or (an empty text) of all."""
+    """The requested range of the log, of one resource or (empty) of all."""
 
     after: Revision
     until: Revision
@@ -92,16 +93,16 @@ class _Asked(NamedTuple):
 
 
 class LogPages:
-    """Tells of one log."""
+    """Reads pages of one log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Tell what `reader` reads."""
+        """Query with `reader`."""
         self._reader = reader
 
     def page(self, parameters: Parameters) -> bytes:
-        """Return the page `after` a revision, of one `resource` `until` another if these are given.
+        """Return the page `after` a revision, optionally for one `resource` and `until` another revision.
 
-        `reconciles` are numbers of those that had not ended when they were told of; they are told of again.
+        `reconciles` are ids of reconciles that were still running in an earlier page; they are included again.
         """
         after = parameters.number("after", 0)
         resource, until = parameters.text("resource", ""), parameters.number("until", (1 << 63) - 1)
@@ -117,7 +118,7 @@ class LogPages:
 
 
 class _View:
-    """What one user is told of a log that ends at a revision; made for one page."""
+    """The part of a log that one user may see, up to a revision. It is created for one page."""
 
     def __init__(self, database: Database, visibility: Visibility, head: Revision) -> None:
         self._database = database
@@ -127,7 +128,7 @@ class _View:
         self._whole = not visibility.limit and visibility.gets(SECRETS, "")
 
     def lines(self, asked: _Asked, again: Sequence[int]) -> Iterator[Mapping[str, Any]]:
-        """Return the lines of a page; what compaction may take is read before what says how far it went."""
+        """Return the lines of a page. Compactable rows are read before the compaction floors."""
         last, is_full = self._last(asked)
         found = self._rows(_EVENTS, (*_EVENT_FIELDS, *_OBJECT_FIELDS), **asked._replace(until=last)._asdict())
         seen = [row for row in found if self._sees(row["resource"], _place_of(row), row["revision"])]
@@ -146,7 +147,7 @@ class _View:
         return [dict(zip(names, row, strict=True)) for row in self._database.query(statement, parameters).rows]
 
     def _last(self, asked: _Asked) -> tuple[Revision, bool]:
-        """Return the last revision that there is room for, and whether there may be more behind it."""
+        """Return the last revision that fits on the page, and whether more may follow."""
         rows = self._database.query(_SIZES, {**asked._asdict(), "most": _MOST}).rows
         size = last = 0
         for revision, length in rows:
@@ -173,7 +174,7 @@ class _View:
         }
 
     def _rights(self) -> str:
-        """Return what differs when the rights of who asks do, as far as there is something that they are about."""
+        """Return a digest that changes when the user's rights to the log's data change."""
         told = hashlib.sha256(_encode(self._visibility.user.name))
         if self._whole:
             return told.hexdigest()
@@ -221,7 +222,7 @@ class _View:
         return {**told, **hashes, "body": body}
 
     def _reads(self, namespace: str, revision: Revision) -> bool:
-        """Whether what a Secret held at a revision is told."""
+        """Return whether a Secret's values at a revision are visible."""
         return self._whole or self._past.gets(SECRETS, namespace, revision)
 
     def _hash(self, value: Any) -> str:
@@ -242,7 +243,7 @@ class _View:
                 yield {"reconcile": {**told, "triggers": triggers.get(row["id"], [])}}
 
     def _seen_of(self, ids: str, numbers: Sequence[int]) -> tuple[set[int], set[int]]:
-        """Return which reconciles wrote something that is seen, and which are beside something that is not."""
+        """Return the reconciles with a visible write, and those beside an invisible event."""
         if self._whole:
             return set(numbers), set()
         shown, unseen = set(), set()
@@ -256,7 +257,7 @@ class _View:
 
 
 def _place_of(row: Mapping[str, Any]) -> str:
-    """Return the namespace in which rights to an object are given: a namespace is in itself."""
+    """Return the namespace that rights to an object refer to; for a Namespace, its own name."""
     return str(row["name"] if row["resource"] == str(NAMESPACES) else row["namespace"])
 
 

@@ -1,7 +1,7 @@
-"""One object: what it was at a moment, who set each line of it, and everything that became of it.
+"""One object at a revision, with the change that set each line, and its history.
 
-Guarantees: of a long history only the newest `_BLAMED` changes are asked who set what; what they do not tell is marked
-as older (`certain`). Values of Secrets are hidden (`secrecy`).
+Guarantees: only the newest `_BLAMED` changes are searched for the origin of a line; if the origin is older, `certain`
+is False. Values of Secrets are hidden (`secrecy`).
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ ORDER BY e.previous DESC LIMIT :limit"""
 
 
 class Objects:
-    """Tells of one log."""
+    """Reads objects from one log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Tell what `reader` reads."""
+        """Query with `reader`."""
         self._reader = reader
 
     def object(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the object at a place at the revision `at`, line by line; raises `NotFound` if it never was."""
+        """Return the object at the revision `at`, line by line; raises `NotFound` if it never existed."""
 
         def answer(database: Database) -> dict[str, Any]:
             resource, key = place_of(parameters)
@@ -63,7 +63,7 @@ class Objects:
         return self._reader.ask(answer)
 
     def history(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the newest `limit` changes of the object at a place before the revision `before`, newest first."""
+        """Return the newest `limit` changes of the object before the revision `before`, newest first."""
         limit = parameters.number("limit", 40, low=1, high=_CHANGES)
 
         def answer(database: Database) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Objects:
 
 
 def place_of(parameters: Parameters) -> tuple[Resource, Key]:
-    """Return which object is asked for."""
+    """Return the resource and key of the requested object."""
     key = Key(parameters.text("namespace", ""), parameters.text("name"))
     return Resource.parse(parameters.text("resource")), key
 
@@ -131,7 +131,7 @@ def _described(history: Sequence[Change]) -> dict[str, Any]:
 
 
 def head_of(change: Change) -> dict[str, Any]:
-    """Return who made a change, and when, as plain JSON values."""
+    """Return the author and time of a change as plain JSON values."""
     return {
         "revision": change.revision,
         "type": change.type.name,
@@ -141,7 +141,7 @@ def head_of(change: Change) -> dict[str, Any]:
 
 
 def author(author: Author) -> dict[str, Any]:
-    """Return who wrote something as plain JSON values."""
+    """Return an author as plain JSON values."""
     return {
         "actor": author.actor,
         "userAgent": author.user_agent,
@@ -154,7 +154,7 @@ def author(author: Author) -> dict[str, Any]:
 
 
 def told(change: Change) -> dict[str, Any]:
-    """Return a change with what it changed as plain JSON values; `lost` if compaction has taken what was before."""
+    """Return a change with its differences as plain JSON values; `lost` if the state before was compacted."""
     resource = change.object.resource
     sides = masked_sides(resource, content(change.before), content(change.object))
     found = [] if change.before is None else differences(*sides)
@@ -163,7 +163,7 @@ def told(change: Change) -> dict[str, Any]:
 
 
 def plain(difference: Difference) -> dict[str, Any]:
-    """Return a difference as plain JSON values, without what Secrets hold."""
+    """Return a difference as plain JSON values, without values of Secrets."""
     sides = {"from": difference.before, "to": difference.after}
     shown = {side: HIDDEN if value == CHANGED else value for side, value in sides.items() if value is not ABSENT}
     return {"path": difference.path, **shown}

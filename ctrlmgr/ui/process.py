@@ -1,7 +1,7 @@
-"""What goes on now: this process, its workqueues and health checks, and who has led.
+"""The current state of this process: workqueues, health checks, and the history of leaders.
 
-Guarantees: queues and checks are looked at, never waited for; what needs the database says so apart from the rest, so
-that the page has something to show while there is none.
+Guarantees: queues and checks are read without waiting. Answers that need the database report its errors separately, so
+that the page shows the other data without a database.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ ORDER BY s.first_revision DESC LIMIT :limit"""
 
 
 class Process:
-    """Tells of one process."""
+    """Reads the state of one process."""
 
     def __init__(self, reader: Reader, health: Sequence[Health], *, clock: Clock, role: str = "") -> None:
-        """Tell what `health` endpoints check, and what `reader` reads; `role` is what the process is there for."""
+        """Use the checks of `health` and the queries of `reader`; `role` is the process's role."""
         self._reader = reader
         self._health = health
         self._clock = clock
@@ -53,9 +53,9 @@ class Process:
         self._started_at = clock.now()
 
     def status(self, parameters: Parameters) -> dict[str, Any]:
-        """Return where the log has got to; what else the page has to know before it asks for more.
+        """Return the log's head, and other facts that the page needs first.
 
-        What keeps its reader from seeing everything is among it: views that are empty for that say so.
+        These include the limit of the user's rights, which empty views display.
         """
         fields: dict[str, Any] = {"now": self._clock.now(), "history": self._reader.has_history, "version": __version__}
         if not self._reader.has_history:
@@ -69,7 +69,7 @@ class Process:
         return {**fields, "head": head, "headAt": head_at, "unseen": parameters.visibility.limit}
 
     def queues(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the numbers of every workqueue of this process; two answers tell rates."""
+        """Return the metrics of every workqueue of this process; two answers yield rates."""
         readings = queue_readings()
         return {"now": self._clock.now(), "queues": [_queue(name, reading) for name, reading in readings.items()]}
 
@@ -84,7 +84,7 @@ class Process:
         return self._reader.ask(answer)
 
     def health(self, parameters: Parameters) -> dict[str, Any]:
-        """Return every check with what is wrong, and what process and log this is."""
+        """Return every check with its problem, and facts about the process and the log."""
         checks = [
             {"name": of.name, "checks": [{"name": each.name, "problem": each.problem()} for each in of.checks]}
             for of in self._health
@@ -144,7 +144,7 @@ def _durations(durations: Durations) -> dict[str, float]:
 
 
 def _resident() -> int | None:
-    """Return the bytes of memory the process has, where the system tells."""
+    """Return the resident memory of the process in bytes; None if the system does not tell."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):

@@ -1,10 +1,10 @@
-"""The way to the database: a few read-only connections, and threads that wait for them instead of the event loop.
+"""Queries the database for the page, with a few read-only connections and threads that wait for them.
 
 Guarantees:
-- Nothing is opened before the first question; a connection that failed is replaced at the next question.
-- A query that takes longer than `PATIENCE` is given up, and no more than `QUEUE` requests wait: `RequestTimeout`,
+- Connections are opened at the first query. A failed connection is replaced at the next query.
+- A query that takes longer than `PATIENCE` raises `RequestTimeout`. At most `QUEUE` requests wait; a further one raises
   `TooManyRequests`.
-- Of a log in memory nothing can be asked: `HistoryUnavailable` says so.
+- A log in memory cannot be queried: `HistoryUnavailable`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ctrlmgr.ui.parameters import Parameters
 T = TypeVar("T")
 
 PATIENCE = 5.0
-"""Seconds for a query."""
+"""Maximum seconds of a query."""
 
 QUEUE = 32
-"""Requests that may wait."""
+"""Maximum number of waiting requests."""
 
 _THREADS = 2
 
@@ -36,19 +36,19 @@ class HistoryUnavailable(BadRequest):
 
 
 class Reader:
-    """A Runnable that reads for the page."""
+    """A Runnable that queries the database for the page."""
 
     name = "ui reader"
 
     def __init__(self, url: str, *, until: Revision | None = None, reason: str = "") -> None:
-        """Read the log's database at `url`, as if there were nothing after the revision `until`.
+        """Query the log's database at `url`, up to the revision `until`.
 
-        `reason` is what is told of a log in memory, instead of that.
+        `reason` replaces the error text for a log in memory.
         """
         self.unavailable = HistoryUnavailable(reason or None)
-        """What is raised where there is no database to ask."""
+        """The error if there is no database to query."""
         self.has_history = not url.startswith("memory:")
-        """Whether there is a database to ask."""
+        """Whether there is a database to query."""
         self.dialect = "memory" if not self.has_history else "sqlite" if url.startswith("sqlite") else "postgresql"
         self._url = url
         self._until = until
@@ -59,14 +59,14 @@ class Reader:
         self._closed = False  # guarded by _lock
 
     def run(self, stop: threading.Event) -> None:
-        """Read until stopped."""
+        """Serve queries until stopped."""
         self._workers.start()
         stop.wait()
         self._workers.stop()
         self.close()
 
     def close(self) -> None:
-        """Disconnect; what is being asked right now is still answered."""
+        """Close idle connections; running queries still finish."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -74,17 +74,17 @@ class Reader:
             database.close()
 
     def head(self, database: Database) -> Revision:
-        """Return the newest revision that is shown."""
+        """Return the newest visible revision."""
         head = moments.head_of(database)
         return head if self._until is None else min(head, self._until)
 
     def moment(self, database: Database, parameters: Parameters) -> Revision:
-        """Return the revision `at` that is asked for, the newest without it; never one beyond that."""
+        """Return the requested revision `at`, by default and at most the newest one."""
         head = self.head(database)
         return min(parameters.number("at", head), head)
 
     async def work(self, call: Callable[[], T]) -> T:
-        """Have a thread call `call`; raises what it raises, `TooManyRequests` when too many wait."""
+        """Run `call` on a thread; raises its errors, and `TooManyRequests` if too many requests wait."""
         if self._waiting >= QUEUE:
             raise TooManyRequests("too many questions of the page are waiting; try again in a moment")
         self._waiting += 1
@@ -94,7 +94,10 @@ class Reader:
             self._waiting -= 1
 
     def ask(self, question: Callable[[Database], T]) -> T:
-        """Put a question to the database; called on a thread that may wait. Raises what it raises."""
+        """Run `question` on a connection and return its result; call it on a thread that may wait.
+
+        Raises its errors.
+        """
         if not self.has_history:
             raise self.unavailable
         with self._lock:

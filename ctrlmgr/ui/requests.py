@@ -1,7 +1,7 @@
-"""What was asked of the server: the newest requests that were audited, also those that were refused or only read.
+"""The newest audited requests, including refused ones and reads.
 
-Guarantees: at most `_MOST` of them are told at a time, and nothing of what they hold; none that is about an object or
-a path that may not be seen. Where none are kept, that is what is told.
+Guarantees: at most `_MOST` requests are returned, without their bodies. Requests for objects or paths that the user may
+not see are omitted. If no requests are stored, the answer says so.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from ctrlmgr.ui.visibility import Visibility
 
 _MOST: Final = 200
 _LOOKED_AT: Final = 2000
-"""Requests among which those are looked for that may be seen."""
+"""Number of stored requests that are searched for visible ones."""
 _FILTERS: Final = ("user", "verb", "resource", "namespace", "name")
 _COLUMNS: Final = (
     *("receivedAt", "user", "verb", "what", "namespace", "name", "code", "why", "milliseconds", "source", "id"),
 )
-"""What the columns of the question `audit` are called here."""
+"""The page's names for the columns of the query `audit`."""
 
 
 class Requests:
-    """Tells of the requests that a process with this data_dir keeps."""
+    """Reads the requests that a process with this data_dir stores."""
 
     def __init__(self, data_path: Path | None) -> None:
-        """Read what is kept below `data_path`; None: nothing is."""
+        """Read the store below `data_path`; None means that nothing is stored."""
         self._data_path = data_path
 
     def newest(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the newest requests, of a user, a verb, a resource or an object if so asked, or those refused."""
+        """Return the newest requests, filtered by user, verb, resource, object or refusal."""
         if self._data_path is None:
             return {"kept": False, "requests": []}
         given = {name: parameters.text(name, "") or "-" for name in _FILTERS}
@@ -50,7 +50,7 @@ class Requests:
 
 
 def _is_seen(request: dict[str, Any], visibility: Visibility) -> bool:
-    """Whether what a request was about may be seen."""
+    """Return whether the user may see the object of a request."""
     what: str = request["what"]
     if what.startswith("/"):
         return visibility.reads(what.partition("?")[0])

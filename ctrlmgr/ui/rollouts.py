@@ -1,7 +1,7 @@
-"""A rollout on the page: what `ctrlmgr rollout` tells, to those who may see the pods that it tells of.
+"""A rollout for the page: the result of `ctrlmgr rollout`, for users that may see its pods.
 
-Guarantees: it is the rollout that was under way, or the last, at the moment that is looked at. There is none of what is
-not rolled out, and of a past that compaction has taken; `why` says so.
+Guarantees: it is the rollout that was running at the requested revision, or the last one before. If the object has no
+rollouts, or the history was compacted, `why` says so.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _NONE = (BadRequest, Expired, Forbidden, NotFound)
 
 
 class Rollouts:
-    """Tells of one log."""
+    """Reads rollouts from one log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Tell what `reader` reads."""
+        """Query with `reader`."""
         self._reader = reader
 
     def rollout(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the rollout of the object at a place, as of the revision `at`; without `steps` if there is none."""
+        """Return the rollout of the object at the revision `at`; without `steps` if there is none."""
 
         def answer(database: Database) -> dict[str, Any]:
             resource, key = place_of(parameters)

@@ -1,20 +1,20 @@
-"""What is answered below `/ui`: the files of the page, and the data it shows.
+"""Serves paths below `/ui`: the files of the page and its data.
 
 | path | answer |
 |---|---|
-| `/ui/` | the page; `/ui` leads there |
+| `/ui/` | the page; `/ui` redirects to it |
 | `/ui/NAME` | its scripts, styles and pictures |
-| `/ui/api/status`, `queues`, `leaders`, `requests`, `health` | what goes on |
-| `/ui/api/timeline`, `events`, `moment` | what happened when |
-| `/ui/api/kinds`, `objects`, `object`, `history` | what there was |
-| `/ui/api/cluster` | what ran where, and what waited |
-| `/ui/api/change` | why |
-| `/ui/api/rollout` | how a workload was rolled out |
-| `/ui/api/log` | the log, page by page, as lines of JSON |
+| `/ui/api/status`, `queues`, `leaders`, `requests`, `health` | the current state of the process |
+| `/ui/api/timeline`, `events`, `moment` | events over time |
+| `/ui/api/kinds`, `objects`, `object`, `history` | objects at a revision |
+| `/ui/api/cluster` | nodes, their pods, and waiting pods |
+| `/ui/api/change` | the causes and effects of a change |
+| `/ui/api/rollout` | the rollout of a workload |
+| `/ui/api/log` | the log in pages of JSON lines |
 
-Who asks is told of objects that they may `get` or `list`, and of no others (`visibility`).
+A user sees only objects that it may `get` or `list` (`visibility`).
 
-Paths within the page are relative, so that it works behind `kubectl proxy`, too.
+Paths within the page are relative, so that it also works behind `kubectl proxy`.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ _TOLD: tuple[Header, ...] = (JSON_TYPE, *_KEPT)
 _LINES: tuple[Header, ...] = ((b"content-type", b"application/x-ndjson"), *_KEPT)
 
 Question = Callable[[Parameters], dict[str, Any] | bytes]
-"""Answers with what becomes a document of JSON, or with lines of it."""
+"""Returns the fields of a JSON document, or JSON lines."""
 
 
 class Site:
-    """A `server.pages.Page`, of all paths below `/ui`."""
+    """A `server.pages.Page` for all paths below `/ui`."""
 
     def __init__(
         self,
@@ -70,9 +70,9 @@ class Site:
         clock: Clock,
         requests: Path | None = None,
     ) -> None:
-        """Show what `reader` reads of the log, `process`, and the requests that are kept below `requests`.
+        """Show the log of `reader`, `process`, and the requests stored below `requests`.
 
-        `authorizer` says who may see what of them.
+        `authorizer` decides what each user may see.
         """
         self._authorizer = authorizer
         timeline, tables = Timeline(reader, clock=clock), Tables(reader, clock=clock)
@@ -99,7 +99,7 @@ class Site:
         }
 
     async def __call__(self, request: Request) -> Response:
-        """Answer a request; raises what is to be told as a `Status`."""
+        """Answer a request; raises errors that are answered with a `Status`."""
         parts = request.location.parts or ()
         if parts[1:2] == ("api",):
             return await self._data(request, "/".join(parts[2:]))

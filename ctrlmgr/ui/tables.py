@@ -1,7 +1,7 @@
-"""What there was at a moment: the kinds of things, and the things of one kind in Kubernetes' own columns.
+"""The objects at a revision: the kinds with their counts, and the objects of one kind in Kubernetes' columns.
 
-Guarantees: a table has at most `_ROWS` rows; it says how many there are, and how to get the next. A moment that
-compaction has taken is refused with `Expired`, as everywhere.
+Guarantees: a table has at most `_ROWS` rows, with the total number and the start of the next page. A compacted revision
+raises `Expired`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ctrlmgr.ui.reader import Reader
 _ROWS = 500
 _GONE = 50
 _NEAR = 20
-"""Revisions before a moment that count as near it."""
+"""Default number of revisions before the requested one whose deletions are shown."""
 
 _KINDS = """
 SELECT o.resource, o.namespace, count(*) FROM objects_at(:at) AS o GROUP BY o.resource, o.namespace ORDER BY 1, 2"""
@@ -39,15 +39,15 @@ GROUP BY o.namespace, o.name ORDER BY 3 DESC LIMIT :most"""
 
 
 class Tables:
-    """Tells of one log."""
+    """Reads tables from one log."""
 
     def __init__(self, reader: Reader, *, clock: Clock) -> None:
-        """Tell what `reader` reads."""
+        """Query with `reader`."""
         self._reader = reader
         self._clock = clock
 
     def kinds(self, parameters: Parameters) -> dict[str, Any]:
-        """Return how many things of each resource there were in each namespace at the revision `at`."""
+        """Return the number of objects of each resource in each namespace at the revision `at`."""
 
         def answer(database: Database) -> dict[str, Any]:
             at = self._reader.moment(database, parameters)
@@ -63,9 +63,10 @@ class Tables:
         return self._reader.ask(answer)
 
     def objects(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the objects of a `resource` at the revision `at`, of one `namespace` or all, that are called like `q`.
+        """Return the objects of a `resource` at the revision `at`, by `namespace` (empty: all) and name (`q`).
 
-        They go on `after` a place, `NAMESPACE/NAME`; `near` is how many revisions before `at` count as lately.
+        They continue `after` a place, `NAMESPACE/NAME`. Objects deleted within `near` revisions before `at` are
+        included.
         """
         limit = parameters.number("limit", 200, low=1, high=_ROWS)
         near = parameters.number("near", _NEAR)
@@ -91,7 +92,7 @@ class Tables:
 
 
 def _where(database: Database, resource: Resource, parameters: Parameters, at: Revision) -> tuple[str, dict[str, Any]]:
-    """Return which objects are asked for, of those that may be seen; raises `Forbidden` if that is none."""
+    """Return the SQL condition for the requested visible objects; raises `Forbidden` if there can be none."""
     where, wanted = "o.resource = :resource", {"resource": str(resource)}
     namespaces = _namespaces(database, resource, parameters)
     if namespaces is not None:
@@ -108,7 +109,7 @@ def _where(database: Database, resource: Resource, parameters: Parameters, at: R
 
 
 def _namespaces(database: Database, resource: Resource, parameters: Parameters) -> Sequence[str] | None:
-    """Return the namespace that is asked for, or those that may be seen of all; None where all may be."""
+    """Return the requested namespace, or all visible ones; None if all namespaces are visible."""
     visibility, namespace = parameters.visibility, parameters.text("namespace", "")
     if not namespace and not visibility.lists(resource, ""):
         rows = database.query(_NAMESPACES, {"resource": str(resource)}).rows

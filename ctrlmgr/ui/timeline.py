@@ -1,8 +1,8 @@
-"""What happened when: the picture of the log along which one travels.
+"""Events over time: a chart of the log for navigation.
 
-A picture has at most `_MOST_BARS` bars, of equal width in revisions or in time, each divided by who wrote or by what
-was written. The most frequent `_SERIES` of those have a part of their own, the rest share one. Of a block
-that began while another namespace of a group's name was there, who may see only the present one is shown nothing of it.
+A chart has at most `_MOST_BARS` bars of equal width in revisions or time, each divided by author or resource. The most
+frequent `_SERIES` of these are separate, the others are combined. If a namespace was created again, a user that may see
+only the present one sees no blocks that began before.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ AXES = ("revision", "time")
 _MOST_BARS = 600
 _SERIES = 8
 _EXACT = 6000
-"""Revisions up to which a picture is counted revision by revision, not block by block."""
+"""Maximum number of revisions that are counted exactly instead of by block."""
 
 
 class _Span(NamedTuple):
-    """What a bar covers, in the units of its axis."""
+    """The range of the bars, in the units of the axis."""
 
     start: int
     width: float
@@ -41,7 +41,7 @@ class _Span(NamedTuple):
 
 
 class _Bars:
-    """The bars of a picture while they are filled."""
+    """The bars of a chart while they are filled."""
 
     def __init__(self, span: _Span, series: dict[str, int], by: int) -> None:
         self._span = span
@@ -52,7 +52,7 @@ class _Bars:
         self._times = [0] * span.bars
 
     def add(self, block: Block, first: float, last: float) -> None:
-        """Spread a block over the bars from `first` to `last`, both in the units of the axis."""
+        """Distribute a block over the bars from `first` to `last`, both in the units of the axis."""
         low, high = self._span.place(first), self._span.place(last)
         share = 1 / (high - low + 1)
         for index in range(low, high + 1):
@@ -63,7 +63,7 @@ class _Bars:
             self._times[index] = self._times[index] or block.began
 
     def told(self) -> list[dict[str, Any]]:
-        """Return the bars that hold something."""
+        """Return the bars with events."""
         bars = enumerate(zip(self._revisions, self._times, self._counts, strict=True))
         return [
             {"index": index, "from": span[0], "to": span[1], "at": at, "counts": [round(each, 2) for each in counts]}
@@ -73,16 +73,16 @@ class _Bars:
 
 
 class Timeline:
-    """Tells of one log."""
+    """Reads charts from one log."""
 
     def __init__(self, reader: Reader, *, clock: Clock) -> None:
-        """Tell what `reader` reads."""
+        """Query with `reader`."""
         self._reader = reader
         self._clock = clock
         self._density = Density(clock=clock)
 
     def picture(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the bars of `bars`, `from`, `to`, `by` and `axis`."""
+        """Return the chart for the parameters `bars`, `from`, `to`, `by` and `axis`."""
         bars = parameters.number("bars", 240, low=1, high=_MOST_BARS)
         by, axis = parameters.choice("by", BY), parameters.choice("axis", AXES)
         return self._reader.ask(lambda database: self._picture(database, parameters, bars, by, axis))
@@ -113,7 +113,7 @@ class Timeline:
         }
 
     def moment(self, parameters: Parameters) -> dict[str, Any]:
-        """Return which revision a `text` means: a revision, a time, or how long ago; and when that was."""
+        """Return the revision and time of a `text`: a revision, a time, or an age."""
         text = parameters.text("text")
 
         def answer(database: Database) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class Timeline:
 
 
 def _seen(counted: Counted, visibility: PastVisibility) -> Counted:
-    """Return what was counted without the events that may not be seen."""
+    """Return the counts without invisible events."""
     blocks = _visible(counted.blocks, visibility)
     if blocks is counted.blocks:
         return counted
@@ -135,7 +135,7 @@ def _seen(counted: Counted, visibility: PastVisibility) -> Counted:
 
 
 def _since(group: Group, visibility: PastVisibility) -> float:
-    """Return the revision after which events of a group may be seen, infinity if none may."""
+    """Return the revision after which events of a group are visible, infinity if none are."""
     resource = Resource.parse(group.resource)
     if not visibility.now.lists(resource, group.namespace):
         return inf
@@ -143,7 +143,7 @@ def _since(group: Group, visibility: PastVisibility) -> float:
 
 
 def _visible(blocks: list[Block], visibility: PastVisibility) -> list[Block]:
-    """Return blocks without the events that may not be seen, the very list if all may."""
+    """Return the blocks without invisible events; the same list if all are visible."""
     since = {group: _since(group, visibility) for group in {group for block in blocks for group in block.counts}}
     if not any(since.values()):
         return blocks
@@ -155,7 +155,7 @@ def _visible(blocks: list[Block], visibility: PastVisibility) -> list[Block]:
 
 
 def _frequent(counted: Counted, by: int) -> list[str]:
-    """Return the names that have a part of their own, whatever part of the log is looked at."""
+    """Return the names with separate series, independent of the shown range."""
     totals: Counter[str] = Counter()
     for group, events in counted.totals.items():
         totals[group[by]] += events
