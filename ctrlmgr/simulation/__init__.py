@@ -1,5 +1,5 @@
-"""What simulated nodes make of pods: pure functions of a pod, of what it was told to do, and of the time.
+"""Simulates pods on nodes without containers: pure functions of a pod, its behaviour, and the time.
 
-Guarantees: nothing is executed, no clock is read, no number is drawn that the seed does not give. A caller who asks
-again with the same arguments gets the same life, the same status and the same logs.
+Guarantees: nothing is executed, no clock is read, and random numbers depend only on the seed. The same arguments always
+yield the same life, status and logs.
 """

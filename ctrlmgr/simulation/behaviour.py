@@ -1,7 +1,7 @@
-"""What containers are told to do: phrases, in annotations of pods and in a file of rules.
+"""The behaviour of simulated containers: phrases in annotations of pods and in a file of rules.
 
-Guarantees: a phrase means one thing, or is refused with a word about why. What is not said is left to the container's
-command, and to what is known of its image.
+Guarantees: a phrase has one meaning, or is refused with a reason. Without phrases, the container's command and known
+facts about its image decide.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import yaml
 from ctrlmgr.errors import SettingsError
 
 ANNOTATION: Final = "simulate.ctrlmgr.io/"
-"""Annotations of pods: this and a container's name, or `pod` for all of them."""
+"""The prefix of annotations of pods; a container's name follows, or `pod` for all containers."""
 NODE_ANNOTATION: Final = "simulate.ctrlmgr.io/node"
-"""The annotation of a node: what it is to do."""
+"""The annotation with a node's behaviour."""
 
 DURATION: Final = r"(\d+(?:\.\d+)?)(ms|s|m|h)?"
-"""A length of time in a phrase: a number and its unit, seconds if it has none."""
+"""A duration in a phrase: a number with an optional unit, seconds by default."""
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
 _EXIT: Final = re.compile(rf"exit (\d+)(?: after {DURATION})?")
 _FAIL: Final = re.compile(rf"fail (\d+) times?(?: after {DURATION})?")
@@ -33,43 +33,43 @@ _STOP: Final = re.compile(rf"stop(?:s)? (?:after|in) {DURATION}")
 
 
 class Ending(NamedTuple):
-    """How something ends: with which code, after how many seconds."""
+    """An exit code, and the seconds until the exit."""
 
     code: int = 0
     after: float = 0.0
 
 
 class Behaviour(NamedTuple):
-    """What a container is told; None: nothing. Times in seconds."""
+    """The behaviour of a container; None leaves a property open. Times are in seconds."""
 
     exit_code: int | None = None
     exits_after: float = 0.0
     failures: int | None = None
-    """How often it fails before it does what it does."""
+    """The number of failures before the other properties apply."""
     is_oom: bool = False
     never_ready: bool = False
     ready_after: float | None = None
     pull_takes: float | None = None
     pull_fails: bool = False
     stops_after: float | None = None
-    """How long it takes to end when it is told to."""
+    """The duration of a graceful stop."""
     ignores_stop: bool = False
     unknown: Ending | None = None
-    """How commands end that the simulation does not know, None: they run for ever."""
+    """The end of unknown commands; None means that they run for ever."""
 
     def over(self, other: Behaviour) -> Behaviour:
-        """Return this, and what `other` says where this says nothing."""
+        """Return this behaviour, with open properties from `other`."""
         said: dict[str, Any] = self._asdict()
         nothing = Behaviour()._asdict()
         changes: dict[str, Any] = {name: value for name, value in said.items() if value != nothing[name]}
         return other._replace(**changes)
 
     def slowed(self, seconds: float, usual: float) -> Behaviour:
-        """Return the same where images take so many seconds longer; what they take else is `usual`."""
+        """Return the same with `seconds` added to the image pull, which takes `usual` seconds by default."""
         return self._replace(pull_takes=(self.pull_takes or usual) + seconds) if seconds else self
 
     def after(self, seconds: float) -> Behaviour:
-        """Return the same, told so long after the container has started."""
+        """Return the same with times relative to `seconds` after the container's start."""
         if not seconds:
             return self
         ready = None if self.ready_after is None else self.ready_after + seconds
@@ -80,7 +80,7 @@ NOTHING: Final = Behaviour()
 
 
 def read(text: str) -> Behaviour:
-    """Read phrases, parted by semicolons; raises ValueError for one that is not understood."""
+    """Return the behaviour of phrases separated by semicolons; raises ValueError for an unknown phrase."""
     found = NOTHING
     for phrase in filter(None, (" ".join(each.split()).lower() for each in text.split(";"))):
         found = _phrase(phrase).over(found)
@@ -88,7 +88,7 @@ def read(text: str) -> Behaviour:
 
 
 def read_ending(text: str) -> Ending | None:
-    """Read `exit CODE after TIME`, or `run` (None); raises ValueError for anything else."""
+    """Return the end in `exit CODE after TIME`, or None for `run`; raises ValueError for any other text."""
     found = read(text)
     if found.exit_code is None and found == NOTHING:
         return None
@@ -127,7 +127,7 @@ def _phrase(phrase: str) -> Behaviour:
 
 
 def read_time(number: str | None, unit: str | None) -> float:
-    """Return seconds, of the two parts that `DURATION` finds."""
+    """Return the seconds of a match of `DURATION`."""
     return float(number or 0) * _UNITS[unit]
 
 
@@ -135,7 +135,7 @@ _PATTERNS: Final = ("namespace", "pod", "container", "image")
 
 
 class Subject(NamedTuple):
-    """A container about which rules are asked."""
+    """The container that rules are matched against."""
 
     namespace: str = ""
     pod: str = ""
@@ -147,14 +147,14 @@ class Subject(NamedTuple):
 
 
 class Says(Protocol):
-    """What has something to say about containers: a rule, or a script."""
+    """A source of behaviours: a rule, or a script."""
 
     def behaviour_of(self, subject: Subject) -> Behaviour | None:
-        """Return what a container is told, None for nothing; raises ValueError with what is wrong."""
+        """Return the behaviour of a container, None if the source has none; raises ValueError with the problem."""
 
 
 class Rule(NamedTuple):
-    """Which containers a rule is about, by patterns as of file names, and what they are told."""
+    """A rule: patterns of containers, as for file names, and their behaviour."""
 
     namespace: str
     pod: str
@@ -163,7 +163,7 @@ class Rule(NamedTuple):
     behaviour: Behaviour
 
     def behaviour_of(self, subject: Subject) -> Behaviour | None:
-        """Return what a container is told, None if the rule is not about it."""
+        """Return the behaviour, None if the rule does not match the container."""
         pairs = (
             (subject.namespace, self.namespace),
             (subject.pod, self.pod),
@@ -174,7 +174,7 @@ class Rule(NamedTuple):
 
 
 def read_rules(path: Path) -> tuple[Rule, ...]:
-    """Read a file of rules; raises `SettingsError` with the line and the reason for the first that is wrong."""
+    """Return the rules in a file; raises `SettingsError` with the line and reason of the first wrong one."""
     node = compose(path)
     if node is None:
         return ()
@@ -184,7 +184,7 @@ def read_rules(path: Path) -> tuple[Rule, ...]:
 
 
 def compose(path: Path, setting: str = "") -> yaml.Node | None:
-    """Read a file of YAML, None if it is empty; raises `SettingsError` with the line, or with the `setting`."""
+    """Return the YAML in a file, None if it is empty; raises `SettingsError` with the line, or with the `setting`."""
     try:
         return yaml.compose(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -197,7 +197,7 @@ def compose(path: Path, setting: str = "") -> yaml.Node | None:
 
 
 def place_of(path: Path, node: yaml.Node, field: str = "") -> str:
-    """Return where something is in a file, `FILE:LINE`: a field of a table, if that has it, else the whole."""
+    """Return the position `FILE:LINE` of a field of a table, or of the whole table if the field is missing."""
     fields = node.value if isinstance(node, yaml.MappingNode) else ()
     found = next((key for key, _ in fields if key.value == field), node)
     return f"{path}:{found.start_mark.line + 1}"
@@ -220,14 +220,14 @@ def _read_rule(path: Path, node: yaml.Node) -> Rule:
 
 
 class Told(NamedTuple):
-    """What a container is told, and the annotations of its pod that are not understood."""
+    """The behaviour of a container, and the errors in its pod's annotations."""
 
     behaviour: Behaviour
     problems: tuple[str, ...] = ()
 
 
 def told(subject: Subject, rules: Iterable[Says]) -> Told:
-    """Return what a container is told: its own annotation first, then that of its pod, then the first rule."""
+    """Return the behaviour of a container: from its own annotation, then its pod's, then the first matching rule."""
     found, problems = NOTHING, []
     for name in (subject.container, "pod"):
         text = subject.annotations.get(f"{ANNOTATION}{name}")

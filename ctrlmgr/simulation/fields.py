@@ -1,4 +1,4 @@
-"""The fields of a pod that its containers may read: as variables, and as files of a volume (`downwardAPI`)."""
+"""Fields of a pod that its containers can read, as variables and as files of a volume (`downwardAPI`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def field_of(pod: Mapping[str, Any], path: str) -> str:
-    """Return the field at a path such as `metadata.labels['app']`; nothing if there is none."""
+    """Return the field at a path such as `metadata.labels['app']`; "" if it does not exist."""
     meta, status = pod["metadata"], pod.get("status") or {}
     simple = {
         "metadata.name": meta["name"],
@@ -26,7 +26,7 @@ def field_of(pod: Mapping[str, Any], path: str) -> str:
 
 
 def files_of(pod: Mapping[str, Any], volume: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the files in which a volume shows fields of the pod, each with its content."""
+    """Yield the path and content of each file with a field of the pod in a volume."""
     sources = (volume, *((volume.get("projected") or {}).get("sources") or ()))
     for source in sources:
         for item in (source.get("downwardAPI") or {}).get("items") or ():

@@ -1,14 +1,14 @@
-"""The life of a pod: what each of its containers has been through by now.
+"""The life of a pod: everything that has happened to its containers so far.
 
-Guarantees, those of the kubelet as far as they can be seen from outside:
-- Init containers run one after the other, sidecars among them go on; then all containers start.
-- A container that ends starts again if the pod's restart policy has it so: at once the first time, then after 10 s,
-  twice as long each time, five minutes at most; ten minutes of quiet are forgiven.
-- A pod that is deleted, or whose deadline has passed, has its containers told to end: they do at once, or after a
-  `preStop` that sleeps, or when the grace period is over if they do not listen.
+Guarantees, those of the kubelet as far as they are visible from outside:
+- Init containers run one after the other, and sidecars keep running; then all containers start.
+- A container that exits restarts if the pod's restart policy says so: at once the first time, then after 10 s, doubled
+  each time up to five minutes. Ten minutes of running reset the delay.
+- If a pod is deleted, or its deadline has passed, its containers are stopped. They end at once, after a `preStop`
+  sleep, or, if they ignore the signal, after the grace period.
 
-Seconds are counted from the moment at which the node took the pod. Everything is worked out anew from the beginning
-each time it is asked, so nothing needs to be remembered.
+Seconds count from the time when the node accepted the pod. Each call computes the whole life again, so no state is
+kept.
 """
 
 from __future__ import annotations
@@ -33,34 +33,34 @@ FIRST_BACKOFF: Final = 10.0
 LONGEST_BACKOFF: Final = 300.0
 _FORGIVEN_AFTER: Final = 600.0
 _ROUNDS: Final = 5
-"""How often a life is worked out at most, for containers that wait for each other's files."""
+"""Maximum number of computations of a life, for containers that wait for each other's files."""
 _PROBLEMS: Final = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "CreateContainerConfigError")
-"""What containers wait for that somebody has to put right."""
+"""Reasons of waiting that a user must fix."""
 
 Asked = Callable[[Container], Behaviour]
-"""Returns what a container is told to do."""
+"""Returns the behaviour of a container."""
 
 
 @dataclass
 class ContainerLife:
-    """What a container has been through."""
+    """The life of a container."""
 
     container: Container
     spans: list[Span] = field(default_factory=list)
     waits_for: str = "ContainerCreating"
-    """Why it does not run, if it does not; nothing: it has ended and starts again at once."""
+    """Why it does not run; empty if it has exited and restarts at once."""
     message: str = ""
     pulled: bool = False
     is_done: bool = False
-    """Whether it will not start again."""
+    """Whether it never starts again."""
     memory: Memory | None = None
-    """From where on `spans` are worked out."""
+    """The start from which `spans` are computed."""
     recorded: Mapping[str, Any] = field(default_factory=dict)
-    """Its status, as far as it is told of: `spans` are what came after."""
+    """Its recorded status; `spans` are the runs after it."""
     killed_at: float | None = None
-    """When the run that is recorded was ended, so that it can start anew as it is told now."""
+    """When its recorded run was stopped, to restart it with a changed behaviour."""
     is_kept: bool = False
-    """Whether what is recorded stays: it ended before it was told something else."""
+    """Whether the recorded status is final: it ended before its behaviour changed."""
     next_change: float | None = None
 
     @property
@@ -74,21 +74,21 @@ class ContainerLife:
         return bool(self.spans or self.recorded.get("containerID"))
 
     def running(self, now: float) -> Span | None:
-        """Return the run that goes on at a moment."""
+        """Return the current run at a moment, None if there is none."""
         last = self.spans[-1] if self.spans else None
         return last if last is not None and (last.end is None or last.end > now) else None
 
     def ended(self, now: float) -> list[Span]:
-        """Return the runs that are over."""
+        """Return the ended runs."""
         return [each for each in self.spans if each.end is not None and each.end <= now]
 
     def is_ready(self, now: float) -> bool:
-        """Say whether it is ready."""
+        """Return whether it is ready."""
         span = self.running(now)
         return span is not None and span.verdicts.is_ready(now - span.start)
 
     def is_started(self, now: float) -> bool:
-        """Say whether it runs and its startup probe has passed."""
+        """Return whether it runs and its startup probe has passed."""
         span = self.running(now)
         return (
             span is not None and span.verdicts.started_at is not None and now >= span.start + span.verdicts.started_at
@@ -97,47 +97,47 @@ class ContainerLife:
 
 @dataclass
 class Life:
-    """What a pod has been through."""
+    """The life of a pod."""
 
     init: list[ContainerLife]
     main: list[ContainerLife]
     is_initialized: bool = False
     ended_at: float | None = None
-    """When it ended for good."""
+    """When the pod ended for good."""
     reason: str = ""
     message: str = ""
     next_change: float | None = None
     told: Sequence[tuple[str, str, Entry]] = ()
-    """What its containers write to volumes that other pods see, too: each place, path and change."""
+    """Its containers' writes to shared volumes: place, path and change."""
 
     def has_stopped(self, now: float) -> bool:
-        """Say whether no container runs any more."""
+        """Return whether all containers have stopped."""
         return not any(each.running(now) for each in (*self.init, *self.main))
 
 
 def is_sidecar(container: Container) -> bool:
-    """Say whether an init container goes on beside the others."""
+    """Return whether an init container is a sidecar."""
     return container.get("restartPolicy") == "Always"
 
 
 class _Pod:
-    """What the runs of a pod's containers share."""
+    """The data that all runs of a pod's containers share."""
 
     def __init__(self, pod: Mapping[str, Any], asked: Asked, now: float, volumes: Volumes, network: Network) -> None:
         self.pod = pod
         self.asked = asked
         self.now = now
         self.policy = str(pod["spec"].get("restartPolicy") or "Always")
-        # What a container waits for before its first start (`convertToAPIContainerStatuses` of `kubelet_pods.go`).
+        # The reason for waiting before the first start (`convertToAPIContainerStatuses` of `kubelet_pods.go`).
         self.first_wait = "PodInitializing" if pod["spec"].get("initContainers") else "ContainerCreating"
         self.volumes = volumes
         self.network = network
         self.recorded = {each["name"]: each for each in _statuses(pod)}
-        # Containers that have been seen to run: they did, though the deletion, told in whole seconds, seems earlier.
+        # Containers that were recorded as running. They ran even if the deletion, in whole seconds, appears earlier.
         self.seen = {name for name, each in self.recorded.items() if each.get("containerID")}
 
     def files(self, container: Container, start: float, variables: Mapping[str, str]) -> Files:
-        """Return the files of a run that begins at a moment."""
+        """Return the files of a run that begins at `start`."""
         context = container.get("securityContext") or {}
         return Files(
             container["name"],
@@ -161,10 +161,10 @@ def live(
     shared: Shared | None = None,
     network: Network = OPEN,
 ) -> Life:
-    """Work out what a pod has been through `now` seconds after its node took it.
+    """Compute the life of a pod up to `now` seconds after its node accepted it.
 
-    `end` is its deletion, if any; `shared` has the changes of other pods in volumes that it shares; `network` accepts
-    the connections of its containers.
+    `end` is its deletion, if any; `shared` has the changes of other pods in shared volumes; `network` answers
+    connections of its containers.
     """
     spec = pod["spec"]
     deadline = spec.get("activeDeadlineSeconds")
@@ -185,7 +185,7 @@ def live(
 def _live(
     pod: Mapping[str, Any], asked: Asked, now: float, end: End | None, others: Shared | None, network: Network
 ) -> Life:
-    """Work out a life, again as long as what one container wrote may change what another does."""
+    """Compute a life, again while a container's writes may change another container."""
     volumes = Volumes(pod, others, now)
     for _ in range(_ROUNDS):
         before = volumes.written()
@@ -198,7 +198,7 @@ def _live(
 
 
 def _looks(found: Life, volumes: Volumes, now: float) -> Iterator[float]:
-    """Yield when files have to be looked at that other pods see, too: they are written then, or may be read."""
+    """Yield the times at which shared files are written or may be read."""
     if found.ended_at is None or found.ended_at > now:
         yield from (each.at for _, _, each in found.told if each.at > now)
         yield from () if volumes.next_look is None else (volumes.next_look,)
@@ -227,7 +227,7 @@ def _lived(common: _Pod, end: End | None) -> Life:
 
 
 def _end_sidecars(found: Life, common: _Pod, end: End | None) -> None:
-    """Have the sidecars of a pod whose containers have ended end too."""
+    """Stop the sidecars of a pod whose main containers have ended."""
     over = found.ended_at or 0.0
     grace = float(common.pod["spec"].get("terminationGracePeriodSeconds") or 0)
     sooner = End(over, grace) if end is None or over < end.at else end
@@ -238,7 +238,7 @@ def _end_sidecars(found: Life, common: _Pod, end: End | None) -> None:
 
 
 def _goes_on(life: ContainerLife, container: Container, common: _Pod) -> tuple[float | None, float | None]:
-    """Return when what comes after an init container begins (None: not yet), and when it has failed the pod."""
+    """Return when the next container begins (None: not yet), and when the pod failed (None: it did not)."""
     if is_sidecar(container):
         span = life.spans[-1] if life.spans else None
         if span is None or span.verdicts.started_at is None:
@@ -259,7 +259,7 @@ def _delays(behaviour: Behaviour) -> float:
 def _container(
     common: _Pod, container: Container, begin: float | None, end: End | None, *, sidecar: bool, init: bool
 ) -> ContainerLife:
-    """Work out the life of a container that may begin at a moment; None: it may not yet."""
+    """Compute the life of a container that may start at `begin`; None means not yet."""
     life = ContainerLife(container, waits_for=common.first_wait)
     common.volumes.keep(life.name)
     life.recorded = common.recorded.get(life.name) or {}
@@ -270,7 +270,7 @@ def _container(
     behaviour = common.asked(container)
     policy = "Always" if sidecar else common.policy
     if init and policy == "Always" and not sidecar:
-        policy = "OnFailure"  # it has to succeed once
+        policy = "OnFailure"  # it must succeed once
     recipe = recipe_of(container, behaviour)
     if memory is None:
         _begin(life, common, behaviour, recipe, begin or 0.0)
@@ -285,7 +285,7 @@ def _container(
 
 
 def _begin(life: ContainerLife, common: _Pod, behaviour: Behaviour, recipe: str, begin: float) -> None:
-    """Have a container begin that has not run yet, or say why it cannot."""
+    """Start a container that has not run yet, or set why it cannot start."""
     pulled_at = begin + (PULL_TAKES if behaviour.pull_takes is None else behaviour.pull_takes)
     problem = _unpullable(life.container, behaviour)
     if problem or pulled_at > common.now:
@@ -298,12 +298,12 @@ def _begin(life: ContainerLife, common: _Pod, behaviour: Behaviour, recipe: str,
         life.waits_for, life.message = "CreateContainerConfigError", problem
         return
     waited_for = ((life.recorded.get("state") or {}).get("waiting") or {}).get("reason")
-    late = common.now if waited_for in _PROBLEMS else 0.0  # what it waited for is there only now
+    late = common.now if waited_for in _PROBLEMS else 0.0  # its precondition is met only now
     life.memory = Memory(recipe, max(pulled_at + CREATE_TAKES, late))
 
 
 def _tell(life: ContainerLife, common: _Pod, behaviour: Behaviour, memory: Memory, recipe: str, policy: str) -> None:
-    """Have a container that has run go on as it is told now, since its status was written."""
+    """Apply a behaviour that changed after the container's status was written."""
     state, restarts = life.recorded.get("state") or {}, int(life.recorded.get("restartCount") or 0)
     ended, now = state.get("terminated"), common.now
     life.pulled = True
@@ -346,7 +346,7 @@ def _cannot_pull(life: ContainerLife, problem: str, since: float, pulled_at: flo
 
 
 def _run(life: ContainerLife, common: _Pod, behaviour: Behaviour, memory: Memory, end: End | None, policy: str) -> None:
-    """Add the runs of a container, from what `memory` says on up to now."""
+    """Add the runs of a container, from its `memory` to the present."""
     container, failures, start = life.container, 0, memory.first
     variables = variables_of(common.pod, container)
     while True:
@@ -360,7 +360,7 @@ def _run(life: ContainerLife, common: _Pod, behaviour: Behaviour, memory: Memory
         told = memory.told if not life.spans else 0.0
         run = execute(container, behaviour.after(told), len(life.spans), files, variables, common.network)
         if run.ends_at is not None and run.ends_at < told:
-            run.ends_at = told  # it was told too late for more
+            run.ends_at = told  # the new behaviour cannot apply earlier
         verdicts = judge(container, behaviour.after(told), files, variables, common.network)
         span = run_of(container, behaviour, run, start, end, files, verdicts)
         life.spans.append(span)

@@ -1,6 +1,6 @@
-"""What the containers of a pod on a simulated node have written.
+"""The logs of containers on simulated nodes.
 
-Guarantees: the same lines each time, by the same rules as the pod's status; refusals in the kubelet's words
+Guarantees: the lines are deterministic and consistent with the pod's status. Errors have the kubelet's texts
 (`pkg/kubelet/kubelet_pods.go`, `validateContainerLogStatus`).
 """
 
@@ -15,7 +15,7 @@ from ctrlmgr.simulation.runs import End, Span
 from ctrlmgr.simulation.shell import Line
 
 _SAME: Final = 0.01
-"""Seconds by which the start of one run may seem to differ: what a container's id remembers of it is rounded."""
+"""Tolerance in seconds for comparing the starts of runs, because container ids store rounded times."""
 _WAITS: Final = {
     "ErrImagePull": "image can't be pulled",
     "ImagePullBackOff": "trying and failing to pull image",
@@ -23,15 +23,15 @@ _WAITS: Final = {
 
 
 class Wanted(NamedTuple):
-    """Which of a run's lines are wanted."""
+    """The requested part of a log."""
 
     tail: int | None = None
     since: float | None = None
-    """Only those from this moment of the pod's life on."""
+    """Only lines from this time of the pod's life on."""
 
 
 def container_of(pod: Mapping[str, Any], name: str) -> str:
-    """Return the name of the container that is meant; raises LookupError in the words of kube-apiserver."""
+    """Return the name of the requested container; raises LookupError with kube-apiserver's text."""
     spec, meta = pod["spec"], pod["metadata"]
     kinds = {
         "": _names(spec.get("containers")),
@@ -63,7 +63,7 @@ def run_to_read(
     *,
     previous: bool = False,
 ) -> Span:
-    """Return the run of a container whose log is read; raises LookupError, with a word for who asks, without one."""
+    """Return the run of a container whose log is requested; raises LookupError with a text for the client."""
     name = pod["metadata"]["name"]
     found = _life(pod, asked, now, end, container, network)
     if found is None:
@@ -71,7 +71,7 @@ def run_to_read(
     spans = [each for each in found.spans if each.start <= now]
     at = len(spans) - 1
     if previous and (found.running(now) or found.is_done):
-        at -= 1  # that which is its state counts as the present one; if it waits, the one that has ended is both
+        at -= 1  # the run in its state is the current one; for a waiting container, the last ended run is both
     if at >= 0:
         return spans[at]
     if previous:
@@ -89,7 +89,7 @@ def same_run(
     network: Network,
     span: Span,
 ) -> Span | None:
-    """Return a run as it is by now, after its pod has changed; None if there is nothing more to be learnt of it."""
+    """Return the present state of a run after its pod has changed; None if nothing more can be known."""
     found = _life(pod, asked, now, end, container, network)
     return next((each for each in found.spans if abs(each.start - span.start) < _SAME), None) if found else None
 
@@ -107,7 +107,7 @@ def _life(
 
 
 def first_lines(span: Span, until: float, wanted: Wanted) -> list[Line]:
-    """Return what a run has written by a moment, as much of it as is wanted."""
+    """Return the lines of a run until a moment, limited to the requested part."""
     lines = span.lines(until)
     if wanted.tail is not None:
         lines = lines[max(len(lines) - wanted.tail, 0) :]
@@ -115,16 +115,16 @@ def first_lines(span: Span, until: float, wanted: Wanted) -> list[Line]:
 
 
 def lines_after(span: Span, told: float, until: float) -> list[Line]:
-    """Return what a run has written after one moment, up to another."""
+    """Return the lines of a run after one moment, up to another."""
     return [each for each in span.lines(until) if each.at > told]
 
 
 def next_moment(span: Span, now: float) -> float | None:
-    """Return when a run writes next or ends; None if it does neither."""
+    """Return when a run writes its next line or ends; None if neither happens."""
     written = (span.start + each.at for each in span.run.lines)
     return min((each for each in (*written, span.end) if each is not None and each > now), default=None)
 
 
 def written(lines: Iterable[Line], stamp: Callable[[float], str] | None) -> str:
-    """Write lines as a log has them; `stamp` writes the moment of each as a time, if that is wanted."""
+    """Return lines as log text; `stamp` formats their times, if requested."""
     return "".join(f"{stamp(each.at) + ' ' if stamp else ''}{each.written}" for each in lines)

@@ -1,10 +1,10 @@
-"""What a container's id remembers: since when it has lived by what it is told now.
+"""Stores in a container's id since when its present behaviour applies.
 
-A pod's life is worked out from its beginning each time. That it was told something else in the middle (another image,
-another annotation) must not change what has been; so the id, which others take for any 64 digits, says from where on to
-work it out, and for which telling.
+Each call computes a pod's life from its beginning. A changed behaviour (another image or annotation) must not change
+the past. So the container id, 64 hexadecimal digits as of any runtime, stores from where and for which behaviour to
+compute.
 
-Guarantees: pure functions; an id that is not one of these is None.
+Guarantees: pure functions; any other id is read as None.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ _LARGEST: Final = 16**_TIME - 1
 
 
 def digest(*parts: str) -> str:
-    """Return 64 hexadecimal digits that stand for these texts."""
+    """Return a digest of these texts as 64 hexadecimal digits."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 class Memory(NamedTuple):
-    """Times in seconds of the pod's life."""
+    """The contents of an id; times in seconds of the pod's life."""
 
     recipe: str
-    """Stands for what the container is told: its image and its behaviour."""
+    """A digest of the container's image and behaviour."""
     first: float
-    """When the first run began that was told so."""
+    """The start of the first run with this behaviour."""
     restarts: int = 0
-    """How often it had been restarted by then."""
+    """The number of restarts before that run."""
     told: float = 0.0
-    """So many seconds after its beginning that run was told so."""
+    """Seconds after that run's start when the behaviour was changed to this one."""
     current: float = 0.0
-    """When the run began that the id is of."""
+    """The start of the run with this id."""
 
     def identify(self, identity: str) -> str:
-        """Return an id that remembers this; `identity` is a digest that tells it from others."""
+        """Return an id with these contents; `identity` is a digest that makes it unique."""
         times = "".join(
             f"{min(round(each * 1000), _LARGEST):0{_TIME}x}" for each in (self.first, self.told, self.current)
         )
@@ -50,7 +50,7 @@ class Memory(NamedTuple):
 
 
 def remembered(container_id: str) -> Memory | None:
-    """Read an id."""
+    """Return the contents of an id, None for any other id."""
     text = container_id.removeprefix(_SCHEME)
     if text == container_id or len(text) != _DIGITS:
         return None
@@ -65,5 +65,5 @@ def remembered(container_id: str) -> Memory | None:
 
 
 def recipe_of(container: Mapping[str, Any], behaviour: Behaviour) -> str:
-    """Return what stands for what a container is told; how long its image takes matters only before it runs."""
+    """Return a digest of a container's image and behaviour; the duration of the pull matters only before it runs."""
     return digest(container.get("image", ""), repr(behaviour._replace(pull_takes=None)))[:_RECIPE]

@@ -1,10 +1,10 @@
-"""The network as containers on simulated nodes see it: names, Services, and whether a connection is accepted.
+"""The network as containers on simulated nodes see it: names, Services, and accepted connections.
 
-Guarantees: a Service accepts a connection if it has the port, and an endpoint of that port is ready. A name is looked
-up as in a pod, with the search domains of `pkg/kubelet/network/dns`. No data is sent: every answer is empty. Hosts
-outside the cluster exist and accept every connection.
+Guarantees: a Service accepts a connection if it has the port and a ready endpoint for it. Names are resolved as in a
+pod, with the search domains of `pkg/kubelet/network/dns`. No data is transferred: every answer is empty. Hosts outside
+the cluster exist and accept every connection.
 
-Moments are seconds of the pod's life.
+Times are seconds of the pod's life.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ TIMEOUT: Final = "connection timed out"
 
 
 class Answer(NamedTuple):
-    """The answer to a connection, or to a name that is looked up."""
+    """The result of a connection or of resolving a name."""
 
     address: str = ELSEWHERE
     problem: str = ""
-    """Empty: it succeeds."""
+    """Empty for a success."""
 
 
 class Network(Protocol):
-    """The network at each moment of a pod's life."""
+    """The network over the pod's life."""
 
     def connect(self, host: str, port: int | None, at: float) -> Answer:
-        """Connect to a port of a host; without a port the name is looked up only."""
+        """Connect to a port of a host; without a port, only resolve its name."""
 
     def next_change(self, after: float) -> float | None:
-        """Return when a host that the pod has asked for changes after a moment, None if that is not known."""
+        """Return when a host that the pod has used changes next after a moment; None if unknown."""
 
 
 class Open:
     """A network in which every host exists and accepts connections."""
 
     def connect(self, host: str, port: int | None, at: float) -> Answer:
-        """Accept."""
+        """Accept the connection."""
         return Answer(LOCALHOST if is_local(host) else ELSEWHERE)
 
     def next_change(self, after: float) -> None:
-        """Return None: nothing changes."""
+        """Return None: the network never changes."""
 
 
 OPEN: Final = Open()
@@ -59,15 +59,15 @@ class Slice(NamedTuple):
     """The ready endpoints of an EndpointSlice."""
 
     ports: frozenset[str] = frozenset()
-    """The names of ports that have ready endpoints."""
+    """The names of ports with ready endpoints."""
     address: str = ""
-    """Of a ready endpoint."""
+    """The address of a ready endpoint."""
     hosts: tuple[tuple[str, str], ...] = ()
-    """The host names of endpoints, each with its address."""
+    """Host names of endpoints with their addresses."""
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Slice:
-        """Read an EndpointSlice; endpoints are ready unless their conditions say otherwise."""
+        """Return the ready endpoints of an EndpointSlice; an endpoint without conditions is ready."""
         found = [
             each for each in fields.get("endpoints") or () if (each.get("conditions") or {}).get("ready") is not False
         ]
@@ -81,20 +81,20 @@ class ServiceState(NamedTuple):
     """A Service at a moment."""
 
     address: str = ""
-    """Its cluster IP; empty for a headless one."""
+    """The cluster IP; empty for a headless Service."""
     external: str = ""
-    """The external name that it stands for."""
+    """The external name; empty if it has none."""
     ports: tuple[tuple[int, bool], ...] = ()
-    """Its ports, each with whether it has ready endpoints."""
+    """The ports, each with whether it has ready endpoints."""
     is_ready: bool = False
-    """Whether it has ready endpoints at all."""
+    """Whether there is any ready endpoint."""
     endpoint: str = ""
-    """The address of a ready endpoint of a headless one."""
+    """The address of a ready endpoint, for a headless Service."""
     hosts: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, fields: Mapping[str, Any], slices: Sequence[Slice]) -> ServiceState:
-        """Read a Service and what its EndpointSlices add."""
+        """Return the state of a Service, given its EndpointSlices."""
         spec = fields.get("spec") or {}
         ready = frozenset[str]().union(*(each.ports for each in slices))
         address = spec.get("clusterIP") or ""
@@ -110,10 +110,10 @@ class ServiceState(NamedTuple):
         )
 
     def connect(self, port: int | None) -> Answer:
-        """Connect to a port of it; without one its name is looked up only."""
+        """Connect to a port of the Service; without a port, only resolve its name."""
         if self.external:
             return Answer()
-        if not self.address:  # headless: the name is that of its ready endpoints
+        if not self.address:  # headless: the name resolves to its ready endpoints
             return Answer(self.endpoint) if self.is_ready else Answer("", UNKNOWN_HOST)
         if port is None:
             return Answer(self.address)
@@ -122,13 +122,13 @@ class ServiceState(NamedTuple):
         return Answer(self.address, "" if dict(self.ports)[port] else REFUSED)
 
     def connect_host(self, host: str) -> Answer:
-        """Connect to one of its endpoints by its host name."""
+        """Connect to one of its endpoints by host name."""
         address = dict(self.hosts).get(host)
         return Answer(address) if address else Answer("", UNKNOWN_HOST)
 
 
 class ServiceName(NamedTuple):
-    """A name that may be that of a Service, or of one of its endpoints."""
+    """The possible name of a Service, or of one of its endpoints."""
 
     namespace: str
     name: str
@@ -137,12 +137,12 @@ class ServiceName(NamedTuple):
 
 
 def is_local(host: str) -> bool:
-    """Say whether a host is the pod itself."""
+    """Return whether a host is the pod itself."""
     return host.lower() in ("localhost", "::1") or host.startswith("127.")
 
 
 def is_address(host: str) -> bool:
-    """Say whether a host is an IP address."""
+    """Return whether a host is an IP address."""
     try:
         ipaddress.ip_address(host.strip("[]"))
     except ValueError:
@@ -151,7 +151,7 @@ def is_address(host: str) -> bool:
 
 
 def candidates(host: str, namespace: str) -> Iterator[ServiceName]:
-    """Yield the Services that a name may mean in a pod, in the order of the search domains."""
+    """Yield the Services that a name may mean in a pod, in the order of search domains."""
     whole = host.lower()
     if whole.endswith("."):
         domains: Iterable[str] = ("",)
@@ -165,7 +165,7 @@ def candidates(host: str, namespace: str) -> Iterator[ServiceName]:
 
 
 def is_of_cluster(host: str, namespaces: Iterable[str]) -> bool:
-    """Say whether a name can only be one of the cluster's, so that it is unknown without a Service."""
+    """Return whether a name can only be within the cluster, so that it is unknown without a Service."""
     labels = host.lower().rstrip(".").split(".")
     is_domain = labels[-1] == "svc" or labels[-2:] == DOMAIN.split(".")
     return len(labels) == 1 or is_domain or (len(labels) <= 3 and labels[-1] in namespaces)

@@ -1,7 +1,7 @@
-"""Simulated nodes: which there are to be, and what each says of itself.
+"""Simulated nodes: their templates, and the status of each.
 
-Guarantees: a node is marked by a label, and only marked ones are ever driven. A file of nodes that has an error is
-refused with the line and the reason. What others put into a node's status (extended resources, say) stays.
+Guarantees: a label marks simulated nodes, and only these are simulated. An error in a file of nodes is reported with
+its line and reason. Fields that other clients write into a node's status (such as extended resources) are kept.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ctrlmgr.kinds.core.node import validate_node
 from ctrlmgr.simulation.behaviour import DURATION, NODE_ANNOTATION, compose, place_of, read_time
 
 MARK: Final = SIMULATED
-"""The label of nodes that are simulated; its value is "true"."""
+"""The label of simulated nodes; its value is "true"."""
 CAPACITY: Final[Mapping[str, str]] = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
 ADDRESSES: Final = ipaddress.IPv4Network("172.18.0.0/16")
-"""Where the addresses of nodes come from."""
+"""The range of nodes' addresses."""
 IMAGES: Final = (("registry.k8s.io/pause:3.10.1", 318731),)
 VERSION: Final = "v1.36.2"
 FEATURES: Final = (
@@ -35,7 +35,7 @@ FEATURES: Final = (
     "InPlacePodVerticalScalingInitContainers",
     "RestartAllContainersOnContainerExits",
 )
-"""What a kubelet of that version declares; admission refuses changes that a node cannot make."""
+"""The declared features of a kubelet of that version; admission refuses changes that a node does not support."""
 
 _SLOW: Final = re.compile(rf"slow(?: {DURATION})?")
 _SLOWNESS: Final = 10.0
@@ -53,7 +53,7 @@ _PRESSURES: Final = {
 
 
 class Template(NamedTuple):
-    """A node that is to be there."""
+    """A node to create."""
 
     name: str
     labels: Mapping[str, str] = {}
@@ -63,7 +63,7 @@ class Template(NamedTuple):
 
 
 def templates(text: str) -> list[Template]:
-    """Return the nodes that a number, or a file, asks for; raises `SettingsError`."""
+    """Return the nodes for a number or a file; raises `SettingsError`."""
     if not text:
         return []
     if text.isdecimal():
@@ -135,7 +135,7 @@ def _read_node(path: Path, node: yaml.Node) -> list[Template]:
 
 
 def _validate(template: Template) -> tuple[str, str] | None:
-    """Return which field of a node the API would refuse, and why; None: it would take the node."""
+    """Return the first invalid field of a node and its error; None if the API accepts it."""
     node = new_node(template)
     errors = validate_metadata(node["metadata"], namespaced=False, name_check=subdomain_name) + validate_node(node)
     if not errors:
@@ -165,18 +165,18 @@ def new_node(template: Template) -> dict[str, Any]:
 
 
 def is_lost(annotations: Mapping[str, str]) -> bool:
-    """Say whether a node is told to be as if its machine were gone."""
+    """Return whether a node behaves as if its machine were gone."""
     return "lost" in _told(annotations)
 
 
 def slowness(annotations: Mapping[str, str]) -> float:
-    """Return how many seconds longer containers take to start on a node that is told to be slow."""
+    """Return the additional seconds that containers take to start on a slow node."""
     found = (_SLOW.fullmatch(each) for each in _told(annotations))
     return sum(read_time(each[1], each[2]) if each[1] else _SLOWNESS for each in found if each)
 
 
 def problems(annotations: Mapping[str, str]) -> list[str]:
-    """Return what a node is told that is not understood."""
+    """Return the errors in a node's behaviour."""
     known = {"lost", "not ready", *_PRESSURES}
     return [
         f"{NODE_ANNOTATION}: {each!r} is not understood; say one of {', '.join(sorted({*known, 'slow TIME'}))}"
@@ -191,9 +191,9 @@ def _told(annotations: Mapping[str, str]) -> list[str]:
 
 
 def node_status(node: Mapping[str, Any], address: str, now: str, *, beats: bool = True) -> dict[str, Any]:
-    """Return the status of a node whose kubelet looks at it `now`; `beats`: its heartbeats are renewed.
+    """Return the status of a node at `now`; with `beats`, its heartbeats are renewed.
 
-    Capacity that is there stays, so that a node can be given other resources.
+    Existing capacity is kept, so that a user can give a node other resources.
     """
     before = node.get("status") or {}
     told = _told(node["metadata"].get("annotations") or {})
@@ -262,7 +262,7 @@ def _info(name: str) -> dict[str, str]:
 
 
 def free_address(network: ipaddress.IPv4Network | ipaddress.IPv6Network, taken: Iterable[str], skip: int = 1) -> str:
-    """Return the lowest address of a network that is not taken, "" if there is none; the first `skip` are not given."""
+    """Return the lowest unused address of a network after the first `skip` ones; "" if there is none."""
     used = set(taken)
     first = int(network.network_address)
     kind = ipaddress.IPv4Address if network.version == 4 else ipaddress.IPv6Address
@@ -275,7 +275,7 @@ def free_address(network: ipaddress.IPv4Network | ipaddress.IPv6Network, taken: 
 
 
 def lease(name: str, uid: str, now: str) -> dict[str, Any]:
-    """Return the lease by which a kubelet says that it lives; `now` is a MicroTime."""
+    """Return a kubelet's Lease for its heartbeats; `now` is a MicroTime."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
     return {
         "kind": "Lease",

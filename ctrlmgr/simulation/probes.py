@@ -1,9 +1,8 @@
-"""Probes: when a container counts as started, as ready, and as dead.
+"""Probes: compute when a container is started, ready, or killed by a probe.
 
-Guarantees: probes happen at their initial delay and every period after it. A probe over the network passes,
-unless the container runs a server whose ports are known (`servers`). A probe of a command is worked out on the
-container's files as they are at that moment; a command that is not known passes. Seconds are counted from the
-container's start.
+Guarantees: a probe runs after its initial delay and then once per period. A network probe passes, unless the container
+runs a known server and the port is wrong (`servers`). An exec probe is computed on the container's files at that time;
+an unknown command passes. Seconds count from the container's start.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ Container = Mapping[str, Any]
 
 
 class Turn(NamedTuple):
-    """From when on a probe's verdict is this."""
+    """A change of a probe's verdict."""
 
     at: float
     passes: bool
 
 
 class Verdicts(NamedTuple):
-    """What the probes of one run of a container come to."""
+    """The results of all probes of one run."""
 
     started_at: float | None
-    """None: never."""
+    """None if the startup probe never passes."""
     ready: tuple[Turn, ...]
     dies_at: float | None
-    """When the liveness or startup probe has it killed, None: never."""
+    """When the liveness or startup probe kills the container; None means never."""
 
     def is_ready(self, seconds: float) -> bool:
-        """Say whether the container is ready so long after its start."""
+        """Return whether the container is ready `seconds` after its start."""
         found = False
         for turn in self.ready:
             if turn.at > seconds:
@@ -54,7 +53,7 @@ def judge(
     variables: Mapping[str, str],
     network: Network = OPEN,
 ) -> Verdicts:
-    """Work out what the probes of a run come to; `files` and `network` are those that the run sees."""
+    """Compute the results of all probes of a run; `files` and `network` are the run's."""
     server = server_of(image_name(container.get("image", "")), words_of(container))
     changes = [each - files.start for each in files.changes()]
     if (change := network.next_change(files.start)) is not None:
@@ -99,7 +98,7 @@ def _readiness(
 
 
 def _gives_up(probe: Mapping[str, Any]) -> float:
-    """Return when a startup probe that never passes has the container killed."""
+    """Return when a startup probe that never passes kills the container."""
     period = float(probe.get("periodSeconds") or 10)
     return float(probe.get("initialDelaySeconds") or 0) + period * (int(probe.get("failureThreshold") or 3) - 1)
 
@@ -112,9 +111,9 @@ def verdicts(
     *,
     initially: bool,
 ) -> list[Turn]:
-    """Return when the verdict of a probe turns; beyond the last of `changes` nothing changes any more.
+    """Return the changes of a probe's verdict; nothing changes after the last of `changes`.
 
-    A probe that cannot be made (None) counts for nothing (`pkg/kubelet/prober/worker.go`).
+    A probe that cannot be made (None) is ignored (`pkg/kubelet/prober/worker.go`).
     """
     period = float(probe.get("periodSeconds") or 10)
     wanted = int(probe.get("successThreshold") or 1), int(probe.get("failureThreshold") or 3)
@@ -144,7 +143,7 @@ def answers(
     variables: Mapping[str, str],
     network: Network,
 ) -> bool | None:
-    """Say whether a probe passes so long after the container's start; None: it cannot be made."""
+    """Return whether a probe passes `seconds` after the container's start; None if it cannot be made."""
     if "exec" in probe:
         command = (probe["exec"] or {}).get("command") or []
         seen = files.copied(files.start + seconds)
@@ -163,7 +162,7 @@ def answers(
 
 
 def _port(container: Container, port: Any) -> int | None:
-    """Return the number of a port; a name has to be that of a port that the container declares."""
+    """Return the number of a port; a name must be declared by the container."""
     if isinstance(port, int):
         return port
     found = (each["containerPort"] for each in container.get("ports") or () if each.get("name") == port)

@@ -1,8 +1,8 @@
-"""What a container runs: told by annotation or rule, or worked out from its command.
+"""Computes the run of a container, from its behaviour or from its command.
 
-Guarantees: a container that is told to exit does; else its command is worked out by the small shell. Without a command
-an image of a bare shell ends at once, and one of a known server runs for ever. What images and commands do that are not
-known is `Behaviour.unknown`.
+Guarantees: an exit in the behaviour takes precedence. Otherwise the small shell computes the command. Without a
+command, an image with only a shell exits at once, and an image of a known server runs for ever. `Behaviour.unknown`
+decides for unknown images and commands.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def image_name(image: str) -> str:
 
 
 def pulls(image: str) -> bool:
-    """Say whether there is such an image."""
+    """Return whether the image can be pulled."""
     last = image.rsplit("/", 1)[-1]
     _, _, tag = last.partition(":")
     return tag not in _MISSING_TAGS and "nonexistent" not in tag and not image.startswith(_PRIVATE)
 
 
 def variables_of(pod: Mapping[str, Any], container: Mapping[str, Any]) -> dict[str, str]:
-    """Return the environment of a container, as far as it follows from the pod alone."""
+    """Return the environment of a container, as far as it depends on the pod alone."""
     meta, spec = pod["metadata"], pod["spec"]
     user = _first_user(container, pod)
     found = {"HOSTNAME": str(spec.get("hostname") or meta["name"]), "PATH": "/bin", "UID": str(user)}
@@ -60,7 +60,7 @@ def variables_of(pod: Mapping[str, Any], container: Mapping[str, Any]) -> dict[s
 
 
 def _first_user(container: Mapping[str, Any], pod: Mapping[str, Any]) -> int:
-    """Return the user as which a container runs: its own, else its pod's, else root."""
+    """Return the user id of a container: its own, else its pod's, else root."""
     for context in (container.get("securityContext"), pod["spec"].get("securityContext")):
         if context and context.get("runAsUser") is not None:
             return int(context["runAsUser"])
@@ -68,7 +68,7 @@ def _first_user(container: Mapping[str, Any], pod: Mapping[str, Any]) -> int:
 
 
 def mount_problem(container: Mapping[str, Any], variables: Mapping[str, str]) -> str:
-    """Return why a container cannot be given its volumes, "" if it can; `subPathExpr` is worked out here."""
+    """Return why a container's volumes cannot be mounted, "" if they can; expands `subPathExpr`."""
     for mount in container.get("volumeMounts") or ():
         expression = mount.get("subPathExpr") or ""
         missing = sorted({name for name in _REFERENCE.findall(expression) if not variables.get(name)})
@@ -90,7 +90,7 @@ def execute(
     variables: Mapping[str, str],
     network: Network = OPEN,
 ) -> Run:
-    """Work out run `number` (from 0) of a container; `files` is left as it leaves them."""
+    """Compute run `number` (from 0) of a container; `files` is changed as the run changes it."""
     if behaviour.failures is not None and number < behaviour.failures:
         return Run(ends_at=behaviour.exits_after, code=1)
     if behaviour.exit_code is not None:
@@ -108,12 +108,12 @@ def execute(
 
 
 def words_of(container: Mapping[str, Any]) -> list[str]:
-    """Return the command and the arguments that a container is given."""
+    """Return the command and arguments of a container."""
     return [*(container.get("command") or ()), *(container.get("args") or ())]
 
 
 def is_task(pod: Mapping[str, Any], container: Mapping[str, Any]) -> bool:
-    """Say whether a container is to end: one that is not started again when it has succeeded."""
+    """Return whether a container is a task: it does not restart after a success."""
     spec = pod["spec"]
     own = container.get("restartPolicy")
     if own:

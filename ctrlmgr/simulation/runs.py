@@ -1,6 +1,6 @@
-"""One run of a container: when it ends, how, and what it leaves behind.
+"""One run of a container: its end, its exit code, and its termination message.
 
-Guarantees: it ends by itself, by a probe, by want of memory, or because it is told to, whichever comes first.
+Guarantees: the earliest event ends the run: its own exit, a probe, a lack of memory, or a stop.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Container = Mapping[str, Any]
 
 
 class Span(NamedTuple):
-    """One run of a container; `end` None: it goes on."""
+    """One run of a container; `end` None means that it continues."""
 
     start: float
     end: float | None
@@ -31,21 +31,21 @@ class Span(NamedTuple):
     verdicts: Verdicts
 
     def lines(self, until: float) -> list[Line]:
-        """Return what it has written by a moment, by the time of the pod."""
+        """Return the lines written until a moment of the pod's life."""
         last = until if self.end is None else min(until, self.end)
         found = [each._replace(at=self.start + each.at) for each in self.run.lines]
         return [each for each in found if each.at <= last]
 
 
 class End(NamedTuple):
-    """When containers are told to end, and how many seconds they are given."""
+    """When containers are stopped, and the grace period in seconds."""
 
     at: float
     grace: float
 
 
 def turns(span: Span, now: float) -> Iterable[float | None]:
-    """Yield when the probes of a run say something else."""
+    """Yield the future times at which the run's probes change their verdict."""
     moments = [span.start + turn.at for turn in span.verdicts.ready]
     if span.verdicts.started_at is not None:
         moments.append(span.start + span.verdicts.started_at)
@@ -61,7 +61,7 @@ def run_of(
     files: Files,
     verdicts: Verdicts,
 ) -> Span:
-    """Return a run with its end: by itself, by a probe, or because it is told to."""
+    """Return a run with its end: by itself, by a probe, or by a stop."""
     over = None if run.ends_at is None else start + run.ends_at
     code = run.code
     reason = "OOMKilled" if behaviour.is_oom else ("Completed" if code == 0 else "Error")
@@ -78,7 +78,7 @@ def run_of(
 
 
 def _stops(container: Container, behaviour: Behaviour, run: Run, end: End) -> tuple[float, int]:
-    """Return when a container that is told to end does, and with which code."""
+    """Return when a stopped container ends, and its exit code."""
     hook = ((container.get("lifecycle") or {}).get("preStop") or {}).get("sleep") or {}
     takes = float(hook.get("seconds") or 0) + (behaviour.stops_after or 0.0)
     if behaviour.ignores_stop or takes >= end.grace > 0:
@@ -87,7 +87,7 @@ def _stops(container: Container, behaviour: Behaviour, run: Run, end: End) -> tu
 
 
 def _last_words(container: Container, run: Run, code: int, files: Mapping[str, str]) -> str:
-    """Return the termination message: from the file, or from the end of the logs of one that failed."""
+    """Return the termination message: from the file, or from the last lines of the log after a failure."""
     text = files.get(container.get("terminationMessagePath") or "/dev/termination-log", "")
     if not text and code and container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
         text = "".join(each.written for each in run.lines[-80:])[-2048:]

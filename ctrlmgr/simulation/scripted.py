@@ -1,12 +1,12 @@
-"""Rules in Python: a file with a function `behaviour`, which says of each container what it does.
+"""Rules in Python: a file with a function `behaviour` that returns the behaviour of a container.
 
     def behaviour(container):
         if container.image.startswith("example.com/batch:"):
             return "exit 1 after 30s" if container.chance < 0.2 else "exit 0 after 30s"
 
-Guarantees: a file that cannot be run, or has no such function, is refused with the line and the reason. What the
-function raises, and phrases of its that are not understood, are told as those of annotations are, and the container
-does what it would have done without. It is asked whenever a pod is looked at: the same container, the same answer.
+Guarantees: a file that cannot be run, or lacks the function, is refused with the line and reason. Errors of the
+function and unknown phrases are reported like those of annotations, and the container behaves as without the rule. The
+function is called whenever a pod is computed, and must always return the same result for the same container.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _CHANCES: Final = 2**64
 
 
 class Scripted:
-    """The rule that a file of Python is."""
+    """The rule of a Python file."""
 
     def __init__(self, path: Path, function: Callable[[Asked], Any]) -> None:
-        """Ask `function`, which comes from `path`."""
+        """Use `function` of the file `path`."""
         self._path = path
         self._function = function
 
     def behaviour_of(self, subject: Subject) -> Behaviour | None:
-        """Return what a container is told, None for nothing; raises ValueError with the file and the reason."""
+        """Return the behaviour of a container, None for none; raises ValueError with the file and reason."""
         try:
             phrases = self._function(Asked(subject))
-        except Exception as error:  # the file is its author's: whatever is wrong there is told
+        except Exception as error:  # any error in the user's file is reported
             line = _line(error, self._path)
             raise ValueError(f"{self._path}:{line}: {type(error).__name__}: {error}") from error
         if phrases is None:
@@ -50,18 +50,18 @@ class Scripted:
 
 
 class Asked:
-    """What a file's function is asked about: one container."""
+    """The argument of the file's function: one container."""
 
     def __init__(self, subject: Subject) -> None:
-        """Show it as it is."""
+        """Copy the fields of `subject`."""
         self.namespace = subject.namespace
         """The namespace of its pod."""
         self.pod = subject.pod
         """The name of its pod."""
         self.container = subject.container
-        """Its name."""
+        """The container's name."""
         self.image = subject.image
-        """Its image."""
+        """The container's image."""
         self.labels = dict(subject.labels)
         """The labels of its pod."""
         self.annotations = dict(subject.annotations)
@@ -71,23 +71,23 @@ class Asked:
 
     @property
     def chance(self) -> float:
-        """A number of at least 0 and less than 1: another for each container, the same for one in every run."""
+        """A number from 0 to below 1 that differs between containers and is the same in every run."""
         digest = blake2b(f"{self.namespace}/{self.pod}/{self.container}".encode(), digest_size=8).digest()
         return int.from_bytes(digest) / _CHANCES
 
 
 def read_script(path: Path) -> Scripted:
-    """Run a file and return the rule that it is; raises `SettingsError` with the line and the reason."""
+    """Run a file and return its rule; raises `SettingsError` with the line and reason."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read: {error}") from error
     names: dict[str, Any] = {"__name__": path.stem, "__file__": str(path)}
     try:
-        exec(compile(text, str(path), "exec"), names)  # the operator of the server names it
+        exec(compile(text, str(path), "exec"), names)  # the server's operator names the file
     except SyntaxError as error:
         raise SettingsError(f"{path}:{error.lineno or 1}: {error.msg}") from error
-    except Exception as error:  # whatever it is, it is the file's
+    except Exception as error:  # any error in the user's file is reported
         raise SettingsError(f"{path}:{_line(error, path)}: {type(error).__name__}: {error}") from error
     function = names.get(FUNCTION)
     if not callable(function):
@@ -96,6 +96,6 @@ def read_script(path: Path) -> Scripted:
 
 
 def _line(error: BaseException, path: Path) -> int:
-    """Return the last line of a file that an error came through."""
+    """Return the last line of a file in an error's traceback."""
     lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == str(path)]
     return (lines[-1] if lines else None) or 1

@@ -1,9 +1,9 @@
-"""Servers whose ports are known: the subcommands of agnhost, the image that Kubernetes' tests and documentation use.
+"""Servers with known ports: subcommands of agnhost, the image of Kubernetes' tests and documentation.
 
-Guarantees: of every other container nothing is known, so that its probes pass. `containerPort` says nothing about where
-a container listens: Kubernetes takes it as information only (`ContainerPort` in core/v1 types.go).
+Guarantees: other containers are unknown, and their probes pass. `containerPort` does not say where a container listens:
+Kubernetes treats it as information only (`ContainerPort` in core/v1 types.go).
 
-The ports and their flags are those of `test/images/agnhost`.
+The ports and flags are those of `test/images/agnhost`.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ _PORTS: Final[Mapping[str, Mapping[str, int]]] = {
     "serve-hostname": {"--port": 9376},
     "test-webserver": {"--port": 80},
 }
-"""Of each subcommand the flags that set its ports, with their defaults; "" is a port without a flag."""
+"""The flags of each subcommand that set its ports, with their defaults; "" is a port without a flag."""
 _HEALTHY_FOR: Final = 10.0
-"""Seconds for which `liveness` says on /healthz that it is healthy; then it answers 500."""
+"""Seconds for which `liveness` answers /healthz with 200, before it answers 500."""
 
 
 class Server(NamedTuple):
-    """What is known of a server."""
+    """The known properties of a server."""
 
     ports: frozenset[int]
-    """Where it listens."""
+    """The ports that it listens on."""
     sickens_at: float | None = None
-    """Seconds after its start from which on /healthz is a 500, None: never."""
+    """Seconds after its start from which /healthz is 500; None means never."""
 
     def answers(self, port: int, path: str, seconds: float) -> bool:
-        """Say whether a request succeeds so long after the start; `path` is empty where only a connection is made."""
+        """Return whether a request succeeds `seconds` after the start; an empty `path` only connects."""
         is_sick = self.sickens_at is not None and seconds > self.sickens_at and path.startswith("/healthz")
         return port in self.ports and not is_sick
 
 
 def server_of(image: str, words: Sequence[str]) -> Server | None:
-    """Return what is known of the server that an image runs with a command and arguments, None for nothing."""
+    """Return the server that an image runs with these words; None if it is unknown."""
     if image != IMAGE:
         return None
     arguments = [*words[1:]] if words and words[0].rsplit("/", 1)[-1] == IMAGE else [*words]
@@ -54,7 +54,7 @@ def server_of(image: str, words: Sequence[str]) -> Server | None:
 
 
 def _flag(arguments: Sequence[str], flag: str, default: int) -> int:
-    """Return the number that a flag is given, `--flag=1` or `--flag 1`."""
+    """Return the value of a flag, `--flag=1` or `--flag 1`."""
     given: dict[str, Any] = dict(each.partition("=")[::2] for each in arguments if each.startswith("--"))
     following = dict(pairwise(arguments))
     value = given.get(flag) or following.get(flag) or ""

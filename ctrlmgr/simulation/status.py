@@ -1,7 +1,7 @@
-"""The status of a pod on a simulated node: `desired_status(pod, …)` is all that the kubelet would report of it.
+"""Computes the status of a pod on a simulated node, as its kubelet would report it (`desired_status`).
 
-Guarantees: conditions in the kubelet's order, with its reasons and messages; a condition keeps the time of its last
-transition while its status stays; what others wrote (PodScheduled, readiness gates, DisruptionTarget) stays.
+Guarantees: conditions have the kubelet's order, reasons and messages. A condition keeps its last transition time while
+its status is unchanged. Conditions of other writers (PodScheduled, readiness gates, DisruptionTarget) are kept.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _ORDER: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "Container
 
 
 class Place(NamedTuple):
-    """Where a pod is: the addresses of its node, and its own."""
+    """The addresses of a pod's node, and the pod's own."""
 
     host_ips: tuple[str, ...]
     pod_ips: tuple[str, ...]
 
 
 class Desired(NamedTuple):
-    """A status; after how many seconds it changes by itself (None: never); whether every container has stopped."""
+    """A status, the seconds until it changes by itself (None: never), and whether all containers have stopped."""
 
     status: dict[str, Any]
     changes_in: float | None
@@ -49,10 +49,10 @@ def desired_status(
     shared: Shared | None = None,
     network: Network = OPEN,
 ) -> Desired:
-    """Return the status of a pod `now` seconds after its node took it.
+    """Return the status of a pod `now` seconds after its node accepted it.
 
-    `clock` writes such a moment as a time; `shared` is what other pods have written to volumes that it sees, too;
-    `network` accepts its connections.
+    `clock` formats such a moment as a time. `shared` has the changes of other pods in shared volumes. `network` answers
+    the pod's connections.
     """
     life = live(pod, asked, now, end, shared, network)
     before = pod.get("status") or {}
@@ -79,7 +79,7 @@ def desired_status(
 
 
 def _whole(pod: Mapping[str, Any], life: Life) -> dict[str, Any]:
-    """Return what a pod that asks for resources as a whole was given, from when it runs."""
+    """Return the allocated pod-level resources, once the pod runs."""
     resources = pod["spec"].get("resources") or {}
     if not resources or not any(each.spans for each in life.main):
         return {}
@@ -143,7 +143,7 @@ def _container(
     resources = life.container.get("resources") or {}
     if life.spans and resources.get("requests"):
         found["allocatedResources"] = resources["requests"]
-    if life.spans:  # also where there is nothing to tell: that there is the field says that the node can resize pods
+    if life.spans:  # even if empty: the field says that the node can resize pods
         found["resources"] = {key: each for key, each in resources.items() if key in ("limits", "requests")}
     return found
 
@@ -171,7 +171,7 @@ def _states(
 
 
 def _before(life: ContainerLife, clock: Callable[[float], str]) -> dict[str, Any]:
-    """Return how the run ended that came before those that are worked out."""
+    """Return the end of the run before the computed ones."""
     if life.killed_at is None:
         return dict(life.recorded.get("lastState") or {})
     fields = {
@@ -231,7 +231,7 @@ def _condition(
 
 
 def _has_sandbox(life: Life, now: float) -> bool:
-    """Say whether the pod's network is there: from its first container on, until the last has ended."""
+    """Return whether the pod's network exists: from its first container until the last has ended."""
     begun = any(each.pulled or each.spans for each in (*life.init, *life.main))
     return begun and (life.ended_at is None or life.ended_at > now or not life.has_stopped(now))
 
@@ -286,7 +286,7 @@ def _names(names: Iterable[str]) -> str:
 
 
 def rejected(pod: Mapping[str, Any], reason: str, message: str, at: str) -> dict[str, Any]:
-    """Return the status of a pod that its node does not take."""
+    """Return the status of a pod that its node rejects."""
     before = pod.get("status") or {}
     kept = {key: before[key] for key in ("conditions", "qosClass") if key in before}
     return {

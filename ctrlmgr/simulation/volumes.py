@@ -1,11 +1,11 @@
-"""Files: what a container sees of its own root, and of the volumes that are mounted in it, at each moment.
+"""Simulated files: a container's root and its mounted volumes, at each moment.
 
-Guarantees: other containers see a write to a volume from the moment of the write on. The root of a container begins
-empty with each of its runs; emptyDir volumes live as long as their pod, hostPath volumes as long as their node, and
-claims as long as themselves: other pods write to those, too (`Shared`). A volume shows fields of its pod
-(`downwardAPI`). All other content of volumes (ConfigMaps, Secrets, …) is not simulated: each file is there, and empty.
+Guarantees: other containers see a write to a volume from the time of the write. A container's root is empty at the
+start of each run. An emptyDir volume lives as long as its pod, a hostPath volume as long as its node, and a claim as
+long as the claim. Other pods can write to the latter two (`Shared`). A `downwardAPI` volume shows fields of its pod.
+The content of other volumes (ConfigMaps, Secrets, …) is not simulated: every file exists and is empty.
 
-Moments are seconds of the pod's life.
+Times are seconds of the pod's life.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Any, Final, NamedTuple, Protocol
 from ctrlmgr.simulation.fields import files_of
 
 OTHERS: Final = ""
-"""The author of all changes by other pods, and of what a volume begins with."""
+"""The author of changes by other pods, and of a volume's initial content."""
 
 
 class Entry(NamedTuple):
-    """A change of a file: written, or removed (no text), by a container."""
+    """A change of a file by a container: written, or removed (no text)."""
 
     at: float
     author: str
@@ -35,35 +35,35 @@ class Shared(Protocol):
     """The changes of other pods in volumes that they share with this one."""
 
     def of(self, place: str) -> Iterable[tuple[str, float, str | None]]:
-        """Return the changes of files at a place: each path, moment and text (None: removed)."""
+        """Return the changes of files at a place: path, time and text (None: removed)."""
 
 
 class Journal:
-    """The files of a volume, or of a container's root, with all that became of them."""
+    """The files of a volume or of a container's root, with all their changes."""
 
     def __init__(self, *, is_opaque: bool = False) -> None:
-        """Begin empty; in one that `is_opaque`, whatever is asked for is there, and empty."""
+        """Start empty; if `is_opaque`, every file exists and is empty."""
         self._default = "" if is_opaque else None
         self._entries: dict[str, list[Entry]] = {}
 
     def read(self, path: str, now: float) -> str | None:
-        """Return the content of a file at a moment, None if it is not there."""
+        """Return the content of a file at a moment, None if it does not exist."""
         entries = self._entries.get(path, ())
         found = bisect_right(entries, now, key=attrgetter("at"))
         return entries[found - 1].text if found else self._default
 
     def write(self, path: str, entry: Entry) -> None:
-        """Note a change; of two at the same moment the one that is noted later counts."""
+        """Record a change; of two changes at the same time, the later call applies."""
         entries = self._entries.setdefault(path, [])
         entries.insert(bisect_right(entries, entry.at, key=attrgetter("at")), entry)
 
     def keep(self, author: str, until: float) -> None:
-        """Forget what an author wrote after a moment: the author had ended by then."""
+        """Remove an author's changes after a moment, because the author had ended by then."""
         for path, entries in self._entries.items():
             self._entries[path] = [each for each in entries if each.author != author or each.at <= until]
 
     def paths(self, now: float) -> Iterator[str]:
-        """Yield the files that are there at a moment."""
+        """Yield the existing files at a moment."""
         return (path for path in self._entries if self.read(path, now) is not None)
 
     def entries(self) -> Iterator[tuple[str, Entry]]:
@@ -72,16 +72,16 @@ class Journal:
 
 
 class Volume(NamedTuple):
-    """Where the files of a volume are: below a folder of a journal."""
+    """The files of a volume: a folder within a journal."""
 
     journal: Journal
     folder: str = ""
     is_shared: bool = False
-    """Whether other pods see it, too."""
+    """Whether other pods see it as well."""
 
 
 class Mount(NamedTuple):
-    """A volume in a container, at a path without a slash at its end."""
+    """A volume mounted in a container, at a path without a final slash."""
 
     path: str
     volume: Volume
@@ -92,7 +92,7 @@ class Volumes:
     """The volumes of a pod."""
 
     def __init__(self, pod: Mapping[str, Any], shared: Shared | None, now: float) -> None:
-        """Take them from the pod; `shared` has the changes of other pods up to `now`, None: there are none."""
+        """Read the volumes of a pod; `shared` has the changes of other pods up to `now`, None if there are none."""
         self._pod = pod
         self._declared = {each["name"]: each for each in pod["spec"].get("volumes") or ()}
         self._shared = shared
@@ -100,10 +100,10 @@ class Volumes:
         self._places: dict[str, Journal] = {}
         self.known_until = now
         self.next_look: float | None = None
-        """When a shared file is looked at next: by then others may have changed it."""
+        """The next time at which a shared file is read, which other pods may have changed by then."""
 
     def mounts(self, container: Mapping[str, Any], variables: Mapping[str, str]) -> list[Mount]:
-        """Return what is mounted in a container, the deepest paths first."""
+        """Return the mounts of a container, the deepest paths first."""
         found = []
         for each in container.get("volumeMounts") or ():
             volume = self._volume(each["name"])
@@ -114,21 +114,21 @@ class Volumes:
         return sorted(found, key=lambda mount: -len(mount.path))
 
     def note_look(self, at: float) -> None:
-        """Note that a shared file is looked at."""
+        """Record a read of a shared file."""
         if at > self.known_until:
             self.next_look = at if self.next_look is None else min(at, self.next_look)
 
     def keep(self, author: str, until: float = -1.0) -> None:
-        """Forget the changes of a container after a moment; all of them if none is given."""
+        """Remove a container's changes after a moment, by default all."""
         for journal in self._journals():
             journal.keep(author, until)
 
     def written(self) -> dict[int, list[tuple[str, Entry]]]:
-        """Return all that is in them, to be compared."""
+        """Return all changes, for comparisons."""
         return {number: [*journal.entries()] for number, journal in enumerate(self._journals())}
 
     def told(self) -> list[tuple[str, str, Entry]]:
-        """Return the changes of this pod in shared volumes: each place, path and change."""
+        """Return this pod's changes in shared volumes: place, path and change."""
         found = ((place, path, each) for place, journal in self._places.items() for path, each in journal.entries())
         return [each for each in found if each[2].author != OTHERS]
 
@@ -158,7 +158,7 @@ class Volumes:
 
 
 def place_of(pod: Mapping[str, Any], volume: Mapping[str, Any]) -> tuple[str, str]:
-    """Return which files a volume shows that other pods see, too ("": none), and in which folder of theirs."""
+    """Return the shared place of a volume's files ("" if they are private), and the folder within it."""
     namespace, claim = pod["metadata"].get("namespace", ""), volume.get("persistentVolumeClaim")
     if volume.get("hostPath"):
         return f"node/{pod['spec'].get('nodeName', '')}", volume["hostPath"]["path"].strip("/")
@@ -170,23 +170,23 @@ def place_of(pod: Mapping[str, Any], volume: Mapping[str, Any]) -> tuple[str, st
 
 
 def is_sharing(pod: Mapping[str, Any]) -> bool:
-    """Say whether a pod has volumes that other pods may see."""
+    """Return whether a pod has volumes that other pods may see."""
     return any(place_of(pod, each)[0] for each in pod["spec"].get("volumes") or ())
 
 
 def substituted(text: str, variables: Mapping[str, str]) -> str:
-    """Return a text with the values of variables, which are written `$(NAME)`."""
+    """Return a text with variables `$(NAME)` replaced by their values."""
     for name, value in variables.items():
         text = text.replace(f"$({name})", value)
     return text
 
 
 class ReadOnly(Exception):
-    """A file cannot be written; says which."""
+    """The file cannot be written; the argument is its path."""
 
 
 class Files(MutableMapping[str, str]):
-    """What one run of a container sees, by absolute paths; `now` is the moment at which it is looked at."""
+    """The files that one run of a container sees, by absolute path; `now` is the time of reading."""
 
     def __init__(
         self,
@@ -197,37 +197,37 @@ class Files(MutableMapping[str, str]):
         *,
         is_read_only: bool = False,
     ) -> None:
-        """Begin a run of the container `author`; `is_read_only` is its root."""
+        """Begin a run of the container `author`; `is_read_only` is about its root."""
         self.start = self.now = start
         self._author = author
         self._mounts = [*mounts, Mount("", Volume(Journal()), is_read_only)]
         self._volumes = volumes
         self.writes = 0
-        """How often something was written."""
-        # By path what was changed in a copy, None: removed.
+        """Number of writes."""
+        # Changes in a copy by path; None means removed.
         self._changed: dict[str, str | None] | None = None
 
     def at(self, now: float) -> dict[str, str]:
-        """Return the files as they are at a moment."""
+        """Return the files at a moment."""
         self.now = now
         return dict(self)
 
     def copied(self, now: float) -> Files:
-        """Return the files as they are at a moment, to be changed without effect."""
+        """Return a copy of the files at a moment, whose changes have no effect on these."""
         found = copy(self)
         found.start = found.now = now
         found._changed = {}
         return found
 
     def changes(self) -> list[float]:
-        """Return when something changes after the start."""
+        """Return the times of changes after the start."""
         found = (each.at for mount in self._mounts for _, each in mount.volume.journal.entries())
         return sorted({each for each in found if each > self.start})
 
     def next_change(self, after: float) -> float | None:
-        """Return when files may be different after a moment, None if never.
+        """Return when files may change after a moment, None if never.
 
-        Files that are shared with other pods may be so once the changes of those pods are not known yet.
+        Shared files may change as soon as the changes of other pods are unknown.
         """
         found = [each for each in self.changes() if each > after]
         if self._volumes is not None and any(each.volume.is_shared for each in self._mounts):
@@ -235,7 +235,7 @@ class Files(MutableMapping[str, str]):
         return min(found, default=None)
 
     def is_folder(self, path: str) -> bool:
-        """Say whether there is such a folder."""
+        """Return whether the folder exists."""
         below = f"{path.rstrip('/')}/"
         return any(f"{mount.path}/".startswith(below) for mount in self._mounts) or any(
             each.startswith(below) for each in self

@@ -1,7 +1,7 @@
-"""A small shell: it works out at once what `sh -c` would do, and executes nothing.
+"""A small shell that computes the effects of `sh -c` without executing anything.
 
-`tokens` and `syntax` read a script, `interpreter` runs it, `expansion` expands its words, and `redirections` changes
-its streams. `builtins` and the tools (`plain_tools`, `text_tools`, `file_tools`) are the commands that it can call.
+`tokens` and `syntax` parse a script, `interpreter` runs it, `expansion` expands its words, and `redirections` changes
+its streams. `builtins` and the tools (`plain_tools`, `text_tools`, `file_tools`, `network_tools`) are its commands.
 """
 
 from ctrlmgr.simulation.shell.interpreter import run, run_command

@@ -1,6 +1,6 @@
-"""Arithmetic of the small shell: whole numbers, variables, `+ - * / %`, comparisons and brackets.
+"""Arithmetic of the small shell: integers, variables, `+ - * / %`, comparisons and parentheses.
 
-Guarantees: what is no such sum is 0; nothing is evaluated but that.
+Guarantees: any other expression yields 0, and is not evaluated.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _OPERATORS: Final[Mapping[type[ast.AST], Callable[[int, int], int]]] = {
 }
 _LARGEST: Final = 2**63
 _LONGEST: Final = 200
-"""Characters beyond which a sum is not read."""
+"""Maximum length of an expression in characters."""
 
 
 def reckon(text: str, variables: Mapping[str, str]) -> int:
-    """Return what a sum comes to, as a 64-bit number."""
+    """Return the value of an expression as a 64-bit integer."""
     try:
         tree = ast.parse(text.strip(), mode="eval") if len(text) <= _LONGEST else None
         found = _value(tree.body, variables) if tree is not None else 0

@@ -1,4 +1,4 @@
-"""The builtins of the small shell: commands that change the shell itself."""
+"""The builtins of the small shell: commands that change the shell's state."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _eval(shell: State, arguments: Sequence[str]) -> int:
 
 
 def _command(shell: State, arguments: Sequence[str]) -> int:
-    if arguments and arguments[0].startswith("-"):  # `command -v NAME`: every program is there
+    if arguments and arguments[0].startswith("-"):  # `command -v NAME`: every program exists
         shell.streams.out(f"{arguments[-1]}\n")
         return 0
     return shell.command([*arguments]) if arguments else 0
@@ -54,7 +54,7 @@ def _env(shell: State, arguments: Sequence[str]) -> int:
 
 
 def _timeout(shell: State, arguments: Sequence[str]) -> int:
-    """Run a command for a time at most; what takes longer ends with 124."""
+    """Run a command with a time limit; exit with 124 if it takes longer."""
     words = [each for each in arguments if not each.startswith("-")]
     most = _seconds(words[:1])
     if most is None or len(words) < 2:
@@ -145,7 +145,7 @@ def _code(arguments: Sequence[str], default: str) -> int:
 
 
 def _seconds(arguments: Sequence[str]) -> float | None:
-    """Return how long `sleep` takes; None: for ever."""
+    """Return the seconds that `sleep` takes; None means for ever."""
     total = 0.0
     for each in arguments:
         found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", each)
@@ -180,4 +180,4 @@ BUILTINS: Final[Mapping[str, Callable[[State, Sequence[str]], int]]] = {
     "typeset": _export,
     **dict.fromkeys([":", "trap", "ulimit", "umask", "unalias", "alias", "hash", "disown"], lambda shell, arguments: 0),
 }
-"""By name."""
+"""The builtins by name."""

@@ -1,6 +1,6 @@
-"""What `test`, `[` and `[[` find: comparisons, files, and their combinations.
+"""Conditions of `test`, `[` and `[[`: comparisons, files, and combinations.
 
-Guarantees: a function of words and files; what is no condition does not hold.
+Guarantees: the result depends on the words and files only. A malformed condition is false.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BINARY: Final = frozenset(["=", "==", "!=", "=~", "<", ">", *_NUMBERS])
 
 
 def holds(words: Sequence[str], files: Files, path: Callable[[str], str], *, patterns: bool = False) -> bool:
-    """Say whether a condition holds; `patterns`: the right side of `==` is one, as within `[[ … ]]`."""
+    """Return whether a condition holds; with `patterns`, the right side of `==` is a pattern, as in `[[ … ]]`."""
     reader = _Reader(words, files, path, patterns=patterns)
     return bool(words) and reader.either()
 

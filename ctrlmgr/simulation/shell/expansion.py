@@ -1,7 +1,7 @@
-"""Expands the words of a script: removes quotes, replaces variables, sums and commands, and splits the outcome.
+"""Expands the words of a script: quotes, variables, arithmetic, command substitution, and field splitting.
 
-Guarantees: the rules of the POSIX shell (2.6, "Word Expansions") with the usual `IFS`; a word within double quotes
-stays one, and `"$@"` becomes as many as there are arguments. File names are matched against files that are there.
+Guarantees: the rules of the POSIX shell (2.6, "Word Expansions") with the default `IFS`. A word in double quotes is one
+field, and `"$@"` becomes one field per argument. Patterns match existing files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BRACED: Final = re.compile(r"(#?)(\w+|[?#@*$!])(?:(:?[-=+?]|##?|%%?|//?|:)(.*))
 _ESCAPED: Final = re.compile(r'\\([\\"$`\n])')
 _MAGIC: Final = re.compile(r"[*?[]")
 _PLAIN: Final = re.compile(r"[-\w./:=,+%@^]+")
-"""Words that stand for themselves."""
+"""Words without any expansion."""
 _SPECIAL: Final = re.compile(r"([*?\[\]])")
 
 
@@ -28,9 +28,9 @@ class _Part(NamedTuple):
     is_quoted: bool
     """Whether it is neither split nor a pattern."""
     is_given: bool = False
-    """Whether it stands there, so that it is not split."""
+    """Whether it is literal, so that it is not split."""
     begins: bool = False
-    """Whether a word of its own begins here, as with `"$@"`."""
+    """Whether it begins a new field, as with `"$@"`."""
 
 
 class Expander:
@@ -43,28 +43,28 @@ class Expander:
         paths: Callable[[], Iterable[str]],
         random: Callable[[], int],
     ) -> None:
-        """`capture` returns what a script writes, `paths` the files for patterns, `random` a value of `RANDOM`."""
+        """Expand with `capture` (output of a script), `paths` (files for patterns) and `random` (value of `RANDOM`)."""
         self._variables = variables
         self._capture = capture
         self._paths = paths
         self._random = random
         self.arguments: Sequence[str] = ()
         self.is_random = False
-        """Whether something was left to chance."""
+        """Whether a random number was used."""
 
     def text(self, raw: str) -> str:
-        """Return a word as one text."""
+        """Return the expansion of a word as one text."""
         if _PLAIN.fullmatch(raw):
             return raw
         return "".join(each.text for each in self._parts(raw))
 
     def pattern(self, raw: str) -> str:
-        """Return a word as a pattern; what is quoted in it stands for itself."""
+        """Return the expansion of a word as a pattern, in which quoted characters are literal."""
         parts = self._parts(raw)
         return "".join(_SPECIAL.sub(r"[\1]", each.text) if each.is_quoted else each.text for each in parts)
 
     def fields(self, raw: str) -> list[str]:
-        """Return the words that a word becomes: none, one or several."""
+        """Return the fields of a word: none, one or several."""
         if _PLAIN.fullmatch(raw):
             return [raw]
         found: list[list[_Part]] = []
@@ -91,7 +91,7 @@ class Expander:
         found = sorted(each for each in self._paths() if each.count("/") == depth and fnmatchcase(each, escaped))
         return found or [text]
 
-    # Pieces
+    # Parts of words
 
     def _parts(self, raw: str) -> Iterator[_Part]:
         at = 0
@@ -128,7 +128,7 @@ class Expander:
         yield _Part(self.quoted(text), is_quoted=True)
 
     def quoted(self, text: str) -> str:
-        """Return what stands between double quotes."""
+        """Return the expansion of text in double quotes."""
         found, at = [], 0
         while at < len(text):
             if escaped := _ESCAPED.match(text, at):
@@ -196,14 +196,14 @@ class Expander:
 
 
 def _split(part: _Part) -> list[str | None]:
-    """Return what a part consists of; None: a word ends here."""
+    """Return the fields of a part; None ends a field."""
     if part.is_quoted or part.is_given:
         return [part.text]
     return [None if each.isspace() else each for each in re.findall(r"\s+|\S+", part.text)]
 
 
 def _cut(value: str, operator: str, word: str, expand: Callable[[str], str]) -> str:
-    """Return a value without what matches at one of its ends, with something replaced, or a part of it."""
+    """Return a value after the removal of a prefix or suffix, a replacement, or a substring."""
     if operator == ":":
         first, _, count = expand(word).partition(":")
         start = int(first.strip() or 0) if first.strip().lstrip("-").isdecimal() else 0

@@ -1,6 +1,6 @@
-"""Tools that look at files and change them: `cp`, `rm`, `ls` and the like.
+"""Tools that read and change files, such as `cp`, `rm` and `ls`.
 
-Guarantees: a file that no script has written is taken to be the image's where it is copied: its copy is empty.
+Guarantees: copying a file that no script has written yields an empty file, as if the image contained it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _move(arguments: Sequence[str], desk: Desk) -> Outcome:
 
 
 def _placed(arguments: Sequence[str], desk: Desk, *, moves: bool) -> Outcome:
-    """Copy or move files, or link to them; what is not there is the image's, and empty."""
+    """Copy, move or link files; a missing source counts as an empty file of the image."""
     options, names = parted(arguments, "t")
     if len(names) < 2:
         return Outcome(1, err="cp: missing file operand\n")
@@ -101,4 +101,4 @@ FILE: Final[Mapping[str, Tool]] = {
     "tee": _tee,
     "touch": _touch,
 }
-"""By name."""
+"""The tools by name."""

@@ -1,8 +1,8 @@
-"""Runs scripts: their commands, one after the other, on simulated files and in simulated time.
+"""Interprets scripts: runs their commands in order, on simulated files and in simulated time.
 
-Guarantees: deterministic, and it always ends. Time is a number that `sleep` moves. Commands are those of `builtins` and
-of the tools. Any other command, and a script that cannot be read, is named (`Run.unknown`), and runs for ever or, if
-the caller says so, ends.
+Guarantees: it is deterministic and always ends. Time is a number that `sleep` advances. The commands are those of
+`builtins` and of the tools. Any other command, and a script with a syntax error, is named (`Run.unknown`). It runs for
+ever, or ends as the caller says.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from ctrlmgr.simulation.shell.tooling import Desk, Tool
 from ctrlmgr.simulation.volumes import Files, ReadOnly
 
 _LONGEST: Final = 10_000
-"""Commands after which a script counts as running for ever."""
+"""Maximum number of commands; a longer script counts as running for ever."""
 _DEEPEST: Final = 30
-"""Functions that may call each other."""
+"""Maximum depth of function calls."""
 _TOOLS: Final[Mapping[str, Tool]] = {**PLAIN, **TEXT, **FILE, **NETWORK}
 _SHELLS: Final = ("sh", "bash", "ash", "dash")
 _DAEMONS: Final = frozenset(
     ["pause", "nginx", "httpd", "redis-server", "agnhost", "top", "sleep-forever", "postgres", "mysqld", "etcd"]
 )
-"""Commands that are known to run for ever."""
+"""Commands that run for ever."""
 
 
 def run(
     script: str, files: Files, variables: Mapping[str, str], unknown: Ending | None = None, network: Network = OPEN
 ) -> Run:
-    """Work out a script; `files` is left as the script leaves it. Commands that are not known end as `unknown` says."""
+    """Compute a script and its changes to `files`; unknown commands end as `unknown` says."""
     return _Shell(files, variables, unknown, network).run_script(script, ())
 
 
@@ -56,14 +56,14 @@ def run_command(
     unknown: Ending | None = None,
     network: Network = OPEN,
 ) -> Run:
-    """Work out one command, given as words; a shell with `-c` is a script."""
+    """Compute one command, given as words; a shell with `-c` is a script."""
     shell = _Shell(files, variables, unknown, network)
     script = _script_of(command)
     return shell.run_script(*script) if script is not None else shell.run_words(command)
 
 
 def _script_of(words: Sequence[str]) -> tuple[str, Sequence[str]] | None:
-    """Return the script that a shell is to run, and its arguments; None if the words are something else."""
+    """Return the script and arguments of a shell command; None if the words are another command."""
     if not words or words[0].rsplit("/", 1)[-1] not in _SHELLS:
         return None
     for at, word in enumerate(words[1:], 1):
@@ -118,7 +118,7 @@ class _Shell(State):
     # Lists of commands
 
     def _block(self, block: syntax.Block) -> int:
-        """Run commands one after the other; return the last one's code."""
+        """Run commands in order; return the last exit code."""
         code = 0
         for each in block.commands:
             code = self._in_background(each) if each.is_background else self._and_or(each)
@@ -126,7 +126,7 @@ class _Shell(State):
         return code
 
     def _in_background(self, each: syntax.AndOr) -> int:
-        """Run commands beside what comes after them."""
+        """Run commands in the background of the following ones."""
         began = self.now
         try:
             self._and_or(each)
@@ -153,7 +153,7 @@ class _Shell(State):
         return code
 
     def _guarded_by(self, work: Callable[[], int], *, applies: bool = True) -> int:
-        """Run something that does not end the script when it fails: a condition."""
+        """Run a condition, whose failure does not end the script."""
         self._guarded += applies
         try:
             return work()
@@ -176,7 +176,7 @@ class _Shell(State):
         return int(code == 0) if pipeline.is_negated else code
 
     def _subshell(self, work: Callable[[], int]) -> int:
-        """Run what changes neither variables nor the folder outside."""
+        """Run in a subshell, which changes neither variables nor the folder outside."""
         variables, folder = dict(self.variables), self.folder
         try:
             return work()
@@ -248,14 +248,14 @@ class _Shell(State):
         return code
 
     def _picture(self) -> tuple[float, tuple[object, ...]]:
-        """Return the time, and all else that a round of a loop can change."""
+        """Return the time, and all other state that an iteration can change."""
         written = len(self.run.lines), self.files.writes, len(self.background)
         return self.now, (dict(self.variables), tuple(self.expander.arguments), self.folder, *written)
 
     def _skip_rounds(self, before: tuple[float, tuple[object, ...]], after: tuple[float, tuple[object, ...]]) -> None:
-        """Pass over the rounds of a loop that do the same as the last one.
+        """Skip the iterations of a loop that repeat the last one.
 
-        A round that changed nothing is repeated by the next one, until a file or a Service is changed from elsewhere.
+        If an iteration changed nothing, the next one is equal, until a file or a Service changes from outside.
         """
         began, ended = before[0], after[0]
         if before[1] != after[1] or self.expander.is_random or self.streams.input.is_left():
@@ -267,7 +267,7 @@ class _Shell(State):
         self.passes(max(rounds, 0) * (ended - began))
 
     def _next_change(self, after: float) -> float | None:
-        """Return when a file, or a host that the script has asked for, may change after a moment."""
+        """Return when a file, or a host that the script has used, may change after a moment."""
         changes = self.files.next_change(after), self.network.next_change(after)
         return min((each for each in changes if each is not None), default=None)
 
@@ -337,7 +337,7 @@ class _Shell(State):
                     return code
             return work()
 
-    # One command
+    # Single commands
 
     def command(self, words: Sequence[str]) -> int:
         name, arguments = words[0].rsplit("/", 1)[-1], words[1:]

@@ -1,7 +1,7 @@
 """Tools that connect to hosts: `wget`, `curl`, `nc`, `nslookup`, `getent`.
 
-Guarantees: they succeed where the network accepts the connection, and fail with the code and the words of busybox or
-curl where it does not. Every answer is empty.
+Guarantees: they succeed if the network accepts the connection; otherwise they fail with the exit code and text of
+busybox or curl. Every answer is empty.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from ctrlmgr.simulation.network import REFUSED, TIMEOUT, UNKNOWN_HOST, Answer
 from ctrlmgr.simulation.shell.tooling import Desk, Outcome, Tool, number_of, options_of, unescaped
 
 _TAKES: Final = 0.01
-"""Seconds of a request."""
+"""Duration of a request in seconds."""
 _PATIENCE: Final = 130.0
-"""Seconds after which Linux gives a connection up."""
+"""Seconds until Linux gives up a connection."""
 _PORTS: Final = {"http": 80, "https": 443, "ftp": 21, "telnet": 23, "tcp": 80}
 
 
 class _Target(NamedTuple):
-    """Where a URL leads."""
+    """The target of a URL."""
 
     host: str
     port: int
     file: str
-    """The last part of its path."""
+    """The last part of the path."""
 
 
 def _target(url: str) -> _Target | None:
-    """Read a URL, of which the scheme may be missing; None for what is none."""
+    """Return the target of a URL, whose scheme is optional; None if it is malformed."""
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         port = parts.port
@@ -45,7 +45,7 @@ def _target(url: str) -> _Target | None:
 
 
 def _time(answer: Answer, patience: str) -> float:
-    """Return the seconds that a request takes; one without an answer takes as long as the client waits."""
+    """Return the duration of a request in seconds; without an answer, it is the client's timeout."""
     if answer.problem != TIMEOUT:
         return _TAKES
     return float(patience) if re.fullmatch(r"\d+(\.\d+)?", patience) else _PATIENCE
@@ -74,7 +74,7 @@ def _wget(arguments: Sequence[str], desk: Desk) -> Outcome:
 
 
 def _fetch(url: str, options: Mapping[str, str], desk: Desk) -> tuple[int, str, float]:
-    """Fetch one file; return the code, what is said of it, and the seconds that it takes."""
+    """Fetch one file; return the exit code, the messages, and the duration in seconds."""
     target = _target(url)
     if target is None:
         return 1, f"wget: not an http or ftp url: {url}\n", 0.0
@@ -143,7 +143,7 @@ def _store(target: _Target, options: Mapping[str, str], desk: Desk) -> None:
 
 
 def _summary(options: Mapping[str, str], status: str) -> str:
-    """Return what `--write-out` asks for; of its variables the status code is known."""
+    """Return the text for `--write-out`; only the status code is supported."""
     text = unescaped(options.get("w") or options.get("write-out") or "")
     text = re.sub(r"%\{(?:http_code|response_code)\}", status, text)
     head = f"HTTP/1.1 {status} OK\r\n\r\n" if {"I", "i", "head", "include"} & options.keys() and status != "000" else ""
@@ -181,7 +181,7 @@ def _nslookup(arguments: Sequence[str], desk: Desk) -> Outcome:
 
 
 def _getent(arguments: Sequence[str], desk: Desk) -> Outcome:
-    """Look a host up: `getent hosts NAME` and `getent ahosts NAME`; other databases are empty."""
+    """Look up a host: `getent hosts NAME` and `getent ahosts NAME`; other databases are empty."""
     if len(arguments) < 2 or not arguments[0].lower().startswith(("hosts", "ahosts")):
         return Outcome(2)
     answer = desk.connect(arguments[1], None)
@@ -199,4 +199,4 @@ NETWORK: Final[Mapping[str, Tool]] = {
     "nslookup": _nslookup,
     "wget": _wget,
 }
-"""By name."""
+"""The tools by name."""

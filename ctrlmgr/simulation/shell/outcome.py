@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 
 class Line(NamedTuple):
-    """Something written to the standard output, so many seconds after the start."""
+    """A line of standard output; `at` is in seconds after the start."""
 
     at: float
     text: str
     ends: bool = True
-    """Whether the next begins on a line of its own."""
+    """Whether it ends with a newline."""
 
     @property
     def written(self) -> str:
-        """It as it was written."""
+        """The line with its newline."""
         return f"{self.text}\n" if self.ends else self.text
 
 
@@ -30,27 +30,27 @@ class Run:
     unknown: str = ""
 
 
-class Exit(Exception):  # it ends a script, and is no error
-    """A script ends."""
+class Exit(Exception):  # control flow, not an error
+    """Ends a script."""
 
     def __init__(self, code: int) -> None:
-        """With this code."""
+        """End with this exit code."""
         self.code = code
 
 
-class ForEver(Exception):  # likewise
-    """A script runs for ever."""
+class ForEver(Exception):  # control flow, not an error
+    """Marks a script as running for ever."""
 
     def __init__(self, unknown: str = "") -> None:
-        """Because of a command that is not known, if it is named."""
+        """Name the unknown command that causes it, if any."""
         self.unknown = unknown
 
 
-class Leave(Exception):  # likewise
-    """A loop or a function is left: `break`, `continue` or `return`."""
+class Leave(Exception):  # control flow, not an error
+    """Leaves a loop or function: `break`, `continue` or `return`."""
 
     def __init__(self, what: str, code: int = 0, levels: int = 1) -> None:
-        """Leave so many loops."""
+        """Leave `levels` loops."""
         self.what = what
         self.code = code
         self.levels = levels

@@ -1,4 +1,4 @@
-"""Tools that write what follows from their arguments and the environment alone: `echo`, `expr`, `seq` and the like."""
+"""Tools whose output depends on their arguments and the environment only, such as `echo`, `expr` and `seq`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ctrlmgr.simulation.shell.arithmetic import reckon
 from ctrlmgr.simulation.shell.tooling import Desk, Outcome, Tool, as_lines, number_of, unescaped
 
 LONGEST: Final = 10_000
-"""Numbers that `seq` counts at most."""
+"""Maximum number of lines of `seq`."""
 
 
 def _echo(arguments: Sequence[str], desk: Desk) -> Outcome:
@@ -54,7 +54,7 @@ def _seq(arguments: Sequence[str], desk: Desk) -> Outcome:
 
 
 def _expr(arguments: Sequence[str], desk: Desk) -> Outcome:
-    """Work out an expression: sums and comparisons of numbers, comparisons of texts, `TEXT : PATTERN`, `length`."""
+    """Evaluate an expression: arithmetic, comparisons of numbers or texts, `TEXT : PATTERN`, `length`."""
     words = [*arguments]
     if len(words) == 3 and words[1] == ":":
         match = re.match(re.sub(r"\\([()])", r"\1", words[2]), words[0])
@@ -134,4 +134,4 @@ PLAIN: Final[Mapping[str, Tool]] = {
     "uname": _uname,
     "whoami": _whoami,
 }
-"""By name."""
+"""The tools by name."""

@@ -1,6 +1,6 @@
-"""Redirections of a command: they replace the streams of a shell.
+"""Redirections of a command: replace the streams of a shell.
 
-Guarantees: an output to `/dev/stdout`, `/dev/stderr` or those of process 1 goes to the container's log.
+Guarantees: output to `/dev/stdout`, `/dev/stderr` or those of process 1 goes to the container's log.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LOGS: Final = ("/dev/stdout", "/dev/stderr", "/proc/1/fd/1", "/proc/1/fd/2")
 
 
 def redirect(shell: State, each: Redirection) -> int | None:
-    """Replace a stream of the shell; return a code if that is not possible."""
+    """Replace a stream of the shell; return an exit code if that fails."""
     number, operator = re.fullmatch(r"([0-9]?)(.*)", each.operator, re.DOTALL).groups()  # type: ignore[union-attr]  # it matches everything
     target = shell.expander.text(each.target)
     if operator.startswith(">&"):
@@ -50,7 +50,7 @@ def redirect(shell: State, each: Redirection) -> int | None:
 
 
 def _direct(shell: State, number: str, to: Callable[[str], None]) -> None:
-    """Have the output, or the errors (2), go somewhere; commands write to no other descriptor."""
+    """Redirect the output, or the errors (2); commands use no other descriptor."""
     if number in ("", "1"):
         shell.streams = shell.streams._replace(out=to)
     elif number == "2":
@@ -69,7 +69,7 @@ def _read(shell: State, name: str) -> int | None:
 
 
 def _connect(shell: State, host: str, port: int) -> int | None:
-    """Connect as bash does for `/dev/tcp/HOST/PORT`; return a code if that is not possible."""
+    """Connect as bash does for `/dev/tcp/HOST/PORT`; return an exit code if that fails."""
     problem = shell.connect(host, port).problem
     shell.passes(0.001)
     if problem:
@@ -79,7 +79,7 @@ def _connect(shell: State, host: str, port: int) -> int | None:
 
 
 def _sink(shell: State, name: str, *, appends: bool) -> Callable[[str], None] | None:
-    """Return a function that writes to a file, None if the file cannot be written."""
+    """Return a function that writes to a file, None if the file is read-only."""
     path = shell.path(name)
     if path == "/dev/null":
         return lambda text: None

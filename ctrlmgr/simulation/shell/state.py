@@ -1,6 +1,6 @@
-"""The state of a shell: its time, its files, its variables, its streams.
+"""The state of a shell: its time, files, variables and streams.
 
-Guarantees: time moves the files' time along; a shell's commands are the interpreter's (`command`, `script`).
+Guarantees: advancing the shell's time advances the files' time. The interpreter implements `command` and `script`.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ class Input:
     """The input of a command."""
 
     def __init__(self, text: str) -> None:
-        """Begin before a text."""
+        """Start at the beginning of a text."""
         self._text = text
 
     def is_left(self) -> bool:
-        """Say whether there is anything left to read."""
+        """Return whether any input is left."""
         return bool(self._text)
 
     def rest(self) -> str:
-        """Read what is left."""
+        """Read the rest of the input."""
         found, self._text = self._text, ""
         return found
 
@@ -44,7 +44,7 @@ class Input:
 
 
 class Streams(NamedTuple):
-    """Where input comes from, and where output and errors go."""
+    """The input and the targets of output and errors."""
 
     input: Input
     out: Callable[[str], None]
@@ -55,7 +55,7 @@ class State(ABC):
     """The state of a shell."""
 
     def __init__(self, files: Files, variables: Mapping[str, str], unknown: Ending | None, network: Network) -> None:
-        """Begin with these files and variables; commands that are not known end as `unknown` says."""
+        """Begin with these files and variables; unknown commands end as `unknown` says."""
         self.files = files
         self.network = network
         self.unknown = unknown
@@ -68,17 +68,17 @@ class State(ABC):
         self.now = 0.0
         self.stops_at_errors = False
         self.background: list[float | None] = []
-        """When each command in the background ends, None: never."""
+        """The end of each background command; None means never."""
         self.run = Run()
         self.streams = Streams(Input(""), self.log, self.log)
 
     @abstractmethod
     def command(self, words: Sequence[str]) -> int:
-        """Run a command; return its code."""
+        """Run a command; return its exit code."""
 
     @abstractmethod
     def script(self, script: str) -> int:
-        """Run a script here; return its code."""
+        """Run a script in this shell; return its exit code."""
 
     @abstractmethod
     def captured(self, script: str) -> str:
@@ -92,22 +92,22 @@ class State(ABC):
             self.run.lines.append(Line(self.now, last, ends=False))
 
     def passes(self, seconds: float) -> None:
-        """Let time pass, or go back to when something began."""
+        """Advance time, or return to the start of a background command."""
         self.now += seconds
         self.files.now = self.files.start + self.now
 
     def connect(self, host: str, port: int | None) -> Answer:
-        """Connect to a port of a host now; without a port its name is looked up only."""
+        """Connect to a port of a host now; without a port, only resolve its name."""
         return self.network.connect(host, port, self.files.now)
 
     def path(self, name: str) -> str:
-        """Return a path as an absolute one."""
+        """Return the absolute form of a path."""
         found = normpath(name if name.startswith("/") else f"{self.folder}/{name}")
         return found.replace("//", "/", 1)
 
     @contextmanager
     def with_streams(self, **streams: Any) -> Iterator[None]:
-        """Have other streams within."""
+        """Replace streams while the context is open."""
         before = self.streams
         self.streams = before._replace(**streams)
         try:

@@ -17,28 +17,28 @@ _RESERVED: Final = frozenset(["then", "elif", "else", "fi", "do", "done", "esac"
 
 
 class Redirection(NamedTuple):
-    """Where a command's input comes from, or its output goes: `2>`, and a word."""
+    """A redirection of input or output: an operator such as `2>`, and a word."""
 
     operator: str
     target: str
 
 
 class Simple(NamedTuple):
-    """Words, as they stand there."""
+    """A simple command: its words without expansion, and its redirections."""
 
     words: Sequence[str]
     redirections: Sequence[Redirection]
 
 
 class Pipeline(NamedTuple):
-    """Commands whose output is the next one's input."""
+    """Commands of which each reads the output of the one before."""
 
     commands: Sequence[Node]
     is_negated: bool
 
 
 class AndOr(NamedTuple):
-    """Pipelines; each later one has `&&` or `||` before it."""
+    """Pipelines; each later one is preceded by `&&` or `||`."""
 
     first: Pipeline
     rest: Sequence[tuple[str, Pipeline]]
@@ -46,13 +46,13 @@ class AndOr(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Commands one after the other."""
+    """Commands in order."""
 
     commands: Sequence[AndOr]
 
 
 class If(NamedTuple):
-    """Conditions and what is done if they hold; the last may have none."""
+    """Conditions with their commands; the last may have no condition."""
 
     branches: Sequence[tuple[Block | None, Block]]
 
@@ -66,7 +66,7 @@ class While(NamedTuple):
 
 
 class For(NamedTuple):
-    """A loop over words; None: over the arguments."""
+    """A loop over words; None means the arguments."""
 
     name: str
     words: Sequence[str] | None
@@ -74,21 +74,21 @@ class For(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A word, and what is done if it matches one of some patterns."""
+    """A word, and commands for each group of patterns."""
 
     word: str
     branches: Sequence[tuple[Sequence[str], Block]]
 
 
 class Group(NamedTuple):
-    """Commands in brackets."""
+    """Commands in braces or parentheses."""
 
     body: Block
     is_subshell: bool
 
 
 class Function(NamedTuple):
-    """A definition."""
+    """A function definition."""
 
     name: str
     body: Node
@@ -105,7 +105,7 @@ Node: TypeAlias = Simple | If | While | For | Case | Group | Function | Redirect
 
 
 def parse(script: str) -> Block:
-    """Read a script; raises `SyntaxProblem`."""
+    """Return the syntax tree of a script; raises `SyntaxProblem`."""
     parser = _Parser(tokens(script))
     found = parser.block()
     if parser.peek() is not None:
@@ -304,7 +304,7 @@ class _Parser:
         return Simple(words, redirections)
 
     def _condition(self) -> list[str]:
-        """Return the words of `[[ … ]]`, in which operators are words."""
+        """Return the words of `[[ … ]]`, in which operators are words as well."""
         found = [self._take().text]
         while found[-1] != "]]":
             token = self._take()

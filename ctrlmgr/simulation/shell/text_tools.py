@@ -1,6 +1,6 @@
-"""Tools that read texts, from files or from their input: `cat`, `grep`, `awk` and the like.
+"""Tools that read text from files or their input, such as `cat`, `grep` and `awk`.
 
-Guarantees: of `awk` only programs that print fields are known; any other writes nothing.
+Guarantees: `awk` supports only programs that print fields; any other program prints nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _wc(arguments: Sequence[str], desk: Desk) -> Outcome:
 
 
 _PROGRAM: Final = re.compile(r"\s*(?:/(.*?)/)?\s*(?:\{\s*print\s*(.*?)\s*;?\s*\})?\s*", re.DOTALL)
-"""The programs of awk that are known: a pattern, and the fields to print of a line."""
+"""The supported awk programs: a pattern, and the fields of a line to print."""
 
 
 def _awk(arguments: Sequence[str], desk: Desk) -> Outcome:
@@ -150,4 +150,4 @@ TEXT: Final[Mapping[str, Tool]] = {
     "tr": _tr,
     "wc": _wc,
 }
-"""By name."""
+"""The tools by name."""

@@ -1,7 +1,7 @@
-"""The words and operators of a script.
+"""Splits a script into words and operators.
 
-Guarantees: quotes, substitutions and here-documents stay whole, however deeply they nest; one that is never closed
-raises `SyntaxProblem`.
+Guarantees: quotes, substitutions and here-documents are kept whole, at any nesting. An unclosed one raises
+`SyntaxProblem`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _CLOSERS: Final = {"(": ")", "{": "}"}
 
 
 class SyntaxProblem(Exception):
-    """A script that the small shell cannot read."""
+    """The script has a syntax error."""
 
 
 class Token(NamedTuple):
-    """A word (`word`), or an operator (`op`); the end of a line is an operator, too."""
+    """A word (`word`) or an operator (`op`); a line end is an operator as well."""
 
     kind: str
     text: str
@@ -32,7 +32,7 @@ NEWLINE: Final = Token("op", "\n")
 
 
 def tokens(script: str) -> list[Token]:
-    """Part a script; a here-document is the word after its operator."""
+    """Return the tokens of a script; a here-document is the word after its operator."""
     return _Lexer(script).tokens()
 
 
@@ -77,12 +77,12 @@ class _Lexer:
             if end == self._at:
                 break
             self._at = end
-        if self._at == start:  # a character that stands for nothing here, as a carriage return
+        if self._at == start:  # a character without a meaning here, such as a carriage return
             self._at += 1
         return Token("word", self._script[start : self._at])
 
     def _documents(self, found: list[Token]) -> None:
-        """Put the here-documents that begin here in the places of their delimiters."""
+        """Replace the delimiters of here-documents that begin here by their contents."""
         for place in self._pending:
             token = found[place]
             delimiter, lines = token.text.strip("'\""), []
@@ -103,7 +103,7 @@ def _quoted(text: str) -> str:
 
 
 def piece(text: str, at: int) -> int:
-    """Return where a piece of a word ends that begins at a place: quoted, substituted or plain; `at` for no piece."""
+    """Return the end of the quoted, substituted or plain part of a word at `at`; `at` itself if there is none."""
     first = text[at]
     if first == "'":
         return _until(text, at + 1, "'") + 1
@@ -120,7 +120,7 @@ def piece(text: str, at: int) -> int:
 
 
 def quoted_end(text: str, at: int) -> int:
-    """Return where the closing double quote is."""
+    """Return the position of the closing double quote."""
     while at < len(text):
         if text[at] == '"':
             return at
@@ -136,7 +136,7 @@ def quoted_end(text: str, at: int) -> int:
 
 
 def closing(text: str, at: int) -> int:
-    """Return where a bracket closes that opens at a place."""
+    """Return the position of the bracket that closes the one at `at`."""
     opener, closer, depth = text[at], _CLOSERS[text[at]], 0
     while at < len(text):
         if text[at] == closer:

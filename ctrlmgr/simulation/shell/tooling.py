@@ -1,4 +1,4 @@
-"""The interface of the tools of the small shell, and helpers to read arguments and files."""
+"""The interface of the small shell's tools, and helpers to read arguments and files."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from ctrlmgr.simulation.volumes import Files
 
 
 class Outcome(NamedTuple):
-    """The result of a tool: its code, its output and its errors."""
+    """The result of a tool: its exit code, output and errors."""
 
     code: int = 0
     out: str = ""
     err: str = ""
     takes: float = 0.0
-    """The seconds that it takes; infinite: it runs for ever."""
+    """Its duration in seconds; infinite if it runs for ever."""
 
 
 class Desk(NamedTuple):
-    """What a tool works with."""
+    """The environment of a tool."""
 
     files: Files
     path: Callable[[str], str]
-    """Makes a path absolute."""
+    """Returns the absolute form of a path."""
     variables: Mapping[str, str]
     input: Callable[[], str]
-    """Returns what is left of the input."""
+    """Returns the rest of the input."""
     connect: Callable[[str, int | None], Answer]
-    """Connects to a port of a host, or looks its name up."""
+    """Connects to a port of a host, or resolves its name."""
 
 
 Tool = Callable[[Sequence[str], Desk], Outcome]
 
 
 def parted(arguments: Sequence[str], taking: str = "") -> tuple[dict[str, str], list[str]]:
-    """Part arguments into options of one letter, with the values of those in `taking`, and the rest."""
+    """Split arguments into single-letter options, with values for those in `taking`, and the rest."""
     found: dict[str, str] = {}
     rest = [*arguments]
     while rest and rest[0].startswith("-") and len(rest[0]) > 1:
@@ -53,7 +53,7 @@ def parted(arguments: Sequence[str], taking: str = "") -> tuple[dict[str, str], 
 
 
 def options_of(arguments: Sequence[str], taking: Collection[str]) -> tuple[dict[str, str], list[str]]:
-    """Part arguments as GNU's getopt does: options may follow words, and long ones are known by their names.
+    """Split arguments as GNU's getopt does: options may follow words, and may be long.
 
     Those in `taking` have a value: `-oX`, `-o X`, `--output X`, `--output=X`.
     """
@@ -75,7 +75,7 @@ def options_of(arguments: Sequence[str], taking: Collection[str]) -> tuple[dict[
 
 
 def _read_letters(letters: str, rest: list[str], taking: Collection[str], found: dict[str, str]) -> None:
-    """Read options of one letter; the value of the last may be the next of the `rest`."""
+    """Read single-letter options; the value of the last may be the next of the `rest`."""
     for at, letter in enumerate(letters):
         if letter in taking:
             found[letter] = letters[at + 1 :] or (rest.pop(0) if rest else "")
@@ -84,7 +84,7 @@ def _read_letters(letters: str, rest: list[str], taking: Collection[str], found:
 
 
 def contents(tool: str, names: Sequence[str], desk: Desk) -> tuple[list[tuple[str, str]], str]:
-    """Return the names and contents of files, the input for none or `-`, and errors about missing ones."""
+    """Return the names and contents of files (the input for none or `-`), and errors for missing ones."""
     found, err = [], ""
     for name in names or ["-"]:
         text = desk.input() if name in ("-", "/dev/stdin") else desk.files.get(desk.path(name))
@@ -101,7 +101,7 @@ def lines_of(texts: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def as_lines(lines: Iterable[str]) -> str:
-    """Return lines as they are written."""
+    """Return lines as one text."""
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -114,5 +114,5 @@ def unescaped(text: str) -> str:
 
 
 def number_of(text: str) -> int:
-    """Return a whole number, 0 for what is none."""
+    """Return an integer, 0 if the text is not one."""
     return int(text) if re.fullmatch(r"[+-]?\d+", text.strip()) else 0
