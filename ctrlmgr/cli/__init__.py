@@ -1,10 +1,10 @@
-"""The `ctrlmgr` command: the only place that prints, reads the command line or decides how the process ends.
+"""The `ctrlmgr` command: the only package that prints, reads the command line and sets the exit code.
 
 Guarantees:
-- Exit codes mean something: see `ExitCode`; 130 after Ctrl-C, 141 when the reader of a pipe has gone.
-- What goes wrong is one line, `error: …`, on stderr, saying what to do; a traceback is always a bug of ours.
-- Starting is quick: a command's module is imported when it is asked for, and imports SQLAlchemy and the like only
-  when it runs.
+- Exit codes have a meaning: see `ExitCode`; 130 after Ctrl-C, 141 if the reader of a pipe has ended.
+- An error is one line, `error: …`, on stderr, which says what to do. A traceback is always a bug.
+- The start is fast: a command's module is imported when it is used, and imports SQLAlchemy and similar only when it
+  runs.
 """
 
 from __future__ import annotations
@@ -51,36 +51,36 @@ COMMANDS: Mapping[str, str] = {
     "settings": "settings",
     "version": "version",
 }
-"""The commands in the order in which a user meets them, and the module of each."""
+"""The commands in the order of the help, and the module of each."""
 
 
 _MEANT: Mapping[str, str] = dict.fromkeys(("--port", "--host", "--bind", "--secure-port"), "--listen HOST:PORT")
-"""What to write in place of a flag that other servers have."""
+"""The replacement of a flag that other servers have."""
 
 
 class ExitCode(enum.IntEnum):
-    """What the process tells the one who started it."""
+    """The exit codes of the process."""
 
     OK = 0
     FAILED = 1
-    """It failed, or it looked for problems and found one."""
+    """The command failed, or it searched for problems and found one."""
     USAGE = 2
     """A flag, a variable or the settings file is wrong."""
     DATABASE = 3
-    """The database cannot be used: unreachable, not there yet, or of another version's schema."""
+    """The database cannot be used: it is unreachable, does not exist, or has another version's schema."""
     RECORDING = 4
-    """The recording cannot be used: not there, damaged, or out of order."""
+    """The recording cannot be used: it does not exist, is damaged, or is out of order."""
     INTERRUPTED = 130
-    """Ctrl-C."""
+    """The user pressed Ctrl-C."""
     PIPE_CLOSED = 141
-    """The reader of the output (`| head`) has gone."""
+    """The reader of the output (`| head`) has ended."""
 
 
 class _Commands(click.Group):
-    """A group whose commands live in modules of the same name, imported when needed."""
+    """A group whose commands are in modules that are imported when needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order in which one meets them, not the alphabet's."""
+        """Return the commands in the order of the help instead of the alphabet."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -92,12 +92,12 @@ class _Commands(click.Group):
         return getattr(module, path.rpartition(".")[2])  # type: ignore[no-any-return]  # each module has a command of its name
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; a reader that went away ends it in silence."""
+        """Run the command; end silently if the reader of the output has ended."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Python flushes stdout once more at exit: let that go nowhere instead of complaining.
+            # Python flushes stdout again at exit; redirect that to /dev/null instead of an error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return ExitCode.PIPE_CLOSED
         return result
@@ -123,13 +123,13 @@ def ctrlmgr() -> None:
 
 
 def main() -> None:
-    """Run the command line of this process and exit; what it makes on disk is its user's alone."""
+    """Run the command line of this process and exit. Files that it creates are private to the user."""
     os.umask(0o077)
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code; the one place where errors become words."""
+    """Run one command line and return its exit code. All errors are printed here."""
     try:
         return int(ctrlmgr.main(list(arguments), prog_name="ctrlmgr", standalone_mode=False) or ExitCode.OK)
     except click.Abort:
@@ -147,14 +147,14 @@ def run(arguments: Sequence[str]) -> int:
         return _complain(error.format_message(), ExitCode.FAILED)
     except CtrlmgrError as error:
         return _complain(str(error), exit_code_of(error))
-    except OSError as error:  # a directory that cannot be made, a disk that is full
+    except OSError as error:  # such as a directory that cannot be created, or a full disk
         return _complain(
             ": ".join(str(part) for part in (error.filename, error.strerror or error) if part), ExitCode.FAILED
         )
 
 
 def exit_code_of(error: CtrlmgrError) -> ExitCode:
-    """Say how the process ends when `error` reaches the top."""
+    """Return the exit code for an error."""
     match error:
         case SettingsError():
             return ExitCode.USAGE
@@ -169,6 +169,6 @@ def exit_code_of(error: CtrlmgrError) -> ExitCode:
 def _complain(message: str, code: ExitCode) -> ExitCode:
     from ctrlmgr.logging import escape, mask
 
-    line = " ".join(message.split())  # drivers explain themselves over several lines
+    line = " ".join(message.split())  # messages of drivers have several lines
     click.echo(f"error: {escape(mask(line))}", err=True)
     return code

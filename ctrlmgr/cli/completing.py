@@ -1,7 +1,7 @@
-"""What a shell offers when one presses Tab: kinds, names, questions, controllers, moments.
+"""Shell completion: kinds, names, questions, controllers, moments.
 
-Guarantees: only reads, and only a log that is there; what cannot be read offers nothing, and says nothing. Of long
-lists the first are offered: one goes on typing.
+Guarantees: it only reads, and only an existing log. If the log cannot be read, it offers nothing and prints nothing.
+Long lists are cut after the first entries.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from ctrlmgr.inspection.database import Database
 
 DEFAULT_NAMESPACE = "default"
-"""The one that is meant where none is named."""
+"""The namespace that is used if none is given."""
 _MOST = 200
 
 Completer: TypeAlias = "Callable[[click.Context, click.Parameter, str], list[str]]"
 
 
 def _offering(find: Callable[[click.Context, str], Iterable[str]]) -> Completer:
-    """Return a completer of what `find` knows that begins with what is typed."""
+    """Return a completer that offers the results of `find` with the typed prefix."""
 
     @wraps(find)
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
@@ -58,7 +58,7 @@ def _database(context: click.Context) -> Iterator[Database]:
 
 @_offering
 def kinds(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer the kinds that the log holds, after a comma too, and KIND/NAME after a slash; else all kinds there are."""
+    """Offer the kinds in the log, also after a comma, and KIND/NAME after a slash."""
     from ctrlmgr.inspection import names
 
     before, comma, _ = typed.rpartition(",")
@@ -74,7 +74,7 @@ def kinds(context: click.Context, typed: str) -> Iterator[str]:
 
 @_offering
 def resources(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer the kinds that Kubernetes has and the log may, whether or not there is one."""
+    """Offer the kinds in the log and all built-in kinds."""
     from ctrlmgr.inspection import names
 
     with suppress(CtrlmgrError, OSError), _database(context) as database:
@@ -84,7 +84,7 @@ def resources(context: click.Context, typed: str) -> Iterator[str]:
 
 @_offering
 def object_names(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer the names of the objects of the kind that stands before, in the namespace that was given."""
+    """Offer the names of objects of the given kind and namespace."""
     kind = context.params.get("kind") or context.params.get("resource")
     if kind and "/" not in str(kind):
         with _database(context) as database:
@@ -93,7 +93,7 @@ def object_names(context: click.Context, typed: str) -> Iterator[str]:
 
 @_offering
 def kinds_and_names(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer kinds first, and then names of the first kind, as `get` takes them."""
+    """Offer kinds first, and then names of the first kind, as `get` expects them."""
     given = context.params.get("wanted") or ()
     if given and "/" not in given[0]:
         with _database(context) as database:
@@ -117,7 +117,7 @@ def _names(context: click.Context, database: Database, kind: str) -> list[str]:
 
 @_offering
 def namespaces(context: click.Context, typed: str) -> list[str]:
-    """Offer the namespaces that there are or were."""
+    """Offer all namespaces, including deleted ones."""
     statement = f"SELECT name FROM object WHERE resource = 'namespaces' ORDER BY name LIMIT {_MOST * 10}"
     with _database(context) as database:
         return [row[0] for row in database.query(statement).rows]
@@ -125,7 +125,7 @@ def namespaces(context: click.Context, typed: str) -> list[str]:
 
 @_offering
 def moments(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer the forms of a moment: how long ago, and, of the log, its newest revisions and its newest event's time."""
+    """Offer the forms of a moment: ages, and the log's newest revisions and newest time."""
     from ctrlmgr.clock import format_time_seconds
 
     yield from ("head", "1m", "10m", "1h", "1d")
@@ -147,7 +147,7 @@ def questions(context: click.Context, typed: str) -> Iterator[str]:
 
 @_offering
 def question_parameters(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer the parameters of the question that stands before, each with its `=`."""
+    """Offer the parameters of the given question, each with its `=`."""
     from ctrlmgr.inspection.questions import questions as ready_made
 
     question = ready_made().get(context.params.get("question") or "")
@@ -157,7 +157,7 @@ def question_parameters(context: click.Context, typed: str) -> Iterator[str]:
 
 @_offering
 def controllers(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer `*`, and each controller, to be run or, after a minus, not; in a list, too."""
+    """Offer `*` and each controller, with and without a minus; also within a list."""
     from ctrlmgr.controllers import registry
 
     before, comma, _ = typed.rpartition(",")

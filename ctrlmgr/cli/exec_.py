@@ -1,10 +1,10 @@
-"""`ctrlmgr exec`: run a command, such as a test suite, with a control plane of its own.
+"""`ctrlmgr exec`: runs a command, such as a test suite, with its own control plane.
 
 Guarantees:
-- The server listens on a free port of 127.0.0.1 and keeps everything in a temporary directory.
-- The exit code is the command's, 128 + N if signal N ended it. 126 and 127 mean what they mean in a shell.
-- When this process ends, the server has ended and the directory is removed, also after SIGTERM, SIGHUP and Ctrl-C.
-  With `--keep` the directory stays if the command failed.
+- The server listens on a free port of 127.0.0.1 and keeps all files in a temporary directory.
+- The exit code is the command's, 128 + N if signal N ended it. 126 and 127 have the same meaning as in a shell.
+- When this process ends, the server has ended and the directory is removed, also after SIGTERM, SIGHUP and Ctrl-C. With
+  `--keep` the directory stays if the command failed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OUTPUT_LINES = 10
 @takes_settings(*_SETTINGS)
 @click.option("--keep", is_flag=True, help="If the command fails, keep the log and say how to look at it.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def exec_(loaded: Loaded, keep: bool, command: tuple[str, ...]) -> int:  # wrong settings end it here
+def exec_(loaded: Loaded, keep: bool, command: tuple[str, ...]) -> int:  # wrong settings are reported here
     """Run COMMAND with a control plane of its own, which exists as long as the command runs.
 
     The server listens on a free port of 127.0.0.1, with its data in a temporary directory. When it is ready, the
@@ -73,7 +73,7 @@ def exec_(loaded: Loaded, keep: bool, command: tuple[str, ...]) -> int:  # wrong
 
 
 def _with_server(folder: Path, command: Sequence[str]) -> int:
-    """Run the command beside a server and return the exit code; a server that cannot start has a code, too."""
+    """Run the command with a server and return its exit code, or the server's if it cannot start."""
     from ctrlmgr.testing.served import NotServed, ServerProcess
 
     database = f"sqlite:///{folder / 'ctrlmgr.db'}"
@@ -100,7 +100,7 @@ def _run(command: Sequence[str], server: ServerProcess, folder: Path, forwarding
 
 
 def _last_words(output: str) -> str:
-    """Return the error line that a server ended with, or its last lines if there is none."""
+    """Return the server's final error line, or its last lines if there is none."""
     lines = output.rstrip().splitlines()
     return lines[-1] if lines and lines[-1].startswith("error: ") else "\n".join(lines[-_OUTPUT_LINES:])
 
@@ -122,18 +122,18 @@ class _Interrupted(Exception):
 
 
 class _Forwarding:
-    """Gives the signals that this process receives to the command, and before the command runs ends by them."""
+    """Forwards signals to the command; before the command runs, a signal ends this process."""
 
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
         self._is_starting = False
         self._early: list[int] = []
-        """Signals received while the command is started."""
+        """Signals that were received while the command starts."""
 
     @classmethod
     @contextmanager
     def installed(cls) -> Iterator[_Forwarding]:
-        """Handle signals until the block exits."""
+        """Handle signals while the context is open."""
         forwarding = cls()
         before = {number: signal.signal(number, forwarding._take) for number in _SIGNALS}
         try:
@@ -143,7 +143,7 @@ class _Forwarding:
                 signal.signal(number, handler)
 
     def run(self, command: Sequence[str], environment: dict[str, str]) -> int:
-        """Run the command to its end and return its exit code, as a shell gives it."""
+        """Run the command and return its exit code, in the shell's form."""
         self._is_starting = True
         try:
             self._child = subprocess.Popen(command, env=environment)
@@ -157,7 +157,8 @@ class _Forwarding:
 
     def _take(self, number: int, _: FrameType | None) -> None:
         if self._child is not None:
-            if number != signal.SIGINT or not _is_in_foreground():  # there, the terminal sends it to the command
+            # in the foreground, the terminal sends it to the command
+            if number != signal.SIGINT or not _is_in_foreground():
                 self._child.send_signal(number)
         elif self._is_starting:
             self._early.append(number)
@@ -166,7 +167,7 @@ class _Forwarding:
 
 
 def _is_in_foreground() -> bool:
-    """Tell whether this process is in the group to which its terminal sends Ctrl-C."""
+    """Return whether the terminal sends Ctrl-C to this process's group."""
     try:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What several commands share: their options, how they get settings and a log, and how they say things."""
+"""The common part of commands: options, settings, the log, and error output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LEADER_ELECTION = tuple(key for key in flags() if key.startswith("leader_electio
 
 
 def takes_settings(*keys: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command `--settings` and the flags of these keys; its function is handed the `Loaded` settings first."""
+    """Add `--settings` and the flags of these keys to a command; its first argument is the `Loaded` settings."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -55,7 +55,7 @@ def _loaded(given: Mapping[str, Any], file: Path | None) -> Loaded:
 
 
 def reader() -> Callable[[], Settings]:
-    """Return what reads the settings of the command under way again: the file and the variables as they are then."""
+    """Return a function that reads the current command's settings again: the file and the variables."""
     parameters = dict(click.get_current_context().params)
     file = parameters.pop("settings_file", None)
     given = {key: parameters[_parameter(key)] for key in keys() if _parameter(key) in parameters}
@@ -63,7 +63,7 @@ def reader() -> Callable[[], Settings]:
 
 
 def given_flags(*keys: str) -> list[str]:
-    """Return the flags of these settings that the command under way was given, to give them to another process."""
+    """Return the current command's flags for these settings, to pass them to another process."""
     parameters = click.get_current_context().params
     file = parameters.get("settings_file")
     pairs = [("--settings", str(file.absolute()))] if file else []
@@ -73,9 +73,9 @@ def given_flags(*keys: str) -> list[str]:
 
 
 def _option(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return what gives a command the flag of a setting.
+    """Return a decorator that adds the flag of a setting to a command.
 
-    One that is true or false may be named without a value, one that is a list several times.
+    A boolean flag may have no value, a list flag may be repeated.
     """
     declared = declarations()[key]
     said = declared.setting
@@ -88,7 +88,7 @@ def _option(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def _switches(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return what gives a command the flags that each stand for one value of a setting."""
+    """Return a decorator that adds flags, each for one value of a setting, to a command."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for flag, text in reversed(SWITCHES[key].items()):
@@ -103,7 +103,7 @@ def _parameter(key: str) -> str:
 
 
 def output_option(*formats: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command `-o`, one of `formats`, the first by default."""
+    """Add `-o` to a command with these `formats`, the first by default."""
     text = f"How to print: {', '.join(formats[:-1])} or {formats[-1]}."
     return click.option("-o", "--output", type=click.Choice(formats), default=formats[0], help=text)
 
@@ -114,7 +114,7 @@ class ResourceName(click.ParamType["Resource"]):
     name = "resource"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Resource:
-        """Read the text."""
+        """Parse the text."""
         from ctrlmgr.api.resource import Resource
 
         if isinstance(value, Resource):
@@ -130,7 +130,7 @@ class Duration(click.ParamType[float]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read the text."""
+        """Parse the text."""
         from ctrlmgr.settings import parse_duration
 
         try:
@@ -140,7 +140,7 @@ class Duration(click.ParamType[float]):
 
 
 def configure_logging(settings: Settings) -> None:
-    """Set up logging for the process as `[log]` says."""
+    """Configure the logging of the process from the settings `[log]`."""
     from ctrlmgr import logging
 
     logging.configure(level=settings.log.level, format=settings.log.format)
@@ -148,11 +148,11 @@ def configure_logging(settings: Settings) -> None:
 
 @contextmanager
 def opened_log(loaded: Loaded, *, anchor: Path | None = None) -> Iterator[SQLLog]:
-    """Open the log that the settings name and close it at the end; nothing is created by looking.
+    """Open the settings' log and close it at the end; a missing database is not created.
 
-    Raises `SettingsError` for a log in memory, which only the process that fills it can read, `SchemaOutdated`
-    when there is none yet or its schema is another version's, `LogRolledBack` when it is older than its anchor,
-    the settings' unless another is given.
+    Raises `SettingsError` for a log in memory, which only its own process can read. Raises `SchemaOutdated` if there is
+    no log or its schema is another version's. Raises `LogRolledBack` if it is older than its anchor, by default the
+    settings' one.
     """
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog import open_log
@@ -180,9 +180,9 @@ def opened_log(loaded: Loaded, *, anchor: Path | None = None) -> Iterator[SQLLog
 
 @contextmanager
 def opened_for_reading(loaded: Loaded) -> Iterator[SQLLog]:
-    """Open the log that the settings name, to read it alone: neither it nor its anchor is written, or looked at.
+    """Open the settings' log for reading only; the log and its anchor are not written, the anchor is not checked.
 
-    Raises `SettingsError` for a log in memory, `SchemaOutdated` when there is none yet.
+    Raises `SettingsError` for a log in memory, `SchemaOutdated` if there is no log.
     """
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog.opening import open_log_for_reading
@@ -198,7 +198,7 @@ def opened_for_reading(loaded: Loaded) -> Iterator[SQLLog]:
 
 
 def _require_file(url: str) -> None:
-    """SQLite would make an empty file where there is none."""
+    """Raise `SchemaOutdated` for a missing SQLite file, because SQLite would create an empty one."""
     scheme, _, path = url.partition(":///")
     if scheme == "sqlite" and not Path(path).exists():
         raise SchemaOutdated(

@@ -1,4 +1,4 @@
-"""`ctrlmgr serve`: run it."""
+"""`ctrlmgr serve`: runs the control plane."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def serve(loaded: Loaded, at: str | None, recording: Path | None, **options: Any
     ctrlmgr serve --at 2026-01-02T03:04:05Z --listen 127.0.0.1:7443
     ctrlmgr serve --recording yesterday.jsonl.gz --speed 10
     """
-    with collector_paused(freeze=True):  # modules stay: to look through them again and again is a third of the start
+    # modules stay in memory; collecting them repeatedly would take a third of the start
+    with collector_paused(freeze=True):
         from ctrlmgr.serve import serve as run
 
     configure_logging(loaded.settings)
@@ -53,7 +54,7 @@ def serve(loaded: Loaded, at: str | None, recording: Path | None, **options: Any
     if at:
         _serve_past(loaded, at)
         return
-    is_for_people = loaded.settings.log.format == "console"  # machines have the log line that says where it listens
+    is_for_people = loaded.settings.log.format == "console"  # with JSON logs, the log line says where it listens
     run(
         loaded.settings,
         started=lambda application: _greet(application, loaded) if is_for_people else None,
@@ -94,9 +95,9 @@ def _greet(application: Application, loaded: Loaded) -> None:
 
 
 def _events_command(loaded: Loaded) -> str:
-    """Return what to type in another terminal, where neither this one's flags nor its PATH need be known.
+    """Return the command for another terminal, which need not know this one's flags or PATH.
 
-    What is in memory this process alone can tell, by its API.
+    For a log in memory it uses the API, because only this process can read the log.
     """
     from ctrlmgr.logging import mask
 

@@ -1,4 +1,4 @@
-"""`ctrlmgr settings`: what is in force, and why."""
+"""`ctrlmgr settings`: prints the settings in force and their sources."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _toml(loaded: Loaded) -> str:
 
 
 def _plain(loaded: Loaded, key: str) -> Any:
-    """Return a value as TOML and JSON have it, passwords masked."""
+    """Return a value as in TOML and JSON, with passwords masked."""
     from ctrlmgr.logging import mask
 
     value = plain_value(loaded.settings, key)
@@ -53,7 +53,7 @@ def _plain(loaded: Loaded, key: str) -> Any:
 
 
 def _inline(value: Any) -> str:
-    """Write an inline TOML value; a JSON string is a TOML string, a JSON number a TOML number."""
+    """Return an inline TOML value; JSON strings and numbers are valid TOML."""
     if isinstance(value, dict):
         return "{" + ", ".join(f" {json.dumps(key)} = {_inline(item)}" for key, item in value.items()) + " }"
     return json.dumps(value, ensure_ascii=False)

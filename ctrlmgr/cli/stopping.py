@@ -1,4 +1,4 @@
-"""Ctrl-C for commands that work for long: they stop between two steps, where nothing is left half done."""
+"""Handles Ctrl-C for long commands: they stop between two steps, with nothing half done."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 
 class Stopped(Exception):
-    """Work was ended because the user asked for it."""
+    """The user stopped the command."""
 
 
 @contextmanager
 def stopping() -> Iterator[threading.Event]:
-    """Yield what SIGINT or SIGTERM sets; a second signal ends the process as ever."""
+    """Yield an event that SIGINT or SIGTERM sets; a second signal ends the process."""
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 

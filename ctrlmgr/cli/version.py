@@ -1,4 +1,4 @@
-"""`ctrlmgr version`: what runs here."""
+"""`ctrlmgr version`: prints the versions and the documentation's address."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctrlmgr.cli.options import output_option
 
 
 def documentation() -> Path:
-    """Return the folder with the pages: the package carries them; in a checkout they stand beside it."""
+    """Return the directory of the pages: within the package, or beside it in a checkout."""
     package = Path(__file__).parents[1]
     carried = package / "docs"
     return carried if carried.is_dir() else package.parent / "docs"

@@ -1,1 +1,1 @@
-"""Commands that look at what is in the log, and why."""
+"""Commands that show the content of the log and the causes of changes."""

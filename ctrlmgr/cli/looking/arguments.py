@@ -1,4 +1,4 @@
-"""What the commands that look at objects share: KIND, NAME, namespace and moment."""
+"""The shared arguments of commands about objects: KIND, NAME, namespace and moment."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 
 class Target(NamedTuple):
-    """The object that a command is about."""
+    """The object of a command."""
 
     named: Named
     key: Key
 
 
 def takes_object(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the arguments KIND and NAME, and `-n`."""
+    """Add the arguments KIND and NAME, and `-n`, to a command."""
     command = namespace_option(command)
     command = click.argument("name", required=False, shell_complete=completing.object_names)(command)
     return click.argument("kind", shell_complete=completing.kinds)(command)
 
 
 def namespace_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command `-n`."""
+    """Add `-n` to a command."""
     text = f"The namespace ({DEFAULT_NAMESPACE})."
     return click.option("-n", "--namespace", metavar="NAMESPACE", help=text, shell_complete=completing.namespaces)(
         command
@@ -42,14 +42,14 @@ def namespace_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def at_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command `--at`."""
+    """Add `--at` to a command."""
     help_text = f"{text}: a revision, a time, or 10m for ten minutes ago."
     return click.option("--at", metavar="REV|TIME", help=help_text, shell_complete=completing.moments)
 
 
 @contextmanager
 def opened(loaded: Loaded) -> Iterator[Database]:
-    """Open the database that the settings name, for reading."""
+    """Open the settings' database for reading."""
     from ctrlmgr.inspection.database import open_database
 
     configure_logging(loaded.settings)
@@ -58,7 +58,7 @@ def opened(loaded: Loaded) -> Iterator[Database]:
 
 
 def moment(database: Database, text: str | None) -> Revision:
-    """Return the revision that `--at` means; the head without it."""
+    """Return the revision of `--at`; the head without it."""
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.inspection import moments
 
@@ -66,14 +66,14 @@ def moment(database: Database, text: str | None) -> Revision:
 
 
 def split(kind: str, name: str | None) -> tuple[str, str | None]:
-    """Read KIND/NAME, as kubectl prints it, where no NAME is given."""
+    """Split KIND/NAME, as kubectl prints it, if no NAME is given."""
     if name is None and "/" in kind:
         kind, _, name = kind.partition("/")
     return kind, name
 
 
 def target(database: Database, kind: str, name: str | None, namespace: str | None) -> Target:
-    """Find what KIND, NAME and the namespace mean; raises `click.UsageError` without a name."""
+    """Return the object of KIND, NAME and the namespace; raises `click.UsageError` without a name."""
     from ctrlmgr.api.resource import Key
     from ctrlmgr.inspection import names
 
@@ -85,7 +85,7 @@ def target(database: Database, kind: str, name: str | None, namespace: str | Non
 
 
 def note_compacted(database: Database, revision: Revision) -> None:
-    """Say on stderr of which resources the past at `revision` is gone, and so left out."""
+    """Print a note for each resource whose state at `revision` was compacted, and is therefore omitted."""
     from ctrlmgr.inspection import moments
     from ctrlmgr.logging import escape
 

@@ -1,4 +1,4 @@
-"""`ctrlmgr blame`: who set each field of an object last."""
+"""`ctrlmgr blame`: shows the last author of each field of an object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `ctrlmgr get` is asked for: kinds and names, in every form in which kubectl takes them."""
+"""Parses the arguments of `ctrlmgr get`: kinds and names, in every form of kubectl."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 class Chosen(NamedTuple):
-    """A kind, and the one object of it that is asked for; None for all."""
+    """A requested kind, and the name of the requested object; None for all."""
 
     named: Named
     name: str | None
 
 
 def chosen(database: Database, arguments: Sequence[str], at: Revision | None = None) -> list[Chosen]:
-    """Read `pods`, `pods web-0 web-1`, `pods,services`, `pod/web-0 svc/web` or `all`, by the names of a revision.
+    """Parse `pods`, `pods web-0 web-1`, `pods,services`, `pod/web-0 svc/web` or `all`, with the kinds of a revision.
 
-    Several kinds and names mean each name of each kind. Raises `NotFound` for a kind that there is not, and
-    `click.UsageError` for forms that are mixed.
+    Several kinds and names mean each name of each kind. Raises `NotFound` for an unknown kind, and `click.UsageError`
+    for mixed forms.
     """
     read = _pairs if any("/" in each for each in arguments) else _all
     return list(read(database, arguments, at))

@@ -1,4 +1,4 @@
-"""`ctrlmgr diff`: what is not the same at two revisions."""
+"""`ctrlmgr diff`: shows the differences between two revisions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def diff(
         sides = masked_sides(pair.resource, before, after)
         found = list(differences(*sides)) if before and after else []
         if before == after:
-            continue  # but for its managedFields
+            continue  # only its managedFields differ
         if output == "json":
             records.append(change_lines.pair_record(pair, found))
         else:

@@ -1,4 +1,4 @@
-"""`ctrlmgr events`: read the log."""
+"""`ctrlmgr events`: prints events of the log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PAGE = 500
 _LOOK_UP = 1.0
-"""Seconds that --follow waits at a time; Ctrl-C is noticed in between."""
+"""Maximum seconds of one wait of --follow; Ctrl-C is handled in between."""
 
 
 @click.command(short_help="Print the events of the log.")
@@ -98,7 +98,7 @@ def events(
 
 
 def _before(loaded: Loaded, since: str) -> Revision:
-    """Return the newest revision that is older than the moment `since`."""
+    """Return the newest revision before the moment `since`."""
     from ctrlmgr.cli.looking import arguments
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.inspection import moments
@@ -108,9 +108,9 @@ def _before(loaded: Loaded, since: str) -> Revision:
 
 
 def _before_the_last(log: EventLog, count: int, after: Revision, is_wanted: Callable[[Event], bool]) -> Revision:
-    """Return the revision after which there are `count` events that are wanted, `after` if there are fewer.
+    """Return the revision before the last `count` matching events, `after` if there are fewer.
 
-    It goes back from the end, by steps that grow: the log may be long, and the last of it is near.
+    It reads backwards from the end in growing steps, because the log may be long.
     """
     until, step = log.head().revision, _PAGE
     while until > after:
@@ -124,10 +124,9 @@ def _before_the_last(log: EventLog, count: int, after: Revision, is_wanted: Call
 
 
 def _pages(log: EventLog, after: Revision, resource: Resource | None, *, follow: bool) -> Iterator[list[Event]]:
-    """Yield the events that are there, and with `follow` those that come, page by page.
+    """Yield the existing events, and with `follow` also new ones, page by page.
 
-    Where compaction has been, whatever it left is shown, with a word of warning: this is for looking, and one
-    who only looks wants the rest rather than nothing.
+    If the log was compacted, the remaining events are printed with a note, because a reader prefers them to an error.
     """
     floor = log.floor(resource)
     if after < floor:

@@ -1,4 +1,4 @@
-"""`ctrlmgr failures`: which reconciles raise, since when, and with which error."""
+"""`ctrlmgr failures`: shows failing reconciles, their duration, and their errors."""
 
 from __future__ import annotations
 

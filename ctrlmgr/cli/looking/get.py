@@ -1,4 +1,4 @@
-"""`ctrlmgr get`: what existed, at any revision, in kubectl's tables."""
+"""`ctrlmgr get`: shows objects at any revision, in kubectl's tables."""
 
 from __future__ import annotations
 
@@ -92,13 +92,13 @@ def get(
 
 
 Found: TypeAlias = "list[tuple[Named, list[Object]]]"
-"""What was found of each kind, in the order in which it was asked for; kinds without any are left out."""
+"""The found objects of each kind in the requested order; kinds without objects are omitted."""
 
 
 def _look(
     database: Database, asked: Sequence[Chosen], place: str | None, revision: Revision | None, custom: CustomKindsAt
 ) -> tuple[Found, list[Chosen]]:
-    """Return what there is of what is asked for, and what there is not though it was asked for by name."""
+    """Return the found objects, and the requested names that do not exist."""
     from ctrlmgr.inspection import past
 
     found: dict[Named, list[Object]] = {}
@@ -143,7 +143,7 @@ def _write_document(items: list[dict[str, Any]], output: str, *, single: bool) -
 def _write_tables(
     found: Found, tables: Sequence[Printer], now: int, *, kinds: bool, wide: bool, namespaces: bool
 ) -> None:
-    """Print a table a kind, with an empty line between two; with `kinds` names say of which they are."""
+    """Print one table per kind, separated by empty lines; with `kinds`, names have their kind as a prefix."""
     for index, ((named, objects), table) in enumerate(zip(found, tables, strict=True)):
         if index:
             click.echo()
@@ -152,7 +152,7 @@ def _write_tables(
 
 
 def _printer(obj: Object, custom: CustomKindsAt) -> Printer:
-    """Return the columns of an object's kind, as they are or were."""
+    """Return the columns of an object's kind, at the revision for a custom kind."""
     from ctrlmgr.engine.kind import GroupVersionKind
     from ctrlmgr.kinds.builtin import builtin_kinds
 

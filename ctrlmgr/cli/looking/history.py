@@ -1,4 +1,4 @@
-"""`ctrlmgr history`: what became of one object."""
+"""`ctrlmgr history`: shows the changes of one object."""
 
 from __future__ import annotations
 

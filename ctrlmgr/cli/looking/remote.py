@@ -1,7 +1,7 @@
-"""The log of a server elsewhere: the options that name one, and the copy that a command then looks at.
+"""The log of a remote server: the options that name it, and the local copy that commands read.
 
-Guarantees: what a command says of a server's log is what it would say on the server's machine, of what the user may
-see. The copy is below the data directory, one for each server and way to log in, and for its user's eyes alone.
+Guarantees: the output is the same as on the server's machine, limited to what the user may see. The copy is below the
+data directory, one per server and login, and private to its user.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from ctrlmgr.settings.kubeconfig import Access
 
 FOLDER = "copies"
-"""Where in the data directory the copies are."""
+"""The directory of copies, within the data directory."""
 _PATH = "/ui/api/log"
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 class Named(NamedTuple):
-    """A server as the options name it, and how to log in."""
+    """A server and the login, as the options name them."""
 
     server: str
     token_file: Path | None
@@ -45,9 +45,9 @@ class Named(NamedTuple):
 
 
 def takes_log(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that name a log: a database, or a server; it is handed `Loaded` settings first.
+    """Add the options for a log, a database or a server, to a command; its first argument is the `Loaded` settings.
 
-    With a server these settings name the copy of its log, and the copy's folder as the data directory.
+    For a server, these settings name the copy of its log as the database, and the copy's folder as the data directory.
     """
 
     @functools.wraps(function)
@@ -94,7 +94,7 @@ _OPTIONS = (
 
 
 def is_copy(loaded: Loaded) -> bool:
-    """Whether settings name a copy of a server's log."""
+    """Return whether settings name a copy of a server's log."""
     return loaded.origins.get("database.url") == "--server"
 
 
@@ -108,7 +108,7 @@ def _checked(server: str) -> str:
 
 
 def _server_of(kubeconfig: Path | None, context: str) -> str:
-    """Return the URL of the server that a kubeconfig's context names; raises `SettingsError`."""
+    """Return the server's URL of a kubeconfig's context; raises `SettingsError`."""
     from ctrlmgr.settings.kubeconfig import default_files, load
 
     files = [kubeconfig] if kubeconfig else default_files(os.environ, Path.home())
@@ -118,7 +118,7 @@ def _server_of(kubeconfig: Path | None, context: str) -> str:
 
 
 def _copied(loaded: Loaded, named: Named) -> Loaded:
-    """Bring the copy of a server's log up to date, and return settings that name it."""
+    """Update the copy of a server's log, and return settings that name it."""
     from random import SystemRandom
 
     from ctrlmgr.clock import SystemClock
@@ -138,7 +138,7 @@ def _copied(loaded: Loaded, named: Named) -> Loaded:
 
 
 def _fetch(named: Named) -> Fetch:
-    """Return what asks the server for a page; its refusals say what to do."""
+    """Return a function that requests a page from the server; its errors say what to do."""
     from ctrlmgr.errors import Forbidden, NotFound, ServiceUnavailable, Unauthorized
     from ctrlmgr.recording.capture.cluster import Cluster
 
@@ -168,7 +168,7 @@ def _fetch(named: Named) -> Fetch:
 
 
 def _access(named: Named) -> Access:
-    """Return how to reach the server: the kubeconfig's trust, and its user or the token's; raises `SettingsError`."""
+    """Return the access to the server, with the kubeconfig's authorities and user, or token; raises `SettingsError`."""
     from ctrlmgr.settings.kubeconfig import Access, default_files, load, trusting
 
     files = [named.kubeconfig] if named.kubeconfig else default_files(os.environ, Path.home())
@@ -194,7 +194,7 @@ def _token(file: Path) -> str:
 
 @contextmanager
 def _progress(server: str) -> Iterator[Tell]:
-    """Show a line on stderr while the block runs, if that is a terminal; yields what to tell it with."""
+    """Show a progress line on stderr if it is a terminal; yields the function that updates it."""
     if not sys.stderr.isatty():
         yield lambda revision, head: None
         return

@@ -1,4 +1,4 @@
-"""`ctrlmgr rollout`: a rollout as a timeline."""
+"""`ctrlmgr rollout`: shows a rollout as a timeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ctrlmgr sql`: ask the log in SQL, in one's own words or with a ready-made question."""
+"""`ctrlmgr sql`: queries the log in SQL, or with ready-made questions."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def sql(
 
 
 def _tell_datasette(database: Database, url: str) -> None:
-    """Print Datasette's metadata; raises `click.UsageError` for what it cannot open."""
+    """Print Datasette's metadata; raises `click.UsageError` for a database that it cannot open."""
     from ctrlmgr.cli.output.change_lines import write_json
     from ctrlmgr.inspection.datasette import metadata
 

@@ -1,7 +1,7 @@
-"""The shell of `ctrlmgr sql`: one query after the other, with completion and a history.
+"""The shell of `ctrlmgr sql`: runs queries with completion and a history.
 
-Guarantees: a wrong query or Ctrl-C ends that query, not the shell; Ctrl-D ends the shell. What it knows beside SQL
-starts with a dot.
+Guarantees: a wrong query or Ctrl-C ends that query, not the shell; Ctrl-D ends the shell. Commands other than SQL start
+with a dot.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _COMMANDS = (".ask", ".help", ".list", ".output", ".quit", ".views")
 
 
 class Shell:
-    """What the lines that a user types mean."""
+    """Interprets the lines that a user types."""
 
     def __init__(self, database: Database, output: str) -> None:
-        """Ask `database`; print as `output` says until told otherwise."""
+        """Query `database`; print answers in the format `output` until the user changes it."""
         self._database = database
         self._output = output
         self._unfinished = ""
@@ -51,11 +51,11 @@ class Shell:
 
     @property
     def prompt(self) -> str:
-        """What stands before the next line: the query that has begun goes on, or a new one starts."""
+        """The prompt of the next line, which continues a query or starts a new one."""
         return "   ...> " if self._unfinished else "ctrlmgr> "
 
     def handle(self, line: str) -> bool:
-        """Take a line; returns False when it says goodbye."""
+        """Handle a line; return False if it ends the shell."""
         if not self._unfinished and line.lstrip().startswith("."):
             return self._command(line)
         self._unfinished += line + "\n"
@@ -71,11 +71,11 @@ class Shell:
         answers.write(custom_views.query(self._database, statement), self._output)
 
     def forget(self) -> None:
-        """Drop the query that has begun."""
+        """Drop the unfinished query."""
         self._unfinished = ""
 
     def complete(self, text: str, number: int) -> str | None:
-        """Return the `number`-th way to finish the word `text`, None when there is none left (see readline)."""
+        """Return the `number`-th completion of `text`, None if there is none (see readline)."""
         words = _COMMANDS if text.startswith(".") else (*self._names, *questions(), *_WORDS)
         found = sorted({word for word in words if word.lower().startswith(text.lower())})
         return found[number] if number < len(found) else None
@@ -114,7 +114,7 @@ class Shell:
 
 
 def talk(shell: Shell, history: Path | None) -> None:
-    """Read lines until the end, with readline; `history` remembers them from one time to the next."""
+    """Read lines until the end, with readline; `history` is the file of earlier lines."""
     import readline
 
     readline.set_completer(shell.complete)

@@ -1,4 +1,4 @@
-"""`ctrlmgr ui`: the way to the page."""
+"""`ctrlmgr ui`: prints and opens the link to the page."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ctrlmgr.errors import CtrlmgrError, SettingsError
 from ctrlmgr.settings import Loaded
 
 _PATIENCE = 5.0
-"""Seconds for which a server is waited for."""
+"""Timeout of the connection to the server, in seconds."""
 SHOWN_FOR = 30.0
-"""Seconds for which the file is there that the browser is to read."""
+"""Seconds for which the file with the link exists."""
 
 
 @click.command(short_help="Open the page that shows the log.")
@@ -66,7 +66,7 @@ def ui(loaded: Loaded, kubeconfig: Path | None, opens: bool | None) -> None:
 
 
 def _check(server: str, proxy: str) -> None:
-    """Return if something listens where a server should; raises `CtrlmgrError`. What is behind a proxy is believed."""
+    """Return if a server accepts connections; raises `CtrlmgrError`. A server behind a proxy is not checked."""
     parts = urlsplit(server)
     if proxy or not parts.hostname:
         return
@@ -80,7 +80,7 @@ def _check(server: str, proxy: str) -> None:
 
 
 def _open(link: str, *, is_secret: bool) -> None:
-    """Open a browser where there is a screen for it; a terminal's own would take the terminal."""
+    """Open a browser if there is a screen; a text browser would occupy the terminal."""
     if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         click.echo("there is no screen here to open it on", err=True)
     elif not is_secret:
@@ -101,8 +101,8 @@ def _show(address: str) -> bool:
 
 @contextmanager
 def _in_a_file(link: str) -> Iterator[str]:
-    """Yield the address of a page that leads to `link`, which only this user can read; then it is gone."""
-    with tempfile.TemporaryDirectory(prefix="ctrlmgr-ui-") as folder:  # its mode is 0700
+    """Yield the address of a page that redirects to `link` and that only this user can read; remove it afterwards."""
+    with tempfile.TemporaryDirectory(prefix="ctrlmgr-ui-") as folder:  # created with mode 0700
         file = Path(folder) / "open.html"
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as page:

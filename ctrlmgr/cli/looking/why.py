@@ -1,4 +1,4 @@
-"""`ctrlmgr why`: what led to a change, and what came of it."""
+"""`ctrlmgr why`: shows the causes and effects of a change."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ctrlmgr.cli.options import output_option
 from ctrlmgr.settings import Loaded
 
 _PROMPT = 2
-"""Lines of a screen that the command itself and the next prompt take."""
+"""Lines of the screen for the command and the next prompt."""
 _FEWEST = 10
-"""Lines that are shown on the smallest screen."""
+"""Minimum number of printed lines on a small screen."""
 
 
 @click.command(short_help="Show why an object is as it is: the causes of a change.")
@@ -84,7 +84,7 @@ def why(
 
 
 def _fitting(lines: list[str], *, whole: bool) -> list[str]:
-    """Return the lines that a terminal's screen has room for, and how many there are besides; elsewhere all."""
+    """Return the lines that fit on the terminal's screen, with the number of omitted ones; all lines elsewhere."""
     room = shutil.get_terminal_size().lines - _PROMPT
     if whole or not sys.stdout.isatty() or len(lines) <= room:
         return lines

@@ -1,1 +1,1 @@
-"""Commands for those who write operators."""
+"""Commands for authors of operators."""

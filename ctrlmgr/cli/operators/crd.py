@@ -1,4 +1,4 @@
-"""`ctrlmgr crd`: the definitions of kinds that are Python classes."""
+"""`ctrlmgr crd`: prints or applies the definitions of kinds that are Python classes."""
 
 from __future__ import annotations
 

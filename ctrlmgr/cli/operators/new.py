@@ -1,4 +1,4 @@
-"""`ctrlmgr new`: a project for an operator of one's own."""
+"""`ctrlmgr new`: writes a project for a new operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ctrlmgr run`: controllers as a process of their own, against any Kubernetes API server."""
+"""`ctrlmgr run`: runs controllers in a separate process, against any Kubernetes API server."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How commands print: lines, columns, trees and bars for people, JSON and CSV for machines."""
+"""Output of commands: lines, columns, trees and progress bars for people, JSON and CSV for programs."""

@@ -1,6 +1,6 @@
-"""How changes are told: to people in lines, to machines as plain JSON values.
+"""Prints changes: as lines for people, as plain JSON values for programs.
 
-Guarantees: colour only on a terminal; control characters in what others have written are printed as escapes.
+Guarantees: colour only on a terminal; control characters in stored values are printed as escapes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def write_json(document: Any) -> None:
 
 
 def write_document(document: Any, output: str) -> None:
-    """Print a document of plain JSON values as `output` says: json or yaml."""
+    """Print a document of plain JSON values in the format `output`: json or yaml."""
     if output == "json":
         write_json(document)
         return
@@ -36,12 +36,12 @@ def write_document(document: Any, output: str) -> None:
 
 
 def subject(resource: Resource, key: Key) -> str:
-    """Say which object: `pods shop/web-0`."""
+    """Return the text for an object: `pods shop/web-0`."""
     return click.style(f"{escape(str(resource))} {escape(str(key))}", bold=True)
 
 
 def told(difference: Difference, *, widest: int | None = None) -> str:
-    """Return a difference as a line: `+` for what came, `-` for what went, `~` for what changed.
+    """Return a difference as a line: `+` for an added field, `-` for a removed one, `~` for a changed one.
 
     Values longer than `widest` characters are cut.
     """
@@ -59,24 +59,24 @@ def _cut(text: str, widest: int | None) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a JSON value as text; nothing for one that is not there."""
+    """Return a JSON value as text; empty for an absent one."""
     return "" if value is ABSENT else escape(msgspec.json.encode(value).decode())
 
 
 def plain(difference: Difference) -> dict[str, Any]:
-    """Return a difference as plain JSON values: without `from` or `to` where nothing stood or stands."""
+    """Return a difference as plain JSON values, without `from` or `to` if that side is absent."""
     sides = {"from": difference.before, "to": difference.after}
     return {"path": difference.path, **{side: value for side, value in sides.items() if value is not ABSENT}}
 
 
 def written_by(author: Author) -> str:
-    """Say who wrote something: `alice (kubectl/v1.36)`."""
+    """Return the text for an author: `alice (kubectl/v1.36)`."""
     actor = escape(author.actor) or "an unknown user"
     return f"{actor} ({escape(author.user_agent)})" if author.user_agent else actor
 
 
 def reconcile_of(author: Author) -> str:
-    """Say which reconcile something comes from: `shop/web by endpoint-controller`; nothing if from none."""
+    """Return the text for an author's reconcile: `shop/web by endpoint-controller`; empty if there is none."""
     if not author.controller:
         return ""
     parts = [f"{escape(author.key)} by {escape(author.controller)}"]
@@ -94,7 +94,7 @@ def who(author: Author) -> dict[str, Any]:
 
 
 def write_change(change: Change, found: Sequence[Difference]) -> None:
-    """Print one change of an object: who, when, why and what."""
+    """Print one change of an object: its author, time, reconcile and differences."""
     head = f"{change.revision}  {format_time(change.recorded_at)}  {change.type.name}"
     click.echo(f"{click.style(head, bold=True)}  {written_by(change.author)}")
     if reconcile := reconcile_of(change.author):
@@ -121,7 +121,7 @@ def _verdict(pair: Pair) -> str:
 
 
 def write_pair(pair: Pair, found: Sequence[Difference]) -> None:
-    """Print how an object differs at two moments."""
+    """Print the difference of an object between two moments."""
     mark, colour = {"ADDED": ("+", "green"), "DELETED": ("-", "red"), "MODIFIED": ("~", "yellow")}[_verdict(pair)]
     revisions = " → ".join(str(obj.revision) for obj in (pair.before, pair.after) if obj)
     click.echo(f"{click.style(mark, fg=colour)} {subject(pair.resource, pair.key)}  {revisions}")
@@ -130,7 +130,7 @@ def write_pair(pair: Pair, found: Sequence[Difference]) -> None:
 
 
 def pair_record(pair: Pair, found: Sequence[Difference]) -> dict[str, Any]:
-    """Return how an object differs at two moments as plain JSON values."""
+    """Return the difference of an object between two moments as plain JSON values."""
     return {
         "resource": str(pair.resource),
         "namespace": pair.key.namespace,
@@ -143,7 +143,7 @@ def pair_record(pair: Pair, found: Sequence[Difference]) -> dict[str, Any]:
 
 
 def write_blame(fields: Sequence[Blamed]) -> None:
-    """Print fields as a table."""
+    """Print fields with their last changes as a table."""
     for line in columns.lines(_HEADER, _rows(fields)):
         click.echo(line)
 
@@ -163,7 +163,7 @@ def _rows(fields: Sequence[Blamed]) -> list[tuple[str, ...]]:
 
 
 def blame_record(each: Blamed) -> dict[str, Any]:
-    """Return a field as plain JSON values."""
+    """Return a field with its last change as plain JSON values."""
     from ctrlmgr.clock import format_time
 
     value = {} if each.value is ABSENT else {"value": each.value}

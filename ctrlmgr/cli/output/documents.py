@@ -1,7 +1,7 @@
-"""Documents for machines, JSON and YAML, that may be looked at on a terminal.
+"""JSON and YAML documents that are safe to print on a terminal.
 
-Guarantees: control characters, and those that turn the direction of text around, are written as the format's own
-escapes: a program reads what was stored, and a terminal is not driven by it.
+Guarantees: control characters, and those that change the text's direction, are written as the format's own escapes. A
+program reads the stored value, and the terminal is not controlled by it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ctrlmgr.logging import CONTROL
 
 
 def json_text(text: str) -> str:
-    """Return a document of JSON with such characters escaped; outside of texts JSON has none but line ends."""
+    """Return a JSON document with such characters escaped; JSON has none outside of strings except line ends."""
     return CONTROL.sub(_json_escape, text)
 
 

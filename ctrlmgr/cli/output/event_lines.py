@@ -1,7 +1,7 @@
-"""How `ctrlmgr events` prints: columns for people, JSON for machines.
+"""Prints the output of `ctrlmgr events`: columns for people, JSON for programs.
 
-Guarantees: each event is printed as soon as it is known; control characters in names and actors, which come from
-wherever they come from, are printed as escapes; `jsonl` lines are what a recording holds, and a little more.
+Guarantees: each event is printed as soon as it is read. Control characters in names and actors are printed as escapes.
+`jsonl` lines have the fields of a recording, and some more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Lookup = Callable[[int], Reconcile | None]
 
 
 def write(events: Iterable[Event], log: EventLog, output: str) -> None:
-    """Print `events` as `output` says; their reconciles are looked up in `log`."""
+    """Print `events` in the format `output`; their reconciles are read from `log`."""
 
     @functools.lru_cache(maxsize=1000)
     def reconcile(id: int) -> Reconcile | None:
@@ -44,7 +44,7 @@ def _lines(events: Iterable[Event], reconcile: Lookup, output: str) -> Iterator[
 
 
 def _table(events: Iterable[Event], reconcile: Lookup, columns: dict[str, int]) -> Iterator[str]:
-    """Yield aligned lines; a column grows when something is too wide for it, so nothing waits for the last line."""
+    """Yield aligned lines; a column grows at a wider value, so no line waits for later ones."""
     widths = dict(columns)
     yield _row(dict(zip(widths, widths, strict=True)), widths)
     for event in events:
@@ -123,7 +123,7 @@ def _reconcile_fields(known: Reconcile) -> dict[str, Any]:
 
 
 def _shown(event: Event) -> Any:
-    """Return the object of an event, as it is but for what Secrets hold."""
+    """Return the object of an event, without values of Secrets."""
     from ctrlmgr.inspection.secrecy import masked
 
     raw = msgspec.Raw(event.object.wire())

@@ -1,4 +1,4 @@
-"""A bar on stderr for commands that read a long file; nothing of it where there is no terminal."""
+"""A progress bar on stderr for commands that read a long file; none without a terminal."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Protocol
 
 
 class Place(Protocol):
-    """How far a reader has got."""
+    """The position of a reader."""
 
     @property
     def position(self) -> int:
-        """How many of the file's bytes have been read."""
+        """Number of bytes that were read from the file."""
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Size of the file in bytes."""
 
     @property
     def line(self) -> int:
-        """How many lines that was."""
+        """Number of lines that were read."""
 
 
 @contextmanager
 def reading(name: str, *, hidden: bool) -> Iterator[Callable[[Place], None] | None]:
-    """Show a bar while the block runs, if stderr is a terminal; yields what to tell it with."""
+    """Show a progress bar if stderr is a terminal; yields the function that updates it."""
     if hidden or not sys.stderr.isatty():
         yield None
         return

@@ -1,6 +1,6 @@
-"""How `ctrlmgr replay` prints its report: a summary and readable differences for people, one document for machines.
+"""Prints the report of `ctrlmgr replay`: a summary and differences for people, one document for programs.
 
-Guarantees: colour only on a terminal; control characters in what the recording holds are printed as escapes.
+Guarantees: colour only on a terminal; control characters in the recording are printed as escapes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ctrlmgr.recording.versions import Comparison, Departure, WriteDifference
 T = TypeVar("T")
 
 _MOST = 20
-"""Divergences printed in full for people; JSON has them all."""
+"""Maximum number of divergences printed in full; JSON has all."""
 
 _SAID = {
     Verdict.DIFFERS: "differs",
@@ -41,9 +41,9 @@ _DEPARTED = {
 
 
 def write(report: Report, output: str, fault: RecordingError | None, compared: Comparison | None = None) -> None:
-    """Print `report` to stdout as `output` says; `fault` is what ended the recording early, if anything did.
+    """Print `report` in the format `output`; `fault` is the error that ended the recording early, if any.
 
-    `compared` is what comparing with another version's replay found.
+    `compared` is the result of comparing with another version's replay.
     """
     if output != "table":
         fields = {**report.as_json(), "recordingError": _fields(fault)}
@@ -94,7 +94,7 @@ def _write_difference(found: WriteDifference) -> Iterator[str]:
 
 
 def complain(fault: RecordingError, report: Report, kept: str) -> ExitCode:
-    """Say on stderr what is wrong with the recording and how far the replay came."""
+    """Print the error of the recording on stderr, and how far the replay got."""
     read = f"; what stands above was replayed, {report.events:,} events" if report.events else ""
     click.echo(f"error: {escape(str(fault))}{read}{', ' + escape(kept) if kept else ''}", err=True)
     return ExitCode.RECORDING
@@ -130,7 +130,7 @@ def _divergence(divergence: Divergence) -> Iterator[str]:
 
 
 def _told(found: Sequence[Difference], other: str) -> Iterator[str]:
-    """Yield differences between the two sides, `other` being what the other one is called."""
+    """Yield the lines of differences; `other` names the other side."""
     for difference in found:
         yield f"  {escape(difference.path)}"
         yield click.style(f"    - {other:<9} {_value(difference.recorded)}", fg="red")

@@ -1,6 +1,6 @@
-"""How a rollout is told to people: a line a step, and a line for what was waited for before it.
+"""Formats a rollout for people: one line per step, and one for each wait before it.
 
-Guarantees: colour only on a terminal; control characters in what others have written are printed as escapes.
+Guarantees: colour only on a terminal; control characters in stored values are printed as escapes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctrlmgr.inspection.rollouts import Rollout, Step
 from ctrlmgr.logging import escape
 
 _WIDEST = 60
-"""Characters of a value that an edit shows."""
+"""Maximum characters of a value in an edit."""
 
 
 def lines(found: Rollout) -> Iterator[str]:

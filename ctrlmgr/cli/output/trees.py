@@ -1,9 +1,8 @@
-"""How trees of causes and effects are drawn.
+"""Draws trees of causes and effects.
 
-Guarantees: an event's line comes before what belongs to it; colour only on a terminal; control characters in what
-others have written are printed as escapes. Causes that are alike are drawn as one: the same change of objects of
-a kind, by the same hand. An event that was drawn is named again, without what it changed. Asked for the `whole` tree,
-neither is so.
+Guarantees: an event's line precedes its details. Colour is used only on a terminal. Control characters in stored values
+are printed as escapes. Similar causes are drawn as one: the same change of objects of one kind, by the same author. A
+repeated event is drawn without its changes. In a `whole` tree, neither is the case.
 """
 
 from __future__ import annotations
@@ -25,22 +24,22 @@ from ctrlmgr.logging import escape
 
 _MOST = 4
 _WIDEST = 80
-"""Differences told of one change, and characters of a value; `ctrlmgr history` tells all."""
+"""Maximum number of differences per change, and of characters per value; `ctrlmgr history` prints all."""
 
 _TIME = re.compile(r'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d')
-"""What changes that are alike differ in all the same."""
+"""Times, which may differ between similar changes."""
 
 _NAMED = 2
-"""Objects named of several that changed alike."""
+"""Maximum number of names for several similar changes."""
 
 
 def causes(node: Node, *, whole: bool = False) -> Iterator[str]:
-    """Yield an event, its changes, the reconcile that wrote it, and below that what the reconcile answered."""
+    """Yield an event, its changes, the reconcile that wrote it, and below that the events that triggered it."""
     return _causes([node], None if whole else set())
 
 
 def _causes(alike: Sequence[Node], drawn: set[int] | None) -> Iterator[str]:
-    """Draw some causes that are alike, the way onward of the first; those in `drawn` were before."""
+    """Draw similar causes as one, with the causes of the first; events in `drawn` were drawn before."""
     node = alike[0]
     is_known = drawn is not None and node.revision in drawn
     if drawn is not None:
@@ -66,7 +65,7 @@ def _causes(alike: Sequence[Node], drawn: set[int] | None) -> Iterator[str]:
 
 
 def _grouped(links: Sequence[Node]) -> list[list[Node]]:
-    """Put causes together that are alike, each group where its first is."""
+    """Group similar causes, each group at the position of its first."""
     groups: dict[object, list[Node]] = {}
     for each in links:
         groups.setdefault(_likeness(each), []).append(each)
@@ -74,7 +73,7 @@ def _grouped(links: Sequence[Node]) -> list[list[Node]]:
 
 
 def _likeness(node: Node) -> object:
-    """Return what is the same of causes that are alike: all but which object it was, when, and what that answered."""
+    """Return the properties that similar causes share: all except the object, the time, and their own causes."""
     change = node.change
     if change is None:
         return node.revision
@@ -86,7 +85,7 @@ def _likeness(node: Node) -> object:
 
 
 def effects(node: Node) -> Iterator[str]:
-    """Yield an event and below it, reconcile by reconcile, what those wrote that answered it."""
+    """Yield an event, and below it each reconcile that it triggered, with the reconcile's writes."""
     yield from _event([node])
     runs: dict[int, list[Node]] = {}
     for effect in node.links:
@@ -124,7 +123,7 @@ def _event(alike: Sequence[Node]) -> Iterator[str]:
 
 
 def _head(alike: Sequence[Node], change: Change) -> str:
-    """Return the line of an event, or of several of a kind: how many, and the first of them by name."""
+    """Return the line of an event, or of several similar ones: their number and the first names."""
     node, by = alike[0], written_by(change.author)
     rest = f"{change.type.name}  {format_time(change.recorded_at)}  {by}"
     objects = dict.fromkeys(each.change.object.key for each in alike if each.change is not None)

@@ -1,1 +1,1 @@
-"""Commands about recordings: made, imported, replayed, played."""
+"""Commands for recordings: record, import, replay, play."""

@@ -1,4 +1,4 @@
-"""`ctrlmgr import`: a recording into a log, at the revisions that it was recorded at."""
+"""`ctrlmgr import`: imports a recording into a log, at the recorded revisions."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append:
 
 
 def _where(revision: int, recordings: tuple[Path, ...], database: str) -> str:
-    """Say how far it got, and how to go on."""
+    """Return the text that says how far the import got, and how to continue."""
     if not revision:
         return "stopped: nothing has been imported yet"
     command = f"ctrlmgr import {shlex.join(map(str, recordings))} --database {shlex.quote(database)} --append"

@@ -47,7 +47,7 @@ def _controls(loaded: Loaded, kubeconfig: Path | None) -> Controls:
 
 
 def _tells(command: Callable[..., State]) -> Callable[..., None]:
-    """Give a command `-o`, the controls, and a voice."""
+    """Add `-o` and the controls to a command, and print its result."""
 
     @output_option("text", "json")
     @functools.wraps(command)

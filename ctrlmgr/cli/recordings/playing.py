@@ -1,4 +1,4 @@
-"""`ctrlmgr serve --recording`: its options, and what is shown while it plays."""
+"""`ctrlmgr serve --recording`: its options, and its output."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 _PRETEND = "pretend"
 _OPTIONS = ("speed", "paused", "max_gap", "writes", "until_end")
 _KEPT = ("server.listen", "server.advertise_address", "data_dir", "service.", "log.")
-"""Settings that have a meaning without a database and without controllers."""
+"""Settings that apply without a database and controllers."""
 
 
 def takes_recording(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command `--recording` and what goes with it."""
+    """Add `--recording` and its related options to a command."""
     options = [
         click.option(
             "--recording", type=_FILE, metavar="FILE", help="Serve this recording as it was, instead of a database."
@@ -49,7 +49,7 @@ def takes_recording(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def playing(recording: Path | None, options: dict[str, Any]) -> Playing | None:
-    """Return what the options ask for, None if for no recording; raises `click.UsageError` for what does not fit."""
+    """Return what to play, None without a recording; raises `click.UsageError` for options that do not fit."""
     given = [name for name in _OPTIONS if options[name]]
     if recording is None:
         if given:
@@ -69,7 +69,7 @@ def playing(recording: Path | None, options: dict[str, Any]) -> Playing | None:
 
 
 def _refuse_settings() -> None:
-    """Refuse flags of settings that a recording has no use for."""
+    """Raise `click.UsageError` for flags of settings that a recording does not use."""
     context = click.get_current_context()
     for parameter in context.command.params:
         name = (parameter.name or "").removeprefix("flag_")
@@ -79,7 +79,7 @@ def _refuse_settings() -> None:
 
 
 def run(loaded: Loaded, playing: Playing) -> None:
-    """Serve a recording until a signal, or its end if so."""
+    """Serve a recording until a signal, or until its end if so requested."""
     from ctrlmgr.serve.recording import serve_recording
 
     is_for_people = loaded.settings.log.format == "console"
@@ -106,7 +106,7 @@ def _greet(application: PlayedApplication) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[State], None] | None]:
-    """Show a line on stderr while the block runs, if that is a terminal; yields what to tell it with."""
+    """Show a progress line on stderr if it is a terminal; yields the function that updates it."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -117,6 +117,6 @@ def _progress() -> Iterator[Callable[[State], None] | None]:
 
 
 def words(state: State) -> str:
-    """Return where a recording is, in a line."""
+    """Return the position of a recording as one line."""
     how = "at its end" if state.ended else "paused" if state.paused else f"playing at {state.speed:g}x"
     return f"{how}: {state.time}, revision {state.revision}, {state.position:,} of {state.events:,} events"

@@ -1,4 +1,4 @@
-"""`ctrlmgr record`: a recording of a cluster, or of our own log."""
+"""`ctrlmgr record`: records a cluster, or a log."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Size(click.ParamType[int]):
     name = "size"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read the text."""
+        """Parse the text."""
         if isinstance(value, int):
             return value
         text = str(value).upper().removesuffix("B")
@@ -142,7 +142,7 @@ def record(
 
 
 def access_of(kubeconfig: Path | None, context: str) -> Access:
-    """Return how to reach a cluster, as kubectl finds it; raises `SettingsError`."""
+    """Return the access to a cluster, as kubectl finds it; raises `SettingsError`."""
     from ctrlmgr.settings.kubeconfig import default_files, in_cluster, load
 
     files = [kubeconfig] if kubeconfig else default_files(os.environ, Path.home())
@@ -152,7 +152,7 @@ def access_of(kubeconfig: Path | None, context: str) -> Access:
 
 
 def _ending(output: Path, *, goes_on: bool, force: bool) -> Ending | None:
-    """Return what the file ends with that is to be gone on with, None if it begins now; raises `SettingsError`."""
+    """Return the end of the file to continue, None for a new recording; raises `SettingsError`."""
     from ctrlmgr.recording.capture.continuing import read_ending
 
     if goes_on and force:
@@ -225,7 +225,7 @@ def _say_done(files: Files) -> None:
 
 @contextmanager
 def _progress(*, hidden: bool) -> Iterator[Callable[[State], None] | None]:
-    """Show a line on stderr while the block runs, if that is a terminal; yields what to tell it with."""
+    """Show a progress line on stderr if it is a terminal; yields the function that updates it."""
     if hidden or not sys.stderr.isatty():
         yield None
         return

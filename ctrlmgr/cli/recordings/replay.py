@@ -1,4 +1,4 @@
-"""`ctrlmgr replay`: a recording through our log, caches and controllers, compared at every checkpoint."""
+"""`ctrlmgr replay`: replays a recording through log, caches and controllers, and compares at every checkpoint."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def replay(
 
 
 def _maker(settings: Settings) -> ReplayMaker:
-    """Return what makes replays by the settings, and print the warnings that there are about these."""
+    """Return a function that creates replays with the settings, and print the settings' warnings."""
     from ctrlmgr.controllers import registry
     from ctrlmgr.recording.builders import CONTROLLERS
     from ctrlmgr.recording.replay import JUDGED, Replay
@@ -130,7 +130,7 @@ def _maker(settings: Settings) -> ReplayMaker:
 
 
 def _where(recording: Path, line: int, database: str, *, kept: bool) -> str:
-    """Say how far it got, and how to begin again: what controllers had in mind is in no log, so none goes on."""
+    """Return the text that says how far the replay got; it cannot continue, as no log has the controllers' state."""
     from ctrlmgr.logging import mask
 
     place = f", which is in {mask(database)} now" if kept else ""
@@ -140,7 +140,7 @@ def _where(recording: Path, line: int, database: str, *, kept: bool) -> str:
 
 
 def replayed_apps(names: Sequence[str]) -> Replayed:
-    """Load apps for a replay; raises `SettingsError` for what cannot run."""
+    """Load apps for a replay; raises `SettingsError` for apps that cannot run."""
     from ctrlmgr.controllers import registry
     from ctrlmgr.framework.assembly import check_names
     from ctrlmgr.framework.loading import load_apps

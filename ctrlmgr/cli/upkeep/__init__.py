@@ -1,1 +1,1 @@
-"""Commands that look after the log and its database."""
+"""Commands for the maintenance of the log and its database."""

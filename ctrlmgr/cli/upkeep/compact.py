@@ -1,4 +1,4 @@
-"""`ctrlmgr compact`: forget old events now."""
+"""`ctrlmgr compact`: removes old events now."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Part(NamedTuple):
-    """What may be forgotten of a resource, or of all."""
+    """The events to remove of a resource, or of all."""
 
     resource: Resource | None
     before: Revision
@@ -118,7 +118,7 @@ def _now() -> int:
 
 
 def _by_the_rules(loaded: Loaded, log: SQLLog) -> Iterator[_Part]:
-    """Yield what `serve` would forget now."""
+    """Yield the parts that `serve` would compact now."""
     from ctrlmgr.controllers.compaction.controller import newest_secret_to_forget, newest_to_compact
 
     rules = loaded.settings.compaction

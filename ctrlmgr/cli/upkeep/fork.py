@@ -1,4 +1,4 @@
-"""`ctrlmgr fork`: a new log that starts as this one was at some revision."""
+"""`ctrlmgr fork`: creates a new log from the state of this one at a revision."""
 
 from __future__ import annotations
 

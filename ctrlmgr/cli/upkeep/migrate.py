@@ -1,4 +1,4 @@
-"""`ctrlmgr migrate`: bring a database's schema up to date."""
+"""`ctrlmgr migrate`: updates the schema of a database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ctrlmgr purge`: take what an object was out of the log."""
+"""`ctrlmgr purge`: removes an object's contents from the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ctrlmgr repair`: put the claims on addresses and node ports right now, or only say what is wrong."""
+"""`ctrlmgr repair`: repairs the claims of addresses and node ports, or only reports errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Row(NamedTuple):
-    """A finding, as it is printed."""
+    """A finding as a row of the output."""
 
     REASON: str
     OBJECT: str
@@ -70,7 +70,7 @@ def repair(loaded: Loaded, dry_run: bool, output: str) -> int:
 
 
 def _internal(log: EventLog) -> LogClient:
-    """Return what writes claims on ports, which no API has."""
+    """Return a client that writes claims of ports, which are not API objects."""
     from ctrlmgr import __version__
     from ctrlmgr.authentication.user import API_SERVER
     from ctrlmgr.client import LogClient
@@ -88,7 +88,7 @@ def _internal(log: EventLog) -> LogClient:
 
 
 def _client(log: EventLog) -> EngineClient:
-    """Return what writes IPAddresses and Events, as the API would write them."""
+    """Return a client that writes IPAddresses and Events as the API does."""
     from ctrlmgr import __version__
     from ctrlmgr.admission.registry import default_chain
     from ctrlmgr.authentication.user import API_SERVER
@@ -107,7 +107,7 @@ def _client(log: EventLog) -> EngineClient:
 
 
 def _repaired(run: Callable[[], Sequence[Handled]]) -> Iterator[_Row]:
-    """Go rounds until every leak has been seen often enough; each is decided on one revision, so they need no pause."""
+    """Repeat the repair until every leak was seen often enough; each round reads one revision, so it needs no pause."""
     from ctrlmgr.controllers.repair.controller import SIGHTINGS, Outcome
 
     for turn in range(1, SIGHTINGS + 1):

@@ -1,4 +1,4 @@
-"""`ctrlmgr restore`: go on with a database that is older than its anchor."""
+"""`ctrlmgr restore`: accepts a database that is older than its anchor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ctrlmgr.cli.options import DATABASE, opened_log, takes_settings
 from ctrlmgr.settings import Loaded
 
 _MARGIN = 1_000_000
-"""Revisions left unused behind the anchor: it trails the log by a second at most, far fewer than these."""
+"""Number of revisions that are skipped after the anchor, which is at most a second behind the log."""
 
 
 @click.command(short_help="Go on with a database that lost its newest events.")
@@ -43,7 +43,7 @@ def restore(loaded: Loaded, above: int | None, reason: str) -> None:
         if known is None:
             raise click.UsageError("there is no anchor to tell how far the log had come; give --above REV")
         above = known.revision + _MARGIN
-    # The log is opened beside the anchor that it contradicts; the new one takes its place once all is done.
+    # The log is opened with another anchor than the one it contradicts; the new one replaces it at the end.
     beside = path.with_name(f"{path.name}.restored") if path else None
     with opened_log(loaded, anchor=beside) as log:
         head = log.begin_epoch(reason, above=above)

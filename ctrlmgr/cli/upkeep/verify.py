@@ -1,6 +1,6 @@
-"""`ctrlmgr verify`: whether the log is still what was written.
+"""`ctrlmgr verify`: checks whether the log is unchanged.
 
-Guarantees: nothing is written by it, neither to the log nor to an anchor, which may be the only evidence there is.
+Guarantees: it writes neither the log nor an anchor, which may be the only evidence.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ def verify(loaded: Loaded, output: str) -> int:
 
 
 class _Held(NamedTuple):
-    """What a log was held against: so many anchors, and the fingerprint of the key that has signed them all."""
+    """The result of checking a log against anchors: their number, and the fingerprint of the key that signed them."""
 
     anchors: int
     key: str = ""
 
 
 def _hold(log: SQLLog, settings: Settings) -> _Held:
-    """Hold a log against its anchors; raises `LogCorrupt` or `LogRolledBack` when they differ."""
+    """Check a log against its anchors; raises `LogCorrupt` or `LogRolledBack` if they differ."""
     from ctrlmgr.eventlog.anchor import check, parse
     from ctrlmgr.eventlog.sealing import fingerprint, read_public_key
 
@@ -120,7 +120,7 @@ def _report_damage(error: LogCorrupt | LogRolledBack, output: str) -> int:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr if that is a terminal; yields what takes the number of events checked."""
+    """Show a progress bar on stderr if it is a terminal; yields the function that takes the number of events."""
     if not sys.stderr.isatty():
         yield lambda events: None
         return
