@@ -1,1 +1,1 @@
-"""Brings a cluster into being: the `kubernetes` service, the system namespaces, the default ServiceCIDR."""
+"""Creates the objects that every cluster has: the `kubernetes` Service, system namespaces, the default ServiceCIDR."""

@@ -1,8 +1,8 @@
-"""Under which address other machines reach this server: what the Endpoints of the `kubernetes` service can hold.
+"""Chooses the address of this server that the Endpoints of the `kubernetes` Service contain.
 
-Guarantees: never a loopback, link-local or unspecified address, which the API does not allow in Endpoints, and never
-one of another family than the service's. Instead of such a one it is the address that the default route starts from,
-as kube-apiserver has it when it listens on loopback or everywhere (apimachinery `ResolveBindAddress`).
+Guarantees: it is never a loopback, link-local or unspecified address, which the API does not allow in Endpoints, and
+always of the Service's IP family. If the server's address is not suitable, the address of the default route is used, as
+in kube-apiserver when it listens on loopback or on all addresses (apimachinery `ResolveBindAddress`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ log = structlog.get_logger(__name__)
 
 
 def endpoint_address(advertised: str, family: str, default_route: Callable[[int], str]) -> str | None:
-    """Return the address to publish, in canonical form; None if this machine has none that could be.
+    """Return the address to publish, in canonical form; None if this machine has no suitable one.
 
-    `advertised` is where the server says it is, `family` (`IPv4` or `IPv6`) the service's. `default_route` finds the
-    machine's own address on its default route of IP version 4 or 6; loopback if there is none.
+    `advertised` is the server's configured address, `family` (`IPv4` or `IPv6`) the Service's. `default_route` returns
+    the machine's own address on its default route of IP version 4 or 6; loopback if there is none.
     """
     if (address := _publishable(advertised, family)) is not None:
         return address

@@ -1,4 +1,4 @@
-"""Puts the bootstrap controller together: its tasks, their periods, and what is watched so that none need pass."""
+"""Assembles the bootstrap controller: its tasks, their periods, and the watches that trigger them earlier."""
 
 from __future__ import annotations
 
@@ -48,20 +48,22 @@ from ctrlmgr.manager import Controller, Periodic, Watch
 from ctrlmgr.settings import ServiceSettings
 
 _AFTER_A_CHANGE: Final = 1.0
-"""Seconds from when a client deletes or changes something to when it is put right. Kubernetes takes what is left of a
-period, up to 10 s or 60 s."""
+"""Seconds until a client's deletion or change is corrected.
+
+Kubernetes waits for the next period, up to 10 s or 60 s.
+"""
 
 Keys = Callable[[Change], Iterable[Key]]
 
 
 class Parts(NamedTuple):
-    """What the bootstrap controller is made of."""
+    """The dependencies of the bootstrap controller."""
 
     informers: Informers
     event_log: EventLog
     client: EngineClient
     internal: LogClient
-    """Writes claims on ports and leases, straight to the log."""
+    """Writes node port claims and server leases directly to the log."""
     events: EngineClient
     """Writes Events."""
     broadcaster: EventBroadcaster
@@ -78,10 +80,10 @@ def new_bootstrap(
     port: int,
     ready: Callable[[], bool],
 ) -> Bootstrap:
-    """Put it together, before the informers sync; raises `SettingsError`.
+    """Assemble it, before the informers sync; raises `SettingsError`.
 
-    `address` is what `bootstrap_address.endpoint_address` says (None: nothing is published), `port` where the API is
-    served. `ready` says whether the process is, all of its checks considered, `Bootstrap.problem` included.
+    `address` is the result of `endpoint_address` (None: nothing is published), `port` the API's port. `ready` returns
+    whether the process is ready, according to all its checks, including `Bootstrap.problem`.
     """
     reconciler = _reconciler(parts, settings, ranges, address=address, port=port, ready=ready)
     told = (parts.event_log, ranges, parts.broadcaster, parts.events)
@@ -94,7 +96,7 @@ def new_bootstrap(
         log=parts.event_log,
         clock=parts.clock,
         random=parts.random,
-        max_retries=5,  # then its period comes
+        max_retries=5,  # then the next period retries
     )
     event_log, clock, random = parts.event_log, parts.clock, parts.random
     repairing = (
@@ -102,7 +104,7 @@ def new_bootstrap(
         new_repair_controller(PORTS_NAME, ports, parts.internal, event_log, clock=clock, random=random),
     )
     periodic = _periodic(controller)
-    for key, each in zip((addresses.key, ports.key), repairing, strict=True):  # they have just gone a round
+    for key, each in zip((addresses.key, ports.key), repairing, strict=True):  # they have just run
         periodic.add(f"repair {key}", repair.INTERVAL, each.queue, key, at_start=False)
     return Bootstrap(
         reconciler,
@@ -161,7 +163,7 @@ def _periodic(controller: Controller) -> Periodic:
 
 
 def _watches(informers: Informers) -> list[Watch]:
-    """Return what is watched; leases for who comes and goes, at once."""
+    """Return the watches; created or deleted leases trigger at once, other changes after a second."""
     namespaces = _gone([Key("", name) for name in SYSTEM_NAMESPACES], bootstrap.NAMESPACES)
     cidr = _gone([Key("", bootstrap_cidr.NAME)], bootstrap.SERVICE_CIDR)
     service = _gone([bootstrap_service.KEY], bootstrap.SERVICE)
@@ -177,7 +179,7 @@ def _watches(informers: Informers) -> list[Watch]:
 
 
 def _gone(names: Iterable[Key], task: Key) -> Keys:
-    """Return what asks for `task` when one of these objects is deleted."""
+    """Return a function that enqueues `task` when one of these objects is deleted."""
     wanted = frozenset(names)
 
     def keys(change: Change) -> Iterable[Key]:
@@ -188,7 +190,7 @@ def _gone(names: Iterable[Key], task: Key) -> Keys:
 
 
 def _changed(change: Change) -> Iterable[Key]:
-    """Ask for the service when what it leads to was deleted or changed; nothing else creates it."""
+    """Enqueue the Service when its Endpoints or slices were deleted or changed; only this controller creates them."""
     return (bootstrap.SERVICE,) if change.old is not None and _is_published(change.old) else ()
 
 

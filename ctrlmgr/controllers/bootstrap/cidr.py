@@ -1,10 +1,10 @@
-"""The ServiceCIDR `kubernetes`: what the settings say that ClusterIPs come from, for the API's clients to see.
+"""Keeps the ServiceCIDR `kubernetes`, which shows the configured ClusterIP ranges to clients.
 
-Guarantees: it is created when missing and made dual-stack when the settings are; otherwise its ranges are not to be
-changed. Its condition Ready is set once, when the ranges are the settings', and never taken from another that set it
-otherwise. A contradiction is told of once, in the log and as an Event.
+Guarantees: it is created if missing, and becomes dual-stack if the settings are; other changes of its ranges are not
+allowed. Its condition Ready is set once, if the ranges equal the settings', and never overwritten if another client set
+it to False. A contradiction is reported once, in the log and as an Event.
 
-Kubernetes: `pkg/controlplane/controller/defaultservicecidr`.
+Source: Kubernetes' `pkg/controlplane/controller/defaultservicecidr`.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ log = structlog.get_logger(__name__)
 NAME: Final = "kubernetes"
 COMPONENT: Final = "kubernetes-service-cidr-controller"
 INTERVAL: Final = 10.0
-"""Seconds between looks."""
+"""Seconds between checks."""
 
 _READY_MESSAGE: Final = "Kubernetes default Service CIDR is ready"
 
 
 class Step(enum.Enum):
-    """What to do about it."""
+    """The next step for the ServiceCIDR."""
 
     NOTHING = "nothing"
     CREATE = "create"
@@ -47,7 +47,7 @@ class Step(enum.Enum):
 
 
 class Plan(NamedTuple):
-    """The next step; of a warning also the Event's reason and message."""
+    """The next step; for a warning also the Event's reason and message."""
 
     step: Step
     reason: str = ""
@@ -55,7 +55,7 @@ class Plan(NamedTuple):
 
 
 def plan(current: Object | None, cidrs: Sequence[str]) -> Plan:
-    """Decide what to do about the ServiceCIDR as it is, `cidrs` being the settings' ranges."""
+    """Return the next step for the current ServiceCIDR; `cidrs` are the settings' ranges."""
     if current is None:
         return Plan(Step.CREATE)
     view = current.view(ServiceCIDR)
@@ -78,10 +78,10 @@ def _go(texts: Sequence[str]) -> str:
 
 
 class DefaultServiceCIDR:
-    """See the module's docstring."""
+    """Keeps the default ServiceCIDR."""
 
     def __init__(self, service_cidrs: Lister, cidrs: Sequence[str], recorder: Recorder, *, clock: Clock) -> None:
-        """`cidrs` are the settings' ranges, that of the default family first."""
+        """Use `cidrs`, the settings' ranges, the default family's first."""
         self._service_cidrs = service_cidrs
         self._cidrs = list(cidrs)
         self._recorder = recorder
@@ -108,7 +108,7 @@ class DefaultServiceCIDR:
         head = {"kind": "ServiceCIDR", "apiVersion": "networking.k8s.io/v1", "metadata": {"name": NAME}}
         try:
             created = client.create(Object.from_dict({**head, "spec": {"cidrs": self._cidrs}}))
-        except AlreadyExists:  # the cache did not know yet, or another process was quicker
+        except AlreadyExists:  # the cache was outdated, or another process was faster
             return
         self._set_ready(created, client)
 
@@ -122,5 +122,5 @@ class DefaultServiceCIDR:
             "reason": "",
             "message": _READY_MESSAGE,
         }
-        with suppress(Conflict):  # another writer was first: the next look sees to it
+        with suppress(Conflict):  # another client wrote first: the next check retries
             client.update(Object.from_dict({**fields, "status": {"conditions": [*conditions, ready]}}), "status")

@@ -1,15 +1,15 @@
-"""The bootstrap controller: what each serving process does so that there is a cluster, and that it is found.
+"""The bootstrap controller of each serving process: creates a cluster's basic objects and publishes the server.
 
 Guarantees:
-- Before anything else (`prepare`): the system namespaces and the default ServiceCIDR exist, our own address is not
-  published, and both repairs have gone a round. If a repair fails, so does the process: it is never ready.
-- The process being ready for the first time, the `kubernetes` service exists with the right type and ports, and leads
-  to this process among others; from then on all of it is looked at in fixed periods, and a moment after a client has
+- `prepare` runs first: it creates the system namespaces and the default ServiceCIDR, removes this server's address, and
+  runs both repairs once. If a repair fails, the process fails and is never ready.
+- When the process is ready for the first time, the `kubernetes` Service gets the right type and ports, and its
+  endpoints include this process. From then on all of it is checked periodically, and a moment after a client has
   deleted or changed it.
-- After `stop` this process publishes nothing any more, and its address and lease are gone; that takes at most twice
-  the interval, or is given up.
+- After `stop` this process publishes nothing, and its address and lease are removed. This takes at most twice
+  `INTERVAL`; then it gives up.
 
-Kubernetes: `pkg/controlplane/controller/kubernetesservice` and the post-start hooks of `pkg/controlplane`.
+Source: Kubernetes' `pkg/controlplane/controller/kubernetesservice` and the post-start hooks of `pkg/controlplane`.
 """
 
 from __future__ import annotations
@@ -36,32 +36,32 @@ log = structlog.get_logger(__name__)
 
 CONTROLLER_NAME: Final = "bootstrap-controller"
 INTERVAL: Final = 10.0
-"""Seconds between looks at the service and its endpoints (`DefaultEndpointReconcilerInterval`)."""
+"""Seconds between checks of the Service and its endpoints (`DefaultEndpointReconcilerInterval`)."""
 PATIENCE: Final = 60.0
-"""Seconds for which `prepare` tries again what cannot be done yet (`start-service-ip-repair-controllers`)."""
+"""Seconds for which `prepare` retries each task (`start-service-ip-repair-controllers`)."""
 
 NAMESPACES: Final = Key("", "system-namespaces")
 SERVICE_CIDR: Final = Key("", "service-cidr")
 SERVICE: Final = Key("", "kubernetes-service")
 
 _LOOK_AGAIN: Final = 0.1
-"""Seconds between looks at what the process waits for."""
+"""Seconds between retries and checks of readiness."""
 
 
 class Presence:
-    """The `kubernetes` service, and that it leads here from when the process is ready until it stops."""
+    """The `kubernetes` Service and this server's address in its endpoints, from readiness until `stop`."""
 
     def __init__(self, service: KubernetesService, endpoints: EndpointReconciler, ready: Callable[[], bool]) -> None:
-        """Begin once `ready` says so."""
+        """Publish when `ready` returns True."""
         self._service = service
         self._endpoints = endpoints
         self._ready = ready
-        # Held while anything is published or taken back, so that nothing is published after `stop`.
+        # Held while the address is published or removed, so that nothing is published after `stop`.
         self._lock = threading.Lock()
         self._began = self._reset = self._stopped = False
 
     def sync(self, client: Client) -> float | None:
-        """Make it true; return in how many seconds to look again, None: when asked to."""
+        """Update the Service and endpoints; return the seconds until the next call, None for the regular period."""
         with self._lock:
             if self._stopped:
                 return None
@@ -75,13 +75,13 @@ class Presence:
             return again
 
     def remove(self, client: Client) -> None:
-        """Take our own address back, which a process that was here before may have left."""
+        """Remove this server's address, which a former process may have left."""
         with self._lock:
             if self._endpoints.remove(client):
                 log.warning("this server's address was published, so the process before this one did not stop in order")
 
     def stop(self, client: Client) -> None:
-        """Take our own address back for good."""
+        """Remove this server's address, and publish nothing any more."""
         with self._lock:
             self._stopped = True
             if self._began:
@@ -89,16 +89,16 @@ class Presence:
 
 
 class BootstrapReconciler:
-    """Does the one of its tasks that the key names."""
+    """Runs the task that the key names."""
 
     def __init__(self, namespaces: SystemNamespaces, service_cidr: DefaultServiceCIDR, presence: Presence) -> None:
-        """Take the tasks."""
+        """Set the tasks."""
         self._namespaces = namespaces
         self._service_cidr = service_cidr
         self._presence = presence
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Do it."""
+        """Run one task."""
         if key == NAMESPACES:
             self._namespaces.sync(client)
         elif key == SERVICE_CIDR:
@@ -108,19 +108,19 @@ class BootstrapReconciler:
         return None
 
     def prepare(self, key: Key, client: Client) -> None:
-        """Do what comes before everything else: of the service, that it does not lead here."""
+        """Run a task of the preparation; for the Service, remove this server's address."""
         if key == SERVICE:
             self._presence.remove(client)
         else:
             self.reconcile(key, client)
 
     def stop(self, client: Client) -> None:
-        """See to it that the service does not lead here any more."""
+        """Remove this server from the Service's endpoints."""
         self._presence.stop(client)
 
 
 class Bootstrap:
-    """A Runnable that prepares, then has the controllers look at their tasks in fixed periods, and withdraws."""
+    """A Runnable that prepares, then enqueues the controllers' tasks periodically, and finally withdraws."""
 
     name = "bootstrap"
 
@@ -134,34 +134,34 @@ class Bootstrap:
         *,
         clock: Clock,
     ) -> None:
-        """Put together by `bootstrap_assembly`; `periodic` enqueues for the `controllers`.
+        """`new_bootstrap` creates it; `periodic` enqueues tasks for the `controllers`.
 
-        Each of `repairs` goes a round of one; `client` is what `prepare` and `stop` write through.
+        Each of `repairs` runs one repair once. `prepare` and `stop` write through `client`.
         """
         self._reconciler = reconciler
         self._repairs = repairs
         self.periodic = periodic
-        """What enqueues the tasks."""
+        """Enqueues the tasks periodically."""
         self._client = client
         self._clock = clock
         self.runnables: Sequence[Runnable] = (self, *controllers)
-        """What is to be run, in one phase."""
-        # Guards what follows; notified when it changes.
+        """The runnables of this controller, for one phase."""
+        # Guards the following fields; notified of their changes.
         self._changed = threading.Condition()
         self._prepared = self._stopping = self._withdrawn = False
 
     def has_synced(self) -> bool:
-        """Whether it has prepared."""
+        """Return whether the preparation is complete."""
         return self._prepared
 
     def problem(self) -> str | None:
-        """Return what is wrong, None when it has prepared."""
+        """Return what is wrong, None if the preparation is complete."""
         return None if self._prepared else "addresses and node ports have not been checked yet"
 
     def run(self, stop: threading.Event) -> None:
-        """Prepare, do all tasks in their periods until `stop` is set, and withdraw.
+        """Prepare, enqueue all tasks periodically until `stop` is set, and withdraw.
 
-        Raises what a repair raises.
+        Raises the errors of the repairs.
         """
         self.prepare(stop)
         if self._prepared:
@@ -169,18 +169,18 @@ class Bootstrap:
             self.stop()
 
     def prepare(self, stop: threading.Event) -> None:
-        """Do what comes before everything else; unless `stop` is set, raises what a repair raises."""
+        """Run the preparation; unless `stop` is set, raises the errors of the repairs."""
         for key in (SERVICE, NAMESPACES, SERVICE_CIDR):
             try:
                 self._patiently(partial(self._reconciler.prepare, key, self._client), stop)
-            except CtrlmgrError as error:  # its period comes; the repairs are what must not fail
+            except CtrlmgrError as error:  # the next period retries it; only repairs must succeed
                 log.warning("not prepared", task=key.name, error=str(error))
         for repair in self._repairs:
             self._patiently(repair, stop)
         self._prepared = not stop.is_set()
 
     def _patiently(self, task: Callable[[], object], stop: threading.Event) -> None:
-        """Do it, again and again while it cannot be done yet; give up after `PATIENCE` seconds, or when stopped."""
+        """Run a task, retrying for up to `PATIENCE` seconds, or until stopped."""
         give_up_at = self._clock.monotonic() + PATIENCE
         while not stop.is_set():
             try:
@@ -193,9 +193,9 @@ class Bootstrap:
                 self._clock.wait(self._changed, _LOOK_AGAIN)
 
     def stop(self) -> None:
-        """Publish nothing any more and take our address back; returns after at most twice the interval.
+        """Stop publishing and remove this server's address; returns after at most twice the interval.
 
-        Called by `run` at its end, and by a caller that wants it earlier: before the server stops taking requests.
+        `run` calls it at its end. The server may call it earlier, before it stops accepting requests.
         """
         with self._changed:
             is_first, self._stopping = not self._stopping, True

@@ -1,14 +1,14 @@
-"""Endpoints and EndpointSlices of the `kubernetes` service: where its servers answer.
+"""Builds and writes the Endpoints and EndpointSlices of the `kubernetes` Service.
 
 Guarantees:
-- The addresses are those of the servers. The ports of an Endpoints object with one subset stay as they are unless
-  they are to be reset, whatever clients made of them; more than one subset, or none, and it is made anew.
-- The EndpointSlice says what the Endpoints say. Nothing is written when both are right.
-- There is one subset, which is what tools look at, so servers at different addresses must answer at the same port, as
-  with Kubernetes; if they do not, the lowest is told. Servers at one address and several ports, which Kubernetes does
-  not know, have one subset, and one slice, a port.
+- The addresses are those of the servers. The ports of Endpoints with one subset are kept unless they are reset, even if
+  a client changed them. Endpoints with another number of subsets are rebuilt.
+- The EndpointSlice matches the Endpoints. If both are correct, nothing is written.
+- There is one subset, because tools read only one. As in Kubernetes, servers at different addresses must use the same
+  port; if they do not, the lowest port is published. Servers at one address with several ports, which Kubernetes does
+  not support, have one subset and one slice per port.
 
-Kubernetes: `pkg/controlplane/reconcilers/{lease,instancecount,endpointsadapter}.go`.
+Source: Kubernetes' `pkg/controlplane/reconcilers/{lease,instancecount,endpointsadapter}.go`.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from ctrlmgr.informer import Lister
 log = structlog.get_logger(__name__)
 
 ATTEMPTS: Final = 5
-"""How often something is written that another process wrote at the same time."""
+"""The maximum of attempts for a write that conflicts with another process."""
 
 Fields = dict[str, Any]
 
 
 def addresses_of(endpoints: Object | None) -> list[str]:
-    """Return the addresses of an Endpoints object that has one subset, as one that we made has; else none."""
+    """Return the addresses of Endpoints with exactly one subset; else none."""
     subsets = _subsets(endpoints)
     return [each["ip"] for each in subsets[0].get("addresses") or ()] if len(subsets) == 1 else []
 
@@ -48,7 +48,7 @@ def _subsets(endpoints: Object | None) -> list[Fields]:
 
 
 def desired_endpoints(current: Object | None, servers: Collection[Address], *, reset_ports: bool) -> Object | None:
-    """Return the Endpoints to write, at the revision of `current`; None if nothing is to be written."""
+    """Return the Endpoints to write, at the revision of `current`; None if no write is needed."""
     fields: Fields = current.to_dict() if current is not None else _head("Endpoints", "v1")
     before = fields.get("subsets") or []
     subsets = desired_subsets(before, servers, reset_ports=reset_ports)
@@ -60,7 +60,7 @@ def desired_endpoints(current: Object | None, servers: Collection[Address], *, r
 
 
 def desired_subsets(before: Sequence[Fields], servers: Collection[Address], *, reset_ports: bool) -> list[Fields]:
-    """Return what the subsets `before` are to become."""
+    """Return the desired subsets, given the current ones."""
     ips = {server.ip for server in servers}
     if len(ips) < len(set(servers)):
         return _by_port(servers)
@@ -95,7 +95,7 @@ def _head(kind: str, api_version: str, name: str = KEY.name) -> Fields:
 
 
 def desired_slices(endpoints: Object) -> list[Fields]:
-    """Return the EndpointSlices that say the same as `endpoints`, the first one under the service's own name."""
+    """Return the EndpointSlices for `endpoints`; the first has the Service's name."""
     subsets = _subsets(endpoints)
     if len(subsets) < 2:
         return [_slice(KEY.name, subsets[0] if subsets else {})]
@@ -104,7 +104,7 @@ def desired_slices(endpoints: Object) -> list[Fields]:
 
 
 def _slice(name: str, subset: Mapping[str, Any]) -> Fields:
-    """Return the slice of a subset, in the family that all of its addresses are of (`endpointSliceFromEndpoints`)."""
+    """Return the slice of a subset, in the common IP family of its addresses (`endpointSliceFromEndpoints`)."""
     ready, not_ready = subset.get("addresses") or [], subset.get("notReadyAddresses") or []
     families = {ip_family(each["ip"]) for each in (*ready, *not_ready)}
     family = IPV6 if families == {IPV6} else IPV4
@@ -130,22 +130,22 @@ def _is_right(current: Fields, wanted: Fields) -> bool:
 
 
 class Publisher:
-    """Writes where the servers answer; it reads what is there from the log, so as not to decide on what was."""
+    """Writes the servers' endpoints; reads the current state from the log, because a cache may be outdated."""
 
     def __init__(self, event_log: EventLog, slices: Lister) -> None:
-        """Find slices of ports that are no more in `slices`."""
+        """Find outdated slices in `slices`."""
         self._log = event_log
         self._slices = slices
 
     @property
     def published(self) -> Object | None:
-        """The Endpoints as they are."""
+        """The current Endpoints."""
         return self._log.get(ENDPOINTS, KEY)
 
     def publish(self, servers: Collection[Address], client: Client, *, reset_ports: bool) -> None:
-        """Make Endpoints and slices say that the API is served there; raises what `client` raises.
+        """Write Endpoints and slices for `servers`; raises the errors of `client`.
 
-        Several processes do this, so losing to another one means looking again.
+        Several processes do this, so a conflict is retried.
         """
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -162,7 +162,7 @@ class Publisher:
         if wanted is not None:
             log.info("publishing servers", servers=sorted(each.name for each in servers))
             current = client.create(wanted) if current is None else client.update(wanted)
-        assert current is not None  # either it was there, or it was created
+        assert current is not None  # it existed or was created
         slices = {each["metadata"]["name"]: each for each in desired_slices(current)}
         for each in slices.values():
             self._sync_slice(each, client)
@@ -183,7 +183,7 @@ class Publisher:
 
 
 def _is_ours(slice_: Object) -> bool:
-    """Whether it is one that we made for a further port."""
+    """Return whether this controller created the slice for an additional port."""
     prefix, _, port = slice_.name.rpartition("-")
     return prefix == KEY.name and port.isdecimal() and MANAGED_BY not in slice_.labels
 

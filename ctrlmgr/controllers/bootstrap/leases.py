@@ -1,13 +1,13 @@
-"""Who serves: a lease for each address that a serving process answers at, renewed while it lives.
+"""Leases of the serving processes: one for each server address, renewed while the server is alive.
 
 Guarantees:
-- A lease that is not renewed for as long as it is good for is removed, on one condition: that nothing has happened to
-  it since it was last seen. So no process removes a lease that its holder has just renewed.
-- How long ago a lease was renewed is measured by this process' own clock, from when its cache was told; no two
-  machines' clocks are ever compared. A process that has just started gives every lease its full time.
+- An expired lease is removed only if it has not changed since it was last seen. So no process removes a lease that its
+  holder has just renewed.
+- The age of a lease is measured by this process's clock, from when its cache received the renewal; clocks of two
+  machines are never compared. A process that has just started gives every lease its full duration.
 
-Kubernetes keeps these outside of its API too, under `/masterleases` in etcd, with etcd's own expiry. Here they are
-objects of an internal resource: in the log and in SQL, not in the API.
+Kubernetes stores these leases outside of its API too, under `/masterleases` in etcd, with etcd's expiry. Here they are
+objects of an internal resource: in the log and in SQL, but not in the API.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ log = structlog.get_logger(__name__)
 
 MASTER_LEASES: Final = Resource(INTERNAL_GROUP, "masterleases")
 TTL: Final = 15.0
-"""Seconds that a lease is good for (`DefaultEndpointReconcilerTTL`)."""
+"""Seconds until a lease expires (`DefaultEndpointReconcilerTTL`)."""
 RENEW_AFTER: Final = 5.0
-"""Seconds for which a lease counts as just renewed: half of the interval at which it is to be."""
+"""Seconds for which a lease counts as just renewed: half of the renewal interval."""
 
 _DUE: Final = 0.001
-"""Seconds by which a lease may be removed early: sums of floats are not exact."""
+"""Seconds by which a lease may be removed early, because sums of floats are inexact."""
 
 
 class Address(NamedTuple):
-    """Where a server answers."""
+    """A server's address and port."""
 
     ip: str
     port: int
 
     @property
     def name(self) -> str:
-        """How its lease is called: `192.0.2.1:6443`, `[2001:db8::1]:6443`."""
+        """The name of its lease: `192.0.2.1:6443`, `[2001:db8::1]:6443`."""
         return f"[{self.ip}]:{self.port}" if ":" in self.ip else f"{self.ip}:{self.port}"
 
 
@@ -60,15 +60,15 @@ class _Lease(msgspec.Struct):
 
 
 class MasterLeases:
-    """The leases, and this process' own among them."""
+    """The leases of all serving processes, including this one's."""
 
     def __init__(self, own: Address, leases: Informer, event_log: EventLog, *, clock: Clock) -> None:
-        """Learn of renewals from `leases`, an informer of `MASTER_LEASES` that has not synced yet."""
+        """Follow `leases`, an informer of `MASTER_LEASES` that has not synced yet."""
         self._own = own
         self._key = Key("", own.name)
         self._log = event_log
         self._clock = clock
-        # What the cache last told of each lease, and when that was by our clock.
+        # The last seen revision of each lease, and when it was seen (monotonic seconds).
         self._seen: dict[str, tuple[Revision, float]] = {}
         self._renewed_at: float | None = None
         leases.add_handler(self._observe, vital=True)
@@ -80,7 +80,7 @@ class MasterLeases:
             self._seen.pop(change.old.name, None)
 
     def renew(self, client: Client) -> None:
-        """Take or renew our own lease, unless that was just done; raises what `client` raises."""
+        """Create or renew this process's lease, unless it was just renewed; raises the errors of `client`."""
         now = self._clock.monotonic()
         current = self._log.get(MASTER_LEASES, self._key)
         if current is None:
@@ -102,7 +102,7 @@ class MasterLeases:
         return Object.from_dict({**head, "spec": spec})
 
     def give_up(self, client: Client) -> bool:
-        """Remove our own lease; False if there is none."""
+        """Remove this process's lease; return False if there is none."""
         current = self._log.get(MASTER_LEASES, self._key)
         if current is None:
             return False
@@ -110,7 +110,7 @@ class MasterLeases:
         return True
 
     def others(self, client: Client) -> dict[Address, float]:
-        """Return where other processes answer, and how many seconds their leases have left; remove those with none."""
+        """Return the other servers and the seconds until their leases expire; remove expired leases."""
         found: dict[Address, float] = {}
         for lease in self._log.snapshot(MASTER_LEASES).objects:
             left = self._left(lease)
@@ -120,14 +120,14 @@ class MasterLeases:
         return found
 
     def _left(self, lease: Object) -> float:
-        """Return how many seconds a lease has left; of one that the cache has not told of yet, all of them."""
+        """Return the seconds until a lease expires; the full duration if the cache has not seen it yet."""
         now = self._clock.monotonic()
         revision, seen_at = self._seen.get(lease.name, (0, now))
         return lease.view(_Lease).spec.lease_duration_seconds - (now - seen_at if revision == lease.revision else 0.0)
 
 
 def _remove(lease: Object, client: Client) -> bool:
-    """Remove a lease that has run out; False if it was renewed after all."""
+    """Remove an expired lease; return False if it was renewed meanwhile."""
     try:
         client.delete(lease)
     except Conflict:

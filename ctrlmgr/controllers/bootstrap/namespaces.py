@@ -1,6 +1,6 @@
-"""The namespaces that every cluster has, created when they are missing.
+"""Creates the system namespaces if they are missing.
 
-Kubernetes: `pkg/controlplane/controller/systemnamespaces`.
+Source: Kubernetes' `pkg/controlplane/controller/systemnamespaces`.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from ctrlmgr.informer import Lister
 
 SYSTEM_NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "default")
 INTERVAL: Final = 60.0
-"""Seconds between looks."""
+"""Seconds between checks."""
 
 
 class SystemNamespaces:
-    """See the module's docstring."""
+    """Keeps the system namespaces."""
 
     def __init__(self, namespaces: Lister) -> None:
-        """Look in `namespaces`."""
+        """Read from `namespaces`."""
         self._namespaces = namespaces
 
     def sync(self, client: Client) -> None:
-        """Create those that are missing; one that is being deleted is not."""
+        """Create missing namespaces; one that is being deleted still exists."""
         for name in SYSTEM_NAMESPACES:
             if self._namespaces.get(Key("", name)) is None:
                 try:
                     client.create(
                         Object.from_dict({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}})
                     )
-                except AlreadyExists:  # the cache did not know yet, or another process was quicker
+                except AlreadyExists:  # the cache was outdated, or another process was faster
                     continue

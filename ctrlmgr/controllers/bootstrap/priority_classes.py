@@ -1,8 +1,8 @@
-"""The two priority classes that every cluster has: made when they are missing as a process begins to serve.
+"""Creates the two system priority classes when a process starts to serve, if they are missing.
 
-Guarantees: it does not give up; until they are there the process is not ready.
+Guarantees: it retries until they exist; until then the process is not ready.
 
-Kubernetes: `pkg/registry/scheduling/rest/storage_scheduling.go` (post-start hook).
+Source: Kubernetes' `pkg/registry/scheduling/rest/storage_scheduling.go` (post-start hook).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "priorityclasses")
 _AGAIN: Final = 0.2
-"""Seconds until what failed is tried again."""
+"""Seconds between retries."""
 _WORDS: Final = {
     "system-node-critical": "Used for system critical pods that must not be moved from their current node.",
     "system-cluster-critical": (
@@ -32,7 +32,7 @@ _WORDS: Final = {
 
 
 class SystemPriorityClasses:
-    """A Runnable that makes them and ends; see the module's docstring."""
+    """A Runnable that creates the system priority classes and ends."""
 
     name = "scheduling/bootstrap-system-priority-classes"
 
@@ -42,15 +42,15 @@ class SystemPriorityClasses:
         self._is_done = False
 
     def has_synced(self) -> bool:
-        """Whether they are there."""
+        """Return whether they exist."""
         return self._is_done
 
     def problem(self) -> str | None:
-        """Return what is wrong, None when they are there."""
+        """Return what is wrong, None if they exist."""
         return None if self._is_done else "the priority classes that every cluster has have not been made yet"
 
     def run(self, stop: threading.Event) -> None:
-        """Make what is missing, as often as it takes, unless stopped."""
+        """Create the missing ones, with retries until `stop` is set."""
         while not stop.is_set():
             try:
                 self.make()
@@ -62,7 +62,7 @@ class SystemPriorityClasses:
                 return
 
     def make(self) -> None:
-        """Make what is missing; raises what a read or a write raises."""
+        """Create the missing ones; raises the errors of reads and writes."""
         there = {obj.name for obj in self._client.list_all(PRIORITY_CLASSES)}
         for name, description in _WORDS.items():
             if name in there:
@@ -76,5 +76,5 @@ class SystemPriorityClasses:
             }
             try:
                 self._client.create(Object.from_dict(fields))
-            except AlreadyExists:  # another process was quicker
+            except AlreadyExists:  # another process was faster
                 continue

@@ -1,10 +1,11 @@
-"""Whose addresses the `kubernetes` service leads to: three ways to know (`--endpoint-reconciler-type`).
+"""The addresses in the `kubernetes` Service's endpoints, in three variants (`--endpoint-reconciler-type`).
 
-- `lease`: those of the processes whose leases have not run out.
-- `master-count`: our own and what is there already, up to a number; a dead one's stays until another needs the room.
-- `none`: no addresses; another component sees to them.
+- `lease`: the addresses of the processes with valid leases.
+- `master-count`: this process's address and the existing ones, up to a number. The address of a dead process stays
+  until another needs its place.
+- `none`: no addresses; another component manages the endpoints.
 
-Kubernetes: `pkg/controlplane/reconcilers`.
+Source: Kubernetes' `pkg/controlplane/reconcilers`.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ NONE: Final = "none"
 
 
 class EndpointReconciler(Protocol):
-    """Keeps Endpoints and slices true; not thread-safe."""
+    """Keeps Endpoints and slices; not thread-safe."""
 
     def reconcile(self, client: Client, *, reset_ports: bool) -> float | None:
-        """Make them say what is true now; return in how many seconds that may change by time alone, None if never."""
+        """Update the endpoints; return the seconds until they may change by time alone, None if never."""
 
     def remove(self, client: Client) -> bool:
-        """Take our own address out; False if it was not there."""
+        """Remove this process's address; return False if it was not published."""
 
 
 class LeaseReconciler:
-    """The addresses of the processes that hold a lease."""
+    """Publishes the addresses of processes with valid leases."""
 
     def __init__(self, own: Address, leases: MasterLeases, publisher: Publisher, internal: Client) -> None:
         """Write leases through `internal`."""
@@ -44,13 +45,13 @@ class LeaseReconciler:
         self._leases = leases
         self._publisher = publisher
         self._internal = internal
-        self._servers: set[Address] = set()  # those that were published last
+        self._servers: set[Address] = set()  # as last published
 
     def reconcile(self, client: Client, *, reset_ports: bool) -> float | None:
-        """Renew our lease, remove those that have run out, and publish those that are left.
+        """Renew this process's lease, remove expired ones, and publish the remaining addresses.
 
-        Our own comes first, so that others publish our address even if we cannot. Ports are reset too when the servers
-        are others than before.
+        The renewal comes first, so that others publish this address even if this process cannot. Ports are also reset
+        if the servers have changed.
         """
         self._leases.renew(self._internal)
         others = self._leases.others(self._internal)
@@ -60,7 +61,7 @@ class LeaseReconciler:
         return min(others.values(), default=None)
 
     def remove(self, client: Client) -> bool:
-        """Remove our lease and publish the others'; if there are none, what is published stays."""
+        """Remove this process's lease and publish the others' addresses; if there are none, leave the endpoints."""
         if not self._leases.give_up(self._internal):
             return False
         if others := self._leases.others(self._internal):
@@ -71,21 +72,21 @@ class LeaseReconciler:
 
 
 class MasterCountReconciler:
-    """Our own address and others', at most as many as there are to be servers."""
+    """Publishes this process's address and others, up to the number of servers."""
 
     def __init__(self, own: Address, count: int, publisher: Publisher) -> None:
-        """Take the number of servers."""
+        """Use `count` as the number of servers."""
         self._own = own
         self._count = count
         self._publisher = publisher
 
     def reconcile(self, client: Client, *, reset_ports: bool) -> None:
-        """Add our address; drop those that follow it in order while there are too many."""
+        """Add this process's address; remove those after it in order while there are too many."""
         ips = counted(addresses_of(self._publisher.published), self._own.ip, self._count)
         self._publish(ips, client, reset_ports=reset_ports)
 
     def remove(self, client: Client) -> bool:
-        """Remove our address, even if it is the last."""
+        """Remove this process's address, even if it is the last."""
         there = addresses_of(self._publisher.published)
         if self._own.ip not in there:
             return False
@@ -97,9 +98,9 @@ class MasterCountReconciler:
 
 
 def counted(there: Collection[str], own: str, count: int) -> list[str]:
-    """Return the addresses to publish: `own` and those that are `there`, in order, at most `count`.
+    """Return the addresses to publish: `own` and the existing ones, sorted, at most `count`.
 
-    Too many: those after our own go, and then those at the beginning.
+    If there are too many, those after `own` are removed, then those at the beginning.
     """
     ips = sorted({*there, own})
     while len(ips) > max(count, 1):
@@ -108,7 +109,7 @@ def counted(there: Collection[str], own: str, count: int) -> list[str]:
 
 
 class NoReconciler:
-    """No addresses."""
+    """Publishes no addresses."""
 
     def reconcile(self, client: Client, *, reset_ports: bool) -> None:
         """Do nothing."""

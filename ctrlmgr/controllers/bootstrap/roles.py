@@ -1,12 +1,12 @@
-"""The roles and bindings that every cluster has: put right each time that a process begins to serve.
+"""Creates and corrects the default roles and bindings of every cluster, each time that a process starts to serve.
 
 Guarantees:
-- When `problem` has become None they all exist with at least the rights and subjects that Kubernetes gives them. What a
-  cluster's owner has added to them stays; `authorization.bootstrap.reconciling` says what is done about the rest.
-- All that are missing come with one write, so that a new cluster has them at once.
-- It does not give up: until it has succeeded the process is not ready.
+- When `problem` returns None, they all exist with at least the permissions and subjects that Kubernetes gives them.
+  Additions by users are kept; `authorization.bootstrap.reconciling` defines the other cases.
+- All missing ones are created in one write, so that a new cluster has them at once.
+- It retries until it succeeds; until then the process is not ready.
 
-Kubernetes: `pkg/registry/rbac/rest/storage_rbac.go` (post-start hook `rbac/bootstrap-roles`).
+Source: Kubernetes' `pkg/registry/rbac/rest/storage_rbac.go` (post-start hook `rbac/bootstrap-roles`).
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from ctrlmgr.errors import CtrlmgrError
 log = structlog.get_logger(__name__)
 
 _AGAIN: Final = 0.2
-"""Seconds until what failed is tried again; the namespaces that the roles are in come at the same time."""
+"""Seconds between retries; the roles' namespaces are created at the same time."""
 _PATIENT: Final = 25
-"""Failures in a row that are nothing to speak of."""
+"""The number of consecutive failures after which a warning is logged."""
 
 
 class _Wanted(NamedTuple):
-    """One object that there has to be."""
+    """A desired role or binding."""
 
     resource: Resource
     key: Key
@@ -46,16 +46,16 @@ class _Wanted(NamedTuple):
 
 
 class BootstrapRoles:
-    """A Runnable that puts them right and ends; see the module's docstring."""
+    """A Runnable that creates and corrects the default roles and bindings, and ends."""
 
     name = "rbac/bootstrap-roles"
 
     def __init__(
         self, client: EngineClient, clock: Clock, controllers: Iterable[ControllerDescriptor[Any]] = ()
     ) -> None:
-        """Write through `client`, which must be allowed to grant anything.
+        """Write through `client`, which must be allowed to grant any permission.
 
-        Those of `controllers` that say what they may do have a role of their own besides Kubernetes'.
+        Each of `controllers` that has `rules` gets a role in addition to Kubernetes' roles.
         """
         own = [each for each in controllers if each.rules]
         self._roles = (*declared.CLUSTER_ROLES, *map(_role_of, own))
@@ -66,15 +66,15 @@ class BootstrapRoles:
         self._is_done = False
 
     def has_synced(self) -> bool:
-        """Whether they have been put right."""
+        """Return whether they are correct."""
         return self._is_done
 
     def problem(self) -> str | None:
-        """Return what is wrong, None when they have been put right."""
+        """Return what is wrong, None if they are correct."""
         return None if self._is_done else "the roles that every cluster has have not been put right yet"
 
     def run(self, stop: threading.Event) -> None:
-        """Put them right, as often as it takes, unless stopped."""
+        """Correct them, with retries until `stop` is set."""
         failures = 0
         while not stop.is_set():
             try:
@@ -89,7 +89,7 @@ class BootstrapRoles:
                 return
 
     def reconcile(self) -> None:
-        """Put them right; raises what a read or a write raises."""
+        """Correct them; raises the errors of reads and writes."""
         missing: list[Object] = []
         for resource, wanted in self._by_resource():
             existing = {obj.key: obj for obj in self._client.list_all(resource)}
@@ -115,7 +115,7 @@ class BootstrapRoles:
         log.info("reconciled a default role", object=f"{wanted.resource} {wanted.name}")
 
     def _by_resource(self) -> Iterator[tuple[Resource, Sequence[_Wanted]]]:
-        """Yield what there has to be: roles before those who have them."""
+        """Yield the desired objects: roles before bindings."""
         for resource, roles in ((CLUSTER_ROLES, self._roles), (ROLES, declared.ROLES)):
             yield resource, [_role(resource, role) for role in roles]
         for resource, bindings in ((CLUSTER_ROLE_BINDINGS, self._bindings), (ROLE_BINDINGS, declared.ROLE_BINDINGS)):

@@ -1,10 +1,10 @@
-"""The Service `kubernetes` in `default`: how pods find the API.
+"""Keeps the Service `kubernetes` in `default`, with which pods find the API.
 
-Guarantees: it has the first address of the primary range and a port 443 called https that leads to the secure port; it
-is single-stack. It is created when missing. Its type and ports are made right once, at the start; what a client changes
-later stays until the next start, and so does everything else about it.
+Guarantees: it has the first address of the primary range and a port 443 named https that targets the secure port; it is
+single-stack. It is created if missing. Its type and ports are corrected once, at the start; later changes by clients
+stay until the next start. Other fields are never corrected.
 
-Kubernetes: `pkg/controlplane/controller/kubernetesservice`.
+Source: Kubernetes' `pkg/controlplane/controller/kubernetesservice`.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _PORT_FIELDS: Final = ("name", "protocol", "appProtocol", "port", "targetPort", 
 
 
 class ServiceSpec(NamedTuple):
-    """What the Service is to be."""
+    """The desired Service."""
 
     cluster_ip: str
     secure_port: int
-    """Where the API is served."""
+    """The port of the API."""
     node_port: int = 0
-    """The port on every node that leads to it; 0: none, and the Service is not of type NodePort."""
+    """The node port of the Service; 0: none, and its type is ClusterIP."""
 
     @property
     def type(self) -> str:
@@ -69,7 +69,7 @@ def new_service(spec: ServiceSpec) -> Object:
 
 
 def reset_service(current: Object, spec: ServiceSpec) -> Object | None:
-    """Return the Service with its type and ports made right, None if they are."""
+    """Return the Service with its type and ports corrected, None if they are correct."""
     fields = current.to_dict()
     there = fields["spec"]
     if there.get("type") == spec.type and list(map(_compared, there.get("ports") or [])) == list(
@@ -84,15 +84,15 @@ def _compared(port: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 class KubernetesService:
-    """Keeps the Service; it reads what is there from the log, so as not to decide on what was."""
+    """Keeps the Service; reads the current state from the log, because a cache may be outdated."""
 
     def __init__(self, event_log: EventLog, spec: ServiceSpec) -> None:
-        """Keep it as `spec` says."""
+        """Keep the Service as `spec` says."""
         self._log = event_log
         self._spec = spec
 
     def sync(self, client: Client, *, reset: bool) -> None:
-        """Create the Service if it is missing; with `reset` make its type and ports right."""
+        """Create the Service if it is missing; with `reset` correct its type and ports."""
         current = self._log.get(SERVICES, KEY)
         if current is None:
             self._create(client)
@@ -101,7 +101,7 @@ class KubernetesService:
             client.update(wanted)
 
     def _create(self, client: Client) -> None:
-        """Create it, unless another process is quicker: then its address is taken, by itself."""
+        """Create the Service. If another process was faster, the cluster IP is taken already, which is not an error."""
         try:
             client.create(new_service(self._spec))
         except (AlreadyExists, Invalid):

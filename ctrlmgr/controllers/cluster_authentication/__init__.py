@@ -1,1 +1,1 @@
-"""Publishes how this server knows its clients, for servers that extend the API and ask the same."""
+"""Publishes this server's client authentication settings for extension API servers, which use the same ones."""

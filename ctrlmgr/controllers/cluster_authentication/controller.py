@@ -1,9 +1,9 @@
-"""The controller of `kube-system/extension-apiserver-authentication`: every serving process sees that it is right.
+"""Keeps the ConfigMap `kube-system/extension-apiserver-authentication` in every serving process.
 
-Guarantees: it is there soon after the process serves, and put right within a minute when a client changes it or an
-authority's file changes.
+Guarantees: it exists soon after the process starts to serve, and is corrected within a minute after a client changes it
+or a certificate authority's file changes.
 
-Rules: `pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go`.
+Source: `pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go`.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ _SOON: Final = 1.0
 
 
 class ClusterAuthenticationPublisher:
-    """Sees to the one ConfigMap."""
+    """Reconciles the ConfigMap."""
 
     def __init__(self, config_maps: Lister, own: Current, *, clock: Clock) -> None:
-        """Publish what `own` returns."""
+        """Publish the settings that `own` returns."""
         self._config_maps = config_maps
         self._own = own
         self._clock = clock
 
     def on_start(self) -> Iterable[Key]:
-        """Begin with it."""
+        """Return the key of the ConfigMap."""
         return [_KEY]
 
     def reconcile(self, key: Key, client: Client) -> Result:
-        """Create or correct it; raises what `client` raises."""
+        """Create or correct the ConfigMap; raises the errors of `client`."""
         current = self._config_maps.get(key)
         wanted = desired_config_map(self._own(), current, self._clock.now() / 1_000_000)
         if wanted is None:
@@ -53,7 +53,7 @@ class ClusterAuthenticationPublisher:
                 client.create(wanted)
             else:
                 client.update(wanted)
-        except NotFound:  # its namespace, on the very first start
+        except NotFound:  # its namespace does not exist yet, at the first start
             return Result(_SOON)
         return Result(_EVERY)
 
@@ -65,7 +65,7 @@ def _is_it(change: Change) -> Iterable[Key]:
 def new_cluster_authentication_publisher(
     informers: Informers, client: EngineClient, event_log: EventLog, *, own: Current, clock: Clock, random: Random
 ) -> Controller:
-    """Put the controller together; ask before `informers` sync."""
+    """Build the controller; call it before `informers` sync."""
     config_maps = informers.informer(_CONFIG_MAPS)
     return Controller(
         CONTROLLER_NAME,

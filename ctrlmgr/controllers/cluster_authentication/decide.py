@@ -1,9 +1,9 @@
-"""What `kube-system/extension-apiserver-authentication` is to say.
+"""Decides the content of `kube-system/extension-apiserver-authentication`.
 
-Guarantees: what several servers know is united: each adds its authorities and names, in a fixed order, and takes away
-none but certificates whose time is over.
+Guarantees: the content is the union of all servers' settings. Each server adds its certificate authorities and names in
+a fixed order, and removes only expired certificates.
 
-Rules: `pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go`.
+Source: `pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PROXIES: Final = "requestheader-client-ca-file"
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterAuthentication:
-    """How a server knows its clients; the authorities are PEM, empty where there are none."""
+    """A server's client authentication settings; certificate authorities are PEM, empty if there are none."""
 
     client_ca: str = ""
     proxy_ca: str = ""
@@ -39,7 +39,7 @@ class ClusterAuthentication:
 
     @property
     def lists(self) -> Mapping[str, Sequence[str]]:
-        """What is published of proxies, by key."""
+        """The published proxy settings, by key."""
         return {
             "requestheader-allowed-names": self.proxy_names,
             "requestheader-extra-headers-prefix": self.extra_prefixes,
@@ -54,7 +54,7 @@ class _ConfigMap(msgspec.Struct, frozen=True, gc=False):
 
 
 def desired_config_map(own: ClusterAuthentication, current: Object | None, now: float) -> Object | None:
-    """Return what is to be published at `now` (seconds since 1970), None if `current` says it."""
+    """Return the ConfigMap to publish at `now` (seconds since 1970), None if `current` equals it."""
     data = dict((current.view(_ConfigMap).data or {}) if current is not None else {})
     wanted = dict(data)
     _put(wanted, _CLIENTS, _united_certificates(data.get(_CLIENTS, ""), own.client_ca, now))
@@ -100,4 +100,4 @@ def _read(pem: str) -> list[x509.Certificate]:
 
 
 Current = Callable[[], ClusterAuthentication]
-"""Returns how this server knows its clients now."""
+"""Returns this server's current client authentication settings."""

@@ -1,4 +1,4 @@
-"""ClusterRole aggregation: ClusterRoles that have the rules of others, which they select by label."""
+"""The ClusterRole aggregation controller: copies rules into ClusterRoles from others that they select by label."""
 
 from __future__ import annotations
 

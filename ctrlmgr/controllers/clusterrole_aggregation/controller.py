@@ -1,11 +1,11 @@
-"""The cluster role aggregation controller: keeps the rules of aggregated ClusterRoles equal to those they select.
+"""The ClusterRole aggregation controller: keeps the rules of aggregated ClusterRoles equal to those they select.
 
 Guarantees:
-- Rules are server-side applied by `clusterrole-aggregation-controller`, by force: what another client writes into the
-  rules of an aggregated role is put right, everything else about it is left alone.
-- Any change of any ClusterRole has all aggregated ones looked at; one that has its rules is not written.
+- Rules are server-side applied by `clusterrole-aggregation-controller`, with force. Another client's changes of the
+  rules of an aggregated role are reverted; other fields are not changed.
+- Any change of any ClusterRole triggers a reconcile of all aggregated ones; correct ones are not written.
 
-Rules: `pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go`.
+Source: `pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go`.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ _WORKERS: Final = 5
 
 
 class ClusterRoleAggregator:
-    """Sees to the rules of the ClusterRole that is its key."""
+    """Reconciles the rules of a ClusterRole, which is the key."""
 
     def __init__(self, roles: Lister) -> None:
         """Read from `roles`."""
         self._roles = roles
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Apply the rules if they are not what they should be; raises what `client` raises."""
+        """Apply the rules if they are not correct; raises the errors of `client`."""
         role = self._roles.get(key)
         if role is None:
             return
         rules = desired_rules(role, self._roles.list())
         if rules is None:
             return
-        metadata = {"name": role.name, "uid": role.uid}  # the uid, so that a role that has just gone is not made anew
+        metadata = {"name": role.name, "uid": role.uid}  # the uid prevents creating a deleted role again
         head = {"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": metadata}
-        # Without a rule nothing is said of rules: what others gave the role stays, as in Kubernetes.
+        # Without rules, the field is omitted, so rules of other managers stay, as in Kubernetes.
         client.apply(Object.from_dict({**head, **({"rules": rules} if rules else {})}), CONTROLLER_NAME, force=True)
 
 
 def build(context: ControllerContext, options: NoOptions) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     roles = context.informers.informer(CLUSTER_ROLES)
 
     def aggregated(change: Change) -> Iterable[Key]:
-        """Return every aggregated role, whichever has changed: their number is small, and chains are made so."""
+        """Return every aggregated role, after any change: there are few, and they may select each other."""
         return [role.key for role in roles.lister.list() if is_aggregated(role)]
 
     watches = [Watch(roles, aggregated, after_sync=True)]

@@ -1,9 +1,9 @@
-"""Which rules a ClusterRole with an aggregation rule is to have.
+"""Decides the rules of a ClusterRole with an aggregation rule.
 
-Guarantees: selectors are taken in their order, the roles that each selects by name; a rule that is there already is
-not taken again, and no role is ever made of itself. An empty list and a missing one are the same.
+Guarantees: selectors are evaluated in their order, the roles that each selects by name. Duplicate rules are dropped,
+and a role does not include its own rules. An empty list equals a missing one.
 
-Rules: `pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go`.
+Source: `pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go`.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ _FIELDS = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs"
 
 
 class Aggregation(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Which other roles' rules a role has (rbac/v1 AggregationRule)."""
+    """The selectors of the roles whose rules are copied (rbac/v1 AggregationRule)."""
 
     cluster_role_selectors: list[dict[str, Any]] | None = None
 
 
 class ClusterRole(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A role as far as aggregation reads it (rbac/v1 ClusterRole)."""
+    """The fields of a role that aggregation reads (rbac/v1 ClusterRole)."""
 
     rules: list[dict[str, Any]] | None = None
     aggregation_rule: Aggregation | None = None
 
 
 def is_aggregated(role: Object) -> bool:
-    """Say whether a role gets its rules from others."""
+    """Return whether a role gets its rules from others."""
     return role.view(ClusterRole).aggregation_rule is not None
 
 
 def desired_rules(role: Object, roles: Sequence[Object]) -> list[dict[str, Any]] | None:
-    """Return the rules that `role` is to have, given all `roles`; None if it has them, or makes its own."""
+    """Return the desired rules of `role`, given all `roles`; None if it has them or is not aggregated."""
     wanted = role.view(ClusterRole)
     if wanted.aggregation_rule is None:
         return None
@@ -50,7 +50,7 @@ def desired_rules(role: Object, roles: Sequence[Object]) -> list[dict[str, Any]]
 
 
 def _selected(selector: Mapping[str, Any], own: str, roles: Sequence[Object]) -> Iterable[dict[str, Any]]:
-    """Yield the rules of the roles that a selector matches, by the roles' names, but for those of `own`."""
+    """Yield the rules of the roles that a selector matches, by the roles' names, except those of `own`."""
     compiled = selector_of(selector)
     if compiled is None:
         return
@@ -67,5 +67,5 @@ def _distinct(rules: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _canonical(rule: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
-    """Return what two rules that are semantically equal have in common: order matters, null and empty are one."""
+    """Return a key that is equal for semantically equal rules: order matters, null equals empty."""
     return tuple(tuple(rule.get(name) or ()) for name in _FIELDS)

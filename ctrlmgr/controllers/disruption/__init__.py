@@ -1,4 +1,4 @@
-"""Says in the status of PodDisruptionBudgets how many pods may be taken away now."""
+"""The disruption controller: sets in each PodDisruptionBudget's status how many disruptions are allowed now."""
 
 from __future__ import annotations
 

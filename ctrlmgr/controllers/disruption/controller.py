@@ -1,7 +1,7 @@
-"""The disruption controller; what it promises is said in `disruption.decide`.
+"""The disruption controller; `disruption.decide` states its guarantees.
 
-A budget is looked at when it changes and when one of its pods does. What cannot be counted lets nothing go. Besides, a
-pod that is marked as about to go, and does not, loses the mark.
+A budget is reconciled when it or one of its pods changes. If its pods cannot be counted, no disruption is allowed. A
+pod with the condition DisruptionTarget that is not deleted in time loses the condition.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ctrlmgr.kinds.label_selectors import selector_shown
 from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 _POD: Final = "pod/"
-"""What the key of a pod begins with; that of a budget is its own."""
+"""The prefix of a pod's key; a budget's key is its own."""
 _UNMANAGED: Final = (
     "Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. As a result, the "
     "status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these "
@@ -44,10 +44,10 @@ _UNMANAGED: Final = (
 
 
 class DisruptionReconciler:
-    """Sees to one budget, or to the mark of one pod."""
+    """Reconciles a budget, or the condition DisruptionTarget of a pod."""
 
     def __init__(self, budgets: Lister, pods: Lister, scales: Scales, recorder: Recorder, *, clock: Clock) -> None:
-        """Read from these caches, and tell `recorder`."""
+        """Read from these caches; `recorder` records Events."""
         self._budgets = budgets
         self._pods = pods
         self._scales = scales
@@ -55,7 +55,7 @@ class DisruptionReconciler:
         self._clock = clock
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Write what is to be said now; raises what the API refuses."""
+        """Write the status of a budget or pod; raises the errors of the API."""
         if key.name.startswith(_POD):
             return self._see_to_mark(Key(key.namespace, key.name.removeprefix(_POD)), client)
         budget = self._budgets.get(key)
@@ -92,7 +92,7 @@ class DisruptionReconciler:
 
     def _tell_overdue(self, budget: Object, pods: Sequence[Object]) -> None:
         for pod in pods:
-            # Kubernetes names the namespace twice and the budget never.
+            # Kubernetes names the namespace twice instead of the budget.
             where = f"{budget.namespace}/{budget.namespace}"
             message = f"Pod was expected by PDB {where} to be deleted but it wasn't"
             self._recorder.event(pod, WARNING, "NotDeleted", message)
@@ -115,19 +115,20 @@ class DisruptionReconciler:
 
 
 class PodChanges:
-    """Names the budget that a change of a pod concerns, and the pod itself where its mark may have to go.
+    """Maps a pod's change to its budget, and to the pod itself if its condition may have to be reset.
 
-    Of several budgets the first by name is it, as Kubernetes sees to one of them; none of them lets the pod go.
+    If several budgets select the pod, it maps to the first by name, because Kubernetes reconciles only one of them; the
+    pod cannot be evicted then.
     """
 
     def __init__(self, budgets: Lister, recorder: Recorder, *, clock: Clock) -> None:
-        """Ask `budgets`; `recorder` is told of pods that several are about, which the eviction of a pod refuses."""
+        """Read `budgets`; `recorder` records Events for pods of several budgets."""
         self._budgets = budgets
         self._recorder = recorder
         self._clock = clock
 
     def __call__(self, change: Change) -> list[Key]:
-        """Return their keys."""
+        """Return the keys to reconcile."""
         keys = self._of_budgets(change.object) if len(self._budgets) else []
         pod = change.new
         if pod is not None and stale_after(pod, self._clock.now()) is not None:
@@ -144,7 +145,7 @@ class PodChanges:
 
 
 def build(context: ControllerContext, options: NoOptions) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     budgets, pods = context.informers.informer(BUDGETS), context.informers.informer(PODS)
     recorder = context.recorder(DESCRIPTOR)
     scales = Scales({each: context.informers.informer(each).lister for each in KNOWN}, lambda: context.engine.kinds)

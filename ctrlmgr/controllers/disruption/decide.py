@@ -1,11 +1,12 @@
-"""How many pods a budget lets go; decided without writing anything.
+"""Decides how many disruptions a budget allows, without writing.
 
 Guarantees, Kubernetes' (`pkg/controller/disruption/disruption.go`, `component-helpers/apps/poddisruptionbudget`):
-- A percentage is of the pods that the controllers of the selected pods want, each controller counted once, rounded up.
-  A number for `minAvailable` needs no controllers.
-- A pod that is going, or was evicted within the last two minutes, is not healthy. An eviction that no deletion followed
-  is forgotten after that, as is the mark on a pod that was to go and did not.
-- Where no pod is expected, nothing may go.
+- A percentage is of the desired pods of the selected pods' controllers, each controller counted once, rounded up. A
+  number for `minAvailable` needs no controllers.
+- A terminating pod, or one that was evicted within the last two minutes, is not healthy. An eviction without a deletion
+  is dropped after that time, and so is the condition DisruptionTarget of a pod that was not deleted.
+- If no pod is expected, no disruption is allowed.
+
 Times are microseconds since 1970.
 """
 
@@ -23,21 +24,21 @@ from ctrlmgr.controllers.workloads.scaling import scaled
 
 ALLOWED: Final = "DisruptionAllowed"
 PATIENCE: Final = 120_000_000
-"""For how long an eviction counts that has not been followed by a deletion (`DeletionTimeout`)."""
+"""Microseconds for which an eviction counts without a deletion (`DeletionTimeout`)."""
 
 _SUFFICIENT: Final = "SufficientPods"
 _INSUFFICIENT: Final = "InsufficientPods"
 
 
 class Scale(NamedTuple):
-    """How many pods the controller with this uid wants."""
+    """The desired number of pods of the controller with this uid."""
 
     uid: str
     replicas: int
 
 
 class Expected(NamedTuple):
-    """How many pods there are to be, how many of them healthy, and whether some have no controller."""
+    """The expected pods, how many of them must be healthy, and whether some have no controller."""
 
     pods: int
     healthy: int
@@ -45,7 +46,7 @@ class Expected(NamedTuple):
 
 
 def expected(budget: Object, pods: Sequence[Object], scale_of: Callable[[Object], Scale]) -> Expected:
-    """Return what a budget expects of `pods`; raises what `scale_of` raises, asked for pods with a controller."""
+    """Return what a budget expects of `pods`; raises the errors of `scale_of`, called for pods with a controller."""
     spec = budget.view(Budget).spec
     if spec.max_unavailable is not None:
         wanted, unmanaged = _wanted(pods, scale_of)
@@ -72,7 +73,7 @@ def _wanted(pods: Sequence[Object], scale_of: Callable[[Object], Scale]) -> tupl
 
 
 class Disrupted(NamedTuple):
-    """The evictions that still count, when the first of them ceases to, and pods that did not go after all."""
+    """The evictions that still count, when the first of them expires, and evicted pods that were not deleted."""
 
     pods: Mapping[str, str]
     until: int | None
@@ -80,7 +81,7 @@ class Disrupted(NamedTuple):
 
 
 def disrupted(budget: Object, pods: Sequence[Object], now: int) -> Disrupted:
-    """Return what has become of the evictions in a budget's status."""
+    """Return the current state of the evictions in a budget's status."""
     noted = budget.view(Budget).status.disrupted_pods or {}
     due = {pod.name: parse_time(noted[pod.name]) + PATIENCE for pod in pods if _is_awaited(pod, noted)}
     kept = {name: noted[name] for name, at in due.items() if at >= now}
@@ -93,7 +94,7 @@ def _is_awaited(pod: Object, noted: Mapping[str, str]) -> bool:
 
 
 def healthy(pods: Sequence[Object], gone: Mapping[str, str], now: int) -> int:
-    """Return how many of the pods are ready and stay; `gone` are those that were evicted."""
+    """Return how many pods are ready and not leaving; `gone` are the evicted ones."""
     staying = (pod for pod in pods if not pod.is_terminating)
     return sum(
         is_ready(pod) and not (pod.name in gone and parse_time(gone[pod.name]) + PATIENCE > now) for pod in staying
@@ -101,7 +102,7 @@ def healthy(pods: Sequence[Object], gone: Mapping[str, str], now: int) -> int:
 
 
 def with_status(budget: Object, wanted: Expected, current: int, gone: Mapping[str, str], now: int) -> Object | None:
-    """Return a budget with the status that these counts give it, None if it has that already."""
+    """Return a budget with these counts in its status, None if it has them already."""
     was, generation = budget.view(Budget).status, budget.metadata.generation or 0
     allowed = max(current - wanted.healthy, 0) if wanted.pods > 0 else 0
     reason = _SUFFICIENT if allowed else _INSUFFICIENT
@@ -134,7 +135,7 @@ class BudgetNumbers(NamedTuple):
 
 
 def failed_safe(budget: Object, problem: str, now: int) -> Object:
-    """Return a budget that lets nothing go because of a problem; what else its status says stays."""
+    """Return a budget that allows no disruption because of a problem; other status fields are kept."""
     body, was = budget.to_dict(), budget.view(Budget).status
     conditions = _conditions(was.conditions or (), False, "SyncFailed", problem, was.observed_generation, now)
     return Object.from_dict(
@@ -145,7 +146,7 @@ def failed_safe(budget: Object, problem: str, now: int) -> Object:
 def _conditions(
     conditions: Sequence[Mapping[str, Any]], value: bool, reason: str, message: str, generation: int, now: int
 ) -> list[dict[str, Any]]:
-    """Set the condition where it stands, or at the end (`SetStatusCondition`)."""
+    """Set the condition in place, or at the end (`SetStatusCondition`)."""
     said = condition_of(conditions, ALLOWED)
     kept = said is not None and said["status"] == str(value)
     new = {
@@ -165,9 +166,9 @@ _MARK: Final = DISRUPTION.encode()
 
 
 def stale_after(pod: Object, now: int) -> int | None:
-    """Return in how many microseconds the mark of a pod that was to go, and stays, is wrong; None if it has none."""
+    """Return the microseconds until a pod's condition DisruptionTarget is outdated; None if it has none."""
     if pod.is_terminating or not pod.mentions(_MARK):
-        return None  # as nearly all are, which are not decoded for this
+        return None  # true for nearly all pods, which are not decoded then
     said = pod.view(DisruptedPod).disruption
     if said is None:
         return None

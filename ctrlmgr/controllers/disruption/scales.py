@@ -1,8 +1,8 @@
-"""How many pods the controller of a pod wants: what budgets count percentages of.
+"""Finds the desired number of pods of a pod's controller, which is the base of a budget's percentages.
 
 Guarantees, Kubernetes' (`finders` in `pkg/controller/disruption/disruption.go`): a ReplicaSet of a Deployment counts as
-the Deployment. What is none of the known kinds is asked for its scale, through the API; what has none is an error, in
-Kubernetes' words.
+the Deployment. For an unknown kind the scale subresource is read through the API. A kind without it is an error, with
+Kubernetes' message.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _APPS: Final = ("apps", "extensions")
 
 
 class NoScaleError(Exception):
-    """It cannot be told how many pods a controller wants; the text is for people."""
+    """The desired number of pods of a controller is unknown; the text is for users."""
 
 
 class _Spec(msgspec.Struct, frozen=True, gc=False):
@@ -49,15 +49,15 @@ def _scale(obj: Object) -> Scale:
 
 
 class Scales:
-    """Finds scales."""
+    """Finds scales of controllers."""
 
     def __init__(self, listers: Mapping[Resource, Lister], kinds: Callable[[], Iterable[Kind]]) -> None:
-        """Look in `listers` of the `KNOWN` resources; `kinds` returns what is served."""
+        """Read `listers` of the `KNOWN` resources; `kinds` returns the served kinds."""
         self._listers = listers
         self._kinds = kinds
 
     def of(self, pod: Object, client: EngineClient) -> Scale:
-        """Return the scale of a pod's controller; raises `NoScaleError`, and what `client` raises."""
+        """Return the scale of a pod's controller; raises `NoScaleError`, and the errors of `client`."""
         reference = controller_of(pod)
         assert reference is not None, "a pod without a controller is not asked for"
         found = self._known(reference, pod.namespace) or self._asked(reference, pod.namespace, client)

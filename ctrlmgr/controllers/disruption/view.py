@@ -1,6 +1,6 @@
-"""What is read of a PodDisruptionBudget, and of a pod that something wanted to disrupt.
+"""The fields of a PodDisruptionBudget, and of a pod with a disruption condition, that are read.
 
-Guarantee: a budget without a selector selects nothing, one with an empty selector everything in its namespace.
+Guarantee: a budget without a selector selects nothing; one with an empty selector selects all pods of its namespace.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BUDGETS: Final = Resource("policy", "poddisruptionbudgets")
 
 
 class BudgetSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """The spec; one of the two amounts is given at most."""
+    """The spec of a budget; at most one of the two amounts is set."""
 
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
@@ -27,7 +27,7 @@ class BudgetSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class BudgetStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """The status."""
+    """The status of a budget."""
 
     observed_generation: int = 0
     disruptions_allowed: int = 0
@@ -39,19 +39,19 @@ class BudgetStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Budget(msgspec.Struct, frozen=True, dict=True):
-    """A PodDisruptionBudget; `dict` is where the compiled selector is kept."""
+    """A PodDisruptionBudget; `dict` allows cached properties."""
 
     spec: BudgetSpec = BudgetSpec()
     status: BudgetStatus = BudgetStatus()
 
     @cached_property
     def selector(self) -> LabelSelector | None:
-        """Which pods it is about; None if none."""
+        """The pod selector; None if the budget selects nothing."""
         return None if self.spec.selector is None else selector_of(self.spec.selector)
 
 
 def selects(budget: Object, pod: Object) -> bool:
-    """Say whether a budget is about a pod."""
+    """Return whether a budget selects a pod."""
     selector = budget.view(Budget).selector
     return selector is not None and selector.matches(pod.labels)
 
@@ -69,17 +69,17 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 DISRUPTION: Final = "DisruptionTarget"
-"""The condition of a pod that is to go."""
+"""The condition of a pod that is about to be deleted."""
 
 
 class DisruptedPod(msgspec.Struct, frozen=True):
-    """What is read of a pod about its disruption."""
+    """The fields of a pod about its disruption."""
 
     status: _Status = _Status()
 
     @property
     def disruption(self) -> _Condition | None:
-        """The condition that says that it is to go, if it does and may be wrong: kubelets know what they do."""
+        """The condition DisruptionTarget if it is True and may be outdated; those of kubelets never are."""
         found = next((each for each in self.status.conditions or () if each.type == DISRUPTION), None)
         if found is None or found.status != "True" or found.reason == "TerminationByKubelet":
             return None

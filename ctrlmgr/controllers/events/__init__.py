@@ -1,1 +1,1 @@
-"""Events (the API objects): how controllers record them, merge repeated ones, and when they expire."""
+"""Events (the API objects): recording, merging of repeated Events, and their expiry."""

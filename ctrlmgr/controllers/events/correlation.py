@@ -1,11 +1,11 @@
-"""What becomes of the things that controllers tell of: one Event each, a count on an Event, or nothing.
+"""Correlates recorded occurrences: each becomes a new Event, increments an Event's count, or is dropped.
 
 Guarantees, all of them client-go's (`tools/record/events_cache.go`, `EventCorrelator`):
-- The same thing told again is the same Event, counted once more.
-- What differs in nothing but its message is combined into one Event from the tenth message on, for as long as no ten
-  minutes pass without another.
-- One component may tell 25 things about one object, and one more each five minutes; the rest is dropped, and counted.
-- It is pure but for what it remembers: the 4,096 most recent of each kind, as far as their messages take 16 MiB.
+- An equal occurrence increments the count of the same Event.
+- Occurrences that differ only in their message are combined into one Event from the tenth message on, until ten minutes
+  pass without another.
+- One component may record 25 occurrences about one object, and one more every five minutes; the rest is dropped.
+- It is pure except for its caches: the 4,096 most recent entries of each kind, with messages of at most 16 MiB.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from ctrlmgr.api.core import ObjectReference
 from ctrlmgr.caches import BoundedCache
 
 REMEMBERED: Final = 4096
-"""How many of each are remembered (`maxLruCacheEntries`)."""
+"""Maximum entries of each cache (`maxLruCacheEntries`)."""
 _SIZE: Final = 16 * 1024 * 1024
-"""Bytes of the messages that are remembered."""
+"""Maximum bytes of cached messages."""
 SIMILAR: Final = 10
-"""How many messages are too many to be Events of their own (`defaultAggregateMaxEvents`)."""
+"""The number of messages from which they are combined (`defaultAggregateMaxEvents`)."""
 INTERVAL: Final = 600.0
-"""Seconds without another after which they are forgotten (`defaultAggregateIntervalInSeconds`)."""
+"""Seconds without another message after which they are forgotten (`defaultAggregateIntervalInSeconds`)."""
 BURST: Final = 25
-"""How much one component may tell of one object at once (`defaultSpamBurst`)."""
+"""Occurrences that one component may record at once about one object (`defaultSpamBurst`)."""
 REFILL: Final = 300.0
-"""Seconds until it may tell one thing more (`defaultSpamQPS`)."""
+"""Seconds until it may record one more (`defaultSpamQPS`)."""
 
 _COMBINED: Final = "(combined from similar events): "
 
 
 class Occurrence(NamedTuple):
-    """Something that has happened to an object, as a controller tells of it."""
+    """Something that happened to an object, as a controller records it."""
 
     subject: ObjectReference
     type: str
@@ -42,21 +42,21 @@ class Occurrence(NamedTuple):
     reason: str
     message: str
     component: str
-    """Who tells of it."""
+    """The component that records it."""
     action: str
-    """What it was doing, if Kubernetes has a word for it."""
+    """The component's action, if Kubernetes has a word for it."""
     at: int
-    """When, in microseconds since 1970."""
+    """The time, in microseconds since 1970."""
     name: str
-    """What its Event is called, if it becomes one of its own."""
+    """The name of its Event, if it becomes a new one."""
     instance: str = ""
-    """Which process of the component tells; only Events of the newer form (`events.k8s.io`) say so."""
+    """The process of the component; only in Events of the newer API (`events.k8s.io`)."""
     related: ObjectReference | None = None
-    """Another object that has part in it; in Events of the newer form."""
+    """A related object; only in Events of the newer API."""
 
 
 class Sighting(NamedTuple):
-    """An Event as it should be: `told` is the latest that it tells of, `name` and `first` are the first one's."""
+    """An Event to write: `told` is its latest occurrence, `name` and `first` are those of the first."""
 
     told: Occurrence
     name: str
@@ -66,7 +66,7 @@ class Sighting(NamedTuple):
 
 @dataclass(slots=True)
 class _Group:
-    """What differs only in its message; the messages are the keys, oldest first."""
+    """Occurrences that differ only in their message; the messages are the keys, oldest first."""
 
     messages: dict[str, None] = field(default_factory=dict)
     latest: float = 0.0
@@ -74,7 +74,7 @@ class _Group:
 
 @dataclass(slots=True)
 class _Bucket:
-    """Invariant: `tokens` are those there were at `at`, at most `BURST`."""
+    """A token bucket; `tokens` is the number at time `at`, at most `BURST`."""
 
     at: float
     tokens: float = BURST
@@ -89,16 +89,16 @@ class _Bucket:
 
 
 class Correlator:
-    """Correlates what is told; belongs to one thread at a time."""
+    """Correlates occurrences; for one thread at a time."""
 
     def __init__(self) -> None:
-        """Remember nothing yet."""
+        """Start with empty caches."""
         self._groups: BoundedCache[Hashable, _Group] = BoundedCache("event-groups", entries=REMEMBERED, size=_SIZE)
         self._seen: BoundedCache[Hashable, Sighting] = BoundedCache("events", entries=REMEMBERED, size=_SIZE)
         self._buckets: BoundedCache[Hashable, _Bucket] = BoundedCache("event-sources", entries=REMEMBERED)
 
     def correlate(self, told: Occurrence, now: float) -> Sighting | None:
-        """Return the Event to write, None if nothing is to be written; `now` is in monotonic seconds."""
+        """Return the Event to write, None to drop it; `now` is in monotonic seconds."""
         told, key = self._combined(told, now)
         before = self._seen.get(key)
         sighting = Sighting(told, told.name, told.at, 1)
@@ -108,7 +108,7 @@ class Correlator:
         return sighting if self._may_tell(told, now) else None
 
     def _combined(self, told: Occurrence, now: float) -> tuple[Occurrence, Hashable]:
-        """Return what is told and what makes it the same: one of its own, or what its whole group has come to."""
+        """Return the occurrence, combined if its group is large, and the key of its Event."""
         key = (_source(told), told.type, told.reason)
         group = self._groups.get(key)
         if group is None or now - group.latest > INTERVAL:
@@ -129,6 +129,6 @@ class Correlator:
 
 
 def _source(told: Occurrence) -> tuple[str, ...]:
-    """Return who tells of which object; the version it was seen at plays no part."""
+    """Return the component and the object, without the object's version."""
     subject = told.subject
     return told.component, subject.kind, subject.namespace, subject.name, subject.uid, subject.api_version

@@ -1,13 +1,13 @@
-"""The end of Events: each goes once nothing has happened to it for as long as the settings say, one hour by default.
+"""Expiry of Events: deletes an Event that was not updated for a configured time, by default one hour.
 
 Guarantees:
-- Watchers receive DELETED, as when a lease of etcd's runs out; no finalizer holds an Event.
-- How old an Event is the log knows, by when its newest state was recorded; so a restart makes none older or younger,
-  and an Event that is counted once more begins anew.
-- One that changes at that very moment stays.
-- Many go in one append.
+- Watchers receive DELETED, as when an etcd lease expires; finalizers do not hold an Event.
+- The age of an Event is the age of its newest state in the log. A restart does not change it, and incrementing its
+  count resets it.
+- An Event that changes at the moment of its expiry is kept.
+- One append deletes many Events.
 
-Kubernetes: kube-apiserver's `--event-ttl` and `pkg/registry/core/event/storage`.
+Source: kube-apiserver's `--event-ttl` and `pkg/registry/core/event/storage`.
 """
 
 from __future__ import annotations
@@ -32,36 +32,36 @@ log = structlog.get_logger(__name__)
 
 CONTROLLER_NAME: Final = "event-expiry"
 INTERVAL: Final = 10.0
-"""Seconds between looks, by which an Event may be late."""
+"""Seconds between checks, which is the maximum delay of an expiry."""
 AT_ONCE: Final = 500
-"""How many Events go in one append."""
+"""How many Events one append deletes."""
 
 ROOM: Final = 1_000
-"""How many states that Events had may be remembered beside as many as there are Events."""
+"""How many outdated states may be kept, in addition to twice the number of Events at the last cleanup."""
 
 _ALL: Final = Key("", "events")
 
 
 class EventExpiry:
-    """A reconciler with a single key: all Events."""
+    """Reconciles a single key: all Events."""
 
     def __init__(self, events: Informer, event_log: EventLog, ttl: float, *, clock: Clock) -> None:
-        """Let the Events of `events`, which has not synced yet, be for `ttl` seconds."""
+        """Expire the Events of `events`, which has not synced yet, after `ttl` seconds."""
         self._events = events.lister
         self._log = event_log
         self._ttl = ttl
         self._clock = clock
-        # Guards what follows.
+        # Guards the following fields.
         self._lock = threading.Lock()
-        # A heap of the states that Events have and some that they had, which are of no interest when their turn comes.
+        # A heap of the current states of Events and some outdated ones, which are skipped.
         self._states: list[tuple[Revision, Key]] = []
-        # How many of them may be there before those that Events only had are thrown out.
+        # The size at which outdated states are removed.
         self._room = ROOM
         events.add_handler(self._observe)
 
     @property
     def remembered(self) -> int:
-        """Return how many states of Events are remembered."""
+        """Return the number of states in the heap."""
         return len(self._states)
 
     def _observe(self, change: Change) -> None:
@@ -69,23 +69,23 @@ class EventExpiry:
             return
         with self._lock:
             heapq.heappush(self._states, (change.new.revision, change.new.key))
-            if len(self._states) > self._room:  # while another process leads, none are taken away
+            if len(self._states) > self._room:  # while another process leads, none are popped
                 self._states = [state for state in self._states if self._event(state) is not None]
                 heapq.heapify(self._states)
                 self._room = 2 * len(self._states) + ROOM
 
     def _event(self, state: tuple[Revision, Key]) -> Object | None:
-        """Return the Event that is in this state, None if it is no longer."""
+        """Return the Event in this state, None if it has changed."""
         revision, key = state
         event = self._events.get(key)
         return event if event is not None and event.revision == revision else None
 
     def on_start(self) -> Iterator[Key]:
-        """Begin to look, which `reconcile` then goes on with by itself."""
+        """Yield the only key, which `reconcile` then requeues."""
         yield _ALL
 
     def reconcile(self, key: Key, client: EngineClient) -> Result:
-        """Remove what is too old; raises `Conflict` or `NotFound` if some of it changes meanwhile, and goes on then."""
+        """Delete expired Events; raises `Conflict` or `NotFound` if some have changed, and is then retried."""
         newest = self._log.revision_at(self._clock.now() - round(self._ttl * 1_000_000))
         while expired := self._pop(newest):
             try:
@@ -97,7 +97,7 @@ class EventExpiry:
         return Result(requeue_after=INTERVAL)
 
     def _pop(self, newest: Revision) -> list[Object]:
-        """Return some of the Events that have stayed as they are since revision `newest` or before."""
+        """Return up to `AT_ONCE` Events that have not changed since revision `newest`."""
         found: list[Object] = []
         with self._lock:
             while len(found) < AT_ONCE and self._states and self._states[0][0] <= newest:
@@ -115,6 +115,6 @@ class EventExpiry:
 def new_event_expiry(
     informers: Informers, client: EngineClient, event_log: EventLog, ttl: float, *, clock: Clock, random: Random
 ) -> Controller:
-    """Put the controller together; ask before `informers` sync. `ttl` is in seconds."""
+    """Build the controller; call it before `informers` sync. `ttl` is in seconds."""
     expiry = EventExpiry(informers.informer(EVENTS), event_log, ttl, clock=clock)
     return Controller(CONTROLLER_NAME, expiry, watches=[], client=client, log=event_log, clock=clock, random=random)

@@ -1,6 +1,6 @@
-"""The two forms of an Event: counted, and with a series. Both are objects of core/v1, with fields in Go's order.
+"""Builds Events in both forms: with a count, or with a series. Both are core/v1 objects, with fields in Go's order.
 
-Kubernetes: `tools/record/event.go` and `tools/events/event_recorder.go` of client-go.
+Source: client-go's `tools/record/event.go` and `tools/events/event_recorder.go`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ctrlmgr.controllers.events.correlation import Sighting
 from ctrlmgr.controllers.events.series import Series
 
 _DEFAULT_NAMESPACE: Final = "default"
-"""Where Events about cluster-scoped objects are."""
+"""The namespace of Events about cluster-scoped objects."""
 
 
 def key_of(wanted: Sighting | Series) -> Key:
@@ -23,12 +23,12 @@ def key_of(wanted: Sighting | Series) -> Key:
 
 
 def event_of(wanted: Sighting | Series) -> Object:
-    """Return the whole Event."""
+    """Return the complete Event."""
     return Object.from_dict(_in_series(wanted) if isinstance(wanted, Series) else _counted(wanted))
 
 
 def patch_of(wanted: Sighting | Series) -> dict[str, Any]:
-    """Return the strategic merge patch that counts an Event on which was written before."""
+    """Return the strategic merge patch that increments the count of an existing Event."""
     if isinstance(wanted, Series):
         return {"series": _repeated(wanted)}
     return {"message": wanted.told.message, **_latest(wanted)}

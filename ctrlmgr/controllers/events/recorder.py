@@ -1,17 +1,18 @@
-"""Events (core/v1) that tell people what controllers meet with; `kubectl describe` and `kubectl events` show them.
+"""Records Events (core/v1) for controllers; `kubectl describe` and `kubectl events` show them.
 
 Guarantees:
-- Telling costs a controller an append to a list: it never waits and never fails. When 1,000 things wait to be written
-  already, what comes next is dropped; how much that was is logged, at once and then every ten seconds at most.
-- There are two recorders, as in client-go. That of most controllers (`tools/record`) combines similar occurrences,
-  counts equal ones and keeps a component from flooding a namespace (`correlation`). The other (`tools/events`, the form
-  of `events.k8s.io/v1`) makes a series of what is repeated (`series`): the scheduler and the repairs have it.
-- When the log cannot be reached everything waits for it, for up to 12 tries; what the log refuses is dropped: a
-  namespace that is on its way out takes no Events.
-- After `close` what waits is tried once more each.
 
-An `EventRecorder` speaks for one component, and is all that a controller knows of this. One `EventBroadcaster` writes
-for all of a process, on its own thread. Each Event is written in the name of who told of it.
+- Recording only appends to a queue: it never waits and never fails. If 1,000 occurrences are queued already, further
+  ones are dropped. Their number is logged at once and then at most every ten seconds.
+- There are two recorders, as in client-go. Most controllers' (`tools/record`) combines similar occurrences, counts
+  equal ones and limits the rate of a component (`correlation`). The other (`tools/events`, the API `events.k8s.io/v1`)
+  turns repeated occurrences into a series (`series`); the scheduler and the repairs use it.
+- If the log is unavailable, the queue waits, for up to 12 tries. An Event that the log refuses is dropped; a
+  terminating namespace accepts no Events.
+- After `close` each queued occurrence is tried once more.
+
+An `EventRecorder` records for one component; controllers know only this class. One `EventBroadcaster` writes the Events
+of a process, on its own thread. Each Event is written as its component's user.
 """
 
 from __future__ import annotations
@@ -43,21 +44,21 @@ NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 
 QUEUED: Final = 1000
-"""How many things may wait to be written (`maxQueuedEvents`)."""
+"""Maximum number of queued occurrences (`maxQueuedEvents`)."""
 TRIES: Final = 12
-"""How often one is tried (`maxTriesPerEvent`)."""
+"""Maximum tries per Event (`maxTriesPerEvent`)."""
 PAUSE: Final = 10.0
-"""Seconds between tries; before the second any part of it, lest all processes come back at once."""
+"""Seconds between tries; before the second a random part of it, so that processes do not retry at the same time."""
 
 QUIET: Final = 10.0
-"""Seconds in which what is dropped is logged once: a line for each would cost as much as writing it."""
+"""Seconds between log lines about dropped occurrences, because a line for each would cost as much as an Event."""
 
 _LOOK_UP: Final = 0.5
-"""Seconds after which `run` looks whether it should stop."""
+"""Seconds between checks of `run` whether to stop."""
 
 
 class Recorder(Protocol):
-    """What a controller tells of things through."""
+    """Records Events for a controller."""
 
     def event(
         self,
@@ -69,15 +70,14 @@ class Recorder(Protocol):
         action: str = "",
         related: Object | ObjectReference | None = None,
     ) -> None:
-        """Tell that something has happened to `subject`: `type` is `Normal` or `Warning`, `reason` in CamelCase.
+        """Record that something happened to `subject`: `type` is `Normal` or `Warning`, `reason` in CamelCase.
 
-        `action` is what the component did, `related` another object that has part in it: only Events of the newer form
-        have them.
+        `action` is the component's action, `related` a related object; only Events of the newer API have them.
         """
 
 
 class Silent:
-    """A recorder that keeps nothing."""
+    """A recorder that drops everything."""
 
     def event(
         self,
@@ -97,10 +97,10 @@ SILENT: Final[Recorder] = Silent()
 
 @contextmanager
 def failures_told(recorder: Recorder, subject: Object, reason: str, message: str) -> Iterator[None]:
-    """Have it told of `subject` when the API refuses something in the block, and the refusal raised all the same.
+    """Record an Event about `subject` if the API refuses a write in the block, and raise the error again.
 
-    That another writer was first is not worth telling: a controller looks again. When the log itself fails, it takes no
-    Event either.
+    Conflicts are not recorded, because the controller retries. If the log itself fails, it would not accept an Event
+    either.
     """
     try:
         yield
@@ -111,10 +111,10 @@ def failures_told(recorder: Recorder, subject: Object, reason: str, message: str
 
 
 class EventRecorder:
-    """Tells of things in the name of one component; from any thread."""
+    """Records Events for one component; thread-safe."""
 
     def __init__(self, broadcaster: EventBroadcaster, component: str, client: PatchClient, instance: str = "") -> None:
-        """Made by `EventBroadcaster.recorder`; Events are of the newer form if `instance` names the process."""
+        """`EventBroadcaster.recorder` creates it; `instance` names the process, for Events of the newer API."""
         self._broadcaster = broadcaster
         self._component = component
         self._client = client
@@ -130,7 +130,7 @@ class EventRecorder:
         action: str = "",
         related: Object | ObjectReference | None = None,
     ) -> None:
-        """Tell that something has happened to `subject`; see `Recorder`."""
+        """Record that something happened to `subject`; see `Recorder`."""
         reference = _referred(subject)
         other = None if related is None else _referred(related)
         at, name = self._broadcaster.stamp(reference)
@@ -140,7 +140,7 @@ class EventRecorder:
 
 
 class _Task(NamedTuple):
-    """An Event to be written through `client`, having been tried `tries` times; at `due` (monotonic seconds) again."""
+    """An Event to write through `client`; `tries` counts attempts, `due` (monotonic seconds) is the next one."""
 
     wanted: Sighting | Series
     client: PatchClient
@@ -149,35 +149,35 @@ class _Task(NamedTuple):
 
 
 class EventBroadcaster:
-    """Writes what recorders are told; a Runnable. `process_next` belongs to one thread at a time."""
+    """Writes recorded occurrences; a Runnable. `process_next` is for one thread at a time."""
 
     name = "event-broadcaster"
 
     def __init__(self, *, clock: Clock, random: Random, host: str = "") -> None:
-        """Start with nothing to write; `host` is the name of this machine in Events of the newer form."""
+        """Start with an empty queue; `host` is the machine's name in Events of the newer API."""
         self._clock = clock
         self._random = random
         self._host = host
         self._correlator = Correlator()
         self._series = SeriesCorrelator(clock.monotonic())
-        # Series to be written again; of the thread of `process_next`.
+        # Series to update; only for the thread of `process_next`.
         self._due: deque[_Task] = deque()
-        # Guards what follows; notified when there is more to do, or no more to come.
+        # Guards the following fields; notified when work is added, or on close.
         self._changed = threading.Condition()
         self._told: deque[tuple[Occurrence, PatchClient]] = deque()
         self._held: _Task | None = None
         self._closed = False
-        self._dropped = 0  # since that was logged
+        self._dropped = 0  # since the last log line
         self._quiet_until = 0.0
-        # The last name's number: nanoseconds since 1970, or one more than the one before.
+        # The number of the last name: nanoseconds since 1970, or one more than the one before.
         self._stamp = 0
 
     def recorder(self, component: str, client: PatchClient, *, in_series: bool = False) -> EventRecorder:
-        """Return a recorder for `component`, writing through `client`; Events `in_series` are of the newer form."""
+        """Return a recorder for `component` that writes through `client`; `in_series` selects the newer API."""
         return EventRecorder(self, component, client, f"{component}-{self._host}" if in_series else "")
 
     def stamp(self, subject: ObjectReference) -> tuple[int, str]:
-        """Return the time, and a name for an Event about `subject` that no other one of this process has."""
+        """Return the time, and a name for an Event about `subject`, unique in this process."""
         now = self._clock.now()
         with self._changed:
             self._stamp = max(self._stamp + 1, now * 1000)
@@ -185,7 +185,7 @@ class EventBroadcaster:
             return now, new_uid(self._random) if subdomain_name(name) else name
 
     def tell(self, told: Occurrence, client: PatchClient) -> None:
-        """Have something written; dropped if too much waits already, or the broadcaster is closed."""
+        """Queue an occurrence; drop it if the queue is full or the broadcaster is closed."""
         with self._changed:
             dropped = self._closed or len(self._told) >= QUEUED
             if not dropped:
@@ -196,7 +196,7 @@ class EventBroadcaster:
             log.error("events dropped", count=count, reason=told.reason, message=told.message, kind=told.subject.kind)
 
     def _drop(self) -> int:
-        """Count what is dropped, with the lock held; return how much to log, 0 if that can wait."""
+        """Count a dropped occurrence, holding the lock; return the number to log, 0 if it is not time yet."""
         now = self._clock.monotonic()
         self._dropped += 1
         if now < self._quiet_until:
@@ -206,25 +206,25 @@ class EventBroadcaster:
         return count
 
     def run(self, stop: threading.Event) -> None:
-        """Write until `stop` is set, and then what is left."""
+        """Write until `stop` is set, and then the rest of the queue."""
         while not stop.is_set():
             self.process_next(_LOOK_UP)
         self.close()
 
     def close(self) -> None:
-        """Take nothing any more, and try once to write what is left; on the thread of `process_next`."""
+        """Accept nothing more, and try once to write the queue; on the thread of `process_next`."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
         self.flush()
 
     def flush(self) -> None:
-        """Write what waits and is not held up."""
+        """Write all queued occurrences that do not wait for a retry."""
         while self.process_next(0):
             pass
 
     def process_next(self, timeout: float | None = None) -> bool:
-        """Deal with the next thing told, waiting up to `timeout` seconds for one; False if there was none."""
+        """Process the next occurrence, waiting up to `timeout` seconds; return False if there was none."""
         due = self._series.due(self._clock.monotonic(), self._clock.now())
         self._due.extend(_Task(series, client) for series, client in due)
         taken = self._take(timeout)
@@ -236,7 +236,7 @@ class EventBroadcaster:
         return True
 
     def _take(self, timeout: float | None) -> _Task | tuple[Occurrence, PatchClient] | None:
-        """Return what is to be done next: while something is held up, nothing overtakes it."""
+        """Return the next task; while one waits for its retry, no other is returned."""
         give_up_at = None if timeout is None else self._clock.monotonic() + timeout
         with self._changed:
             while True:
@@ -261,7 +261,7 @@ class EventBroadcaster:
         return None if wanted is None else _Task(wanted, client)
 
     def _write(self, task: _Task) -> None:
-        """Write an Event, or hold it until it is worth another try."""
+        """Write an Event; keep it for a retry if the log is unavailable."""
         wanted, client = task.wanted, task.client
         reason = wanted.told.reason
         try:
@@ -273,7 +273,7 @@ class EventBroadcaster:
                 log.error("event not written", name=wanted.name, reason=reason, error=str(error))
             else:
                 self._hold(task)
-        except Exception as error:  # whatever is wrong with one Event, the next may be right
+        except Exception as error:  # an unexpected error with one Event must not stop the others
             log.error("event not written", name=wanted.name, reason=reason, exc_info=error)
 
     def _hold(self, task: _Task) -> None:
@@ -284,7 +284,7 @@ class EventBroadcaster:
 
 
 def _send(wanted: Sighting | Series, client: PatchClient) -> None:
-    """Count an Event on that was written before, and create it if it is new or gone (`recordEvent` of client-go)."""
+    """Update an existing Event's count, or create it if it is new or deleted (`recordEvent` of client-go)."""
     event = event_of(wanted)
     if wanted.times > 1:
         try:
@@ -296,7 +296,7 @@ def _send(wanted: Sighting | Series, client: PatchClient) -> None:
 
 
 def _is_refusal(error: CtrlmgrError) -> bool:
-    """Whether another try would come to the same, as opposed to a log that is away or busy, or another writer."""
+    """Return whether a retry is useless; it is not if the log is unavailable or busy, or after a conflict."""
     return isinstance(error, ApiError | Fenced) and not error.retryable
 
 
@@ -313,7 +313,7 @@ def _referred(subject: Object | ObjectReference) -> ObjectReference:
 
 
 def reference_to(obj: Object) -> ObjectReference:
-    """Return the reference that an Event about `obj` has."""
+    """Return the reference to `obj` for an Event."""
     head = _decode_head(obj.body)
     version = str(obj.revision or "")
     return ObjectReference(head.kind, obj.namespace, obj.name, obj.uid, head.api_version, version)

@@ -1,11 +1,11 @@
-"""Repeated occurrences as one Event with a series: what kube-scheduler's recorder does with them.
+"""Merges repeated occurrences into one Event with a series, as kube-scheduler's recorder does.
 
 Guarantees, all of them client-go's (`tools/events/event_broadcaster.go`):
-- Two occurrences are the same when type, action, reason, reporter, subject (at the version it was read) and related
+- Two occurrences are the same if type, action, reason, reporter, subject (at the version it was read) and related
   object are equal. Their messages may differ; the Event keeps the first.
-- The first occurrence becomes an Event and the second gives it a series of two. Later ones are only counted.
-- A series is written again every 30 minutes, and a last time when six minutes have passed since its latest occurrence.
-  After that the same occurrence is a new Event, as it is six minutes after one that was never repeated.
+- The first occurrence becomes an Event; the second adds a series with the count 2. Later ones are only counted.
+- A series is written again every 30 minutes, and a last time six minutes after its latest occurrence. After that, or
+  six minutes after an occurrence that was not repeated, the same occurrence is a new Event.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ctrlmgr.client import PatchClient
 from ctrlmgr.controllers.events.correlation import Occurrence
 
 FINISH: Final = 360.0
-"""Seconds without another occurrence after which a series ends, and between looks for such ones (`finishTime`)."""
+"""Seconds without another occurrence after which a series ends, and between checks for that (`finishTime`)."""
 REFRESH: Final = 1800.0
 """Seconds between writes of all series (`refreshTime`)."""
 
@@ -25,16 +25,16 @@ _MICROSECONDS: Final = 1_000_000
 
 
 class Series(NamedTuple):
-    """An Event of the newer form: `first` says all but how many `times` and when last."""
+    """An Event of the newer API: the `first` occurrence, the count and the time of the latest."""
 
     first: Occurrence
     times: int
     latest: int
-    """When it happened last, in microseconds since 1970."""
+    """The time of the latest occurrence, in microseconds since 1970."""
 
     @property
     def told(self) -> Occurrence:
-        """The occurrence that the Event tells of."""
+        """The occurrence that the Event describes."""
         return self.first
 
     @property
@@ -49,10 +49,10 @@ class _Known(NamedTuple):
 
 
 class SeriesCorrelator:
-    """Counts repeated occurrences; belongs to one thread at a time."""
+    """Counts repeated occurrences; for one thread at a time."""
 
     def __init__(self, now: float) -> None:
-        """Remember nothing yet; `now` is in monotonic seconds."""
+        """Start empty; `now` is in monotonic seconds."""
         self._known: dict[Hashable, _Known] = {}
         self._finish_at = now + FINISH
         self._refresh_at = now + REFRESH
@@ -69,7 +69,7 @@ class SeriesCorrelator:
         return series if series.times <= 2 else None
 
     def due(self, now: float, at: int) -> list[tuple[Series, PatchClient]]:
-        """Return the series to write at this moment: `now` in monotonic seconds, `at` in microseconds since 1970."""
+        """Return the series to write now: `now` in monotonic seconds, `at` in microseconds since 1970."""
         written: list[_Known] = []
         if now >= self._refresh_at:
             self._refresh_at = now + REFRESH
@@ -80,7 +80,7 @@ class SeriesCorrelator:
         return [(each.series, each.client) for each in written]
 
     def _finished(self, before: int) -> list[_Known]:
-        """Forget the occurrences whose latest was before a moment, and return those that have a series."""
+        """Remove the occurrences whose latest was before `before`, and return those that have a series."""
         ended = {key: each for key, each in self._known.items() if each.series.latest < before}
         for key in ended:
             del self._known[key]

@@ -1,4 +1,4 @@
-"""The namespace controller: empties a namespace that is being deleted, then lets it go."""
+"""The namespace controller: deletes the content of a namespace that is being deleted, then its finalizer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import DURATION, whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the namespace controller can be told; `namespace_deletion_grace` is in seconds."""
+    """The options of the namespace controller; `namespace_deletion_grace` is in seconds."""
 
     concurrent_namespace_syncs: Annotated[
         int,

@@ -1,18 +1,18 @@
-"""The namespace controller: empties a namespace that is being deleted, and lets it go when nothing is left.
+"""The namespace controller: deletes the content of a terminating namespace, and its finalizer when it is empty.
 
 Guarantees:
-- Only what lies in that namespace is touched, and only while it is terminating; every deletion names the uid it means,
-  so an object made anew under the same name is never taken for the old one. Nor is what is in a namespace that was made
-  anew, while another process finished off the old one.
-- Pods go first: nothing else is deleted while one is left (KEP-5080, ordered namespace deletion).
-- The `kubernetes` finalizer is removed only after a pass that found every kind empty, in a namespace in which nothing
-  can be created any more.
-- The five conditions say what is left and why; they are written only when they change.
-- For some seconds after it was deleted a namespace is left as it is, as Kubernetes leaves it, so that a client that saw
-  it alive a moment ago can finish.
 
-It looks again whenever content goes, and not at fixed times: a pod that has its grace left is the one thing it waits
-for by the clock.
+- It deletes only objects of that namespace, and only while it is terminating. Every deletion names the object's uid, so
+  a new object of the same name is not deleted. The content of a new namespace of the same name is not deleted either.
+- Pods are deleted first: nothing else is deleted while one exists (KEP-5080, ordered namespace deletion).
+- The `kubernetes` finalizer is removed only after a pass that found every kind empty, at a time when the namespace
+  accepts no new objects.
+- The five conditions report the remaining content and the reasons; they are written only when they change.
+- The content is deleted only after a grace period of some seconds, as in Kubernetes, so that clients that just saw the
+  namespace can finish.
+
+It reconciles when content is deleted, and not at fixed times. It waits by the clock only for the grace periods of the
+namespace and its pods.
 """
 
 from __future__ import annotations
@@ -44,29 +44,29 @@ FINALIZER = "kubernetes"
 
 _FINISHED_PHASES = ("Succeeded", "Failed")
 _SYNCING = 0.1
-"""Seconds until a namespace is looked at again whose content could not be told."""
+"""Seconds until the retry if the content of a namespace could not be determined."""
 
 
 class _Kept(NamedTuple):
-    """What a pass over one kind found left, and for how long (seconds) that is to be expected."""
+    """The remaining objects of one kind, and their expected grace period (seconds)."""
 
     objects: Sequence[Object]
     grace: float = 0.0
 
 
 class _Overtaken(Exception):
-    """What was listed may not be the content of the namespace it was taken for."""
+    """The listed objects may not be the content of this namespace."""
 
 
 class NamespaceReconciler:
-    """Deletes content and reports on it; the key is a namespace's."""
+    """Reconciles namespaces: deletes content and reports the rest."""
 
     def __init__(
         self, informers: Informers, content: dict[Resource, tuple[str, Lister]], *, clock: Clock, grace: float
     ) -> None:
-        """`content` lists every namespaced kind: its resource, API version (`v1`, `apps/v1`) and lister.
+        """Delete the kinds in `content`: resource, API version (`v1`, `apps/v1`) and lister of every namespaced kind.
 
-        `grace` is how long (seconds) a namespace is left alone after it was deleted.
+        `grace` is how long (seconds) after its deletion a namespace is left unchanged.
         """
         self._informers = informers
         self._namespaces = informers.informer(NAMESPACES).lister
@@ -74,11 +74,11 @@ class NamespaceReconciler:
         self._content = content
         self._clock = clock
         self._grace = grace
-        # When each terminating namespace was first seen to be (monotonic seconds), by uid: its grace counts from there.
+        # When each terminating namespace was first seen (monotonic seconds), by uid; its grace period starts then.
         self._seen: dict[str, float] = {}
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Take a terminating namespace one step further."""
+        """Take the next step for a terminating namespace."""
         namespace = self._namespaces.get(key)
         if namespace is None or not namespace.is_terminating or FINALIZER not in _finalizers(namespace):
             if namespace is not None:
@@ -98,15 +98,15 @@ class NamespaceReconciler:
         return Result(requeue_after=wait) if wait else None
 
     def _grace_of(self, namespace: Object) -> float:
-        """Return the seconds for which a namespace is still left alone.
+        """Return the seconds left of a namespace's grace period.
 
-        To the microsecond: what sums of floats differ by is no time that a clock could be waited for.
+        It is rounded to microseconds, because a clock cannot wait for rounding errors of floats.
         """
         now = self._clock.monotonic()
         return max(round(self._seen.setdefault(namespace.uid, now) + self._grace - now, 6), 0.0)
 
     def _empty(self, namespace: Object, client: Client) -> tuple[Content | None, float]:
-        """Delete what can be; return what is left (None: nothing), and in how many seconds to look again (0: never)."""
+        """Delete content; return the remaining content (None: none), and the seconds until the retry (0: no retry)."""
         content = Content()
         epoch = self._informers.epoch
         pods = self._delete_all(PODS, namespace, epoch, client)
@@ -116,7 +116,7 @@ class NamespaceReconciler:
                 content.failures.append(_unexpected(namespace.name, "v1", PODS))
             return content, wait
         left = 0
-        for resource, (version, _) in list(self._content.items()):  # which grows with the definitions
+        for resource, (version, _) in list(self._content.items()):  # new definitions add to it
             kept = self._delete_all(resource, namespace, epoch, client)
             content.add(kept.objects)
             left += len(kept.objects)
@@ -125,10 +125,10 @@ class NamespaceReconciler:
         return (content if left else None), 0.0
 
     def _list(self, resource: Resource, namespace: Object, epoch: int) -> Sequence[Object]:
-        """Return the objects of one kind in this very namespace; raises `_Overtaken` if that cannot be told.
+        """Return the objects of one kind in this namespace; raises `_Overtaken` if it may be another of the same name.
 
-        The caches follow the log in its order: if the namespace is still there after its content was listed, that
-        content was its own. Only a sync in between, which replaces one cache after the other, breaks that order.
+        The caches follow the log in order: if the namespace still exists after its content was listed, the content is
+        its own. Only a sync, which replaces the caches one after the other, breaks that order.
         """
         objects = self._content[resource][1].list(namespace.name)
         current = self._namespaces.get(namespace.key)
@@ -137,14 +137,14 @@ class NamespaceReconciler:
         return objects
 
     def _delete_all(self, resource: Resource, namespace: Object, epoch: int, client: Client) -> _Kept:
-        """Delete the objects of one kind; return those that stay because something holds them."""
+        """Delete the objects of one kind; return those that remain."""
         kept = []
         for obj in self._list(resource, namespace, epoch):
             if not obj.is_terminating:
                 try:
                     client.delete(obj)
                 except (NotFound, Conflict):
-                    continue  # gone, or made anew: the informer brings the news
+                    continue  # deleted or replaced; the informer reports it
                 if not _may_stay(obj):
                     continue
             kept.append(obj)
@@ -155,7 +155,7 @@ class NamespaceReconciler:
         return max(deleted_at + pods.grace - self._clock.now() / 1_000_000, 0.0)
 
     def _report(self, namespace: Object, content: Content, client: Client) -> Object:
-        """Say what is left, if that is news; return the namespace as it is then."""
+        """Update the conditions if they changed; return the current namespace."""
         fields = namespace.to_dict()
         status: dict[str, Any] = fields.setdefault("status", {})
         before = status.get("conditions") or []
@@ -179,7 +179,7 @@ def _finalizers(namespace: Object) -> list[str]:
 
 
 def _may_stay(obj: Object) -> bool:
-    """Whether an object that was just deleted may still be there: finalizers hold it, or it has a grace period."""
+    """Return whether a just deleted object may still exist, because of finalizers or a grace period."""
     return bool(obj.metadata.finalizers) or (obj.resource == PODS and _is_scheduled(obj))
 
 
@@ -205,7 +205,7 @@ def _unexpected(namespace: str, version: str, resource: Resource) -> str:
 
 
 def _namespace_of_deleted(namespaces: Lister) -> Callable[[Change], Iterable[Key]]:
-    """Return what enqueues a terminating namespace whose content has become less, or was held less tightly."""
+    """Return a function from a change of content to the terminating namespace that it belongs to."""
 
     def keys(change: Change) -> Iterable[Key]:
         key = Key("", change.object.namespace)
@@ -222,7 +222,7 @@ def _terminating(change: Change) -> Iterable[Key]:
 
 
 class _CustomContent:
-    """Has the controller empty namespaces of the instances of definitions, too."""
+    """Adds the instances of CustomResourceDefinitions to the content of namespaces."""
 
     def __init__(
         self,
@@ -235,7 +235,7 @@ class _CustomContent:
         self._to_keys = to_keys
 
     def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
-        """List instances, and hear of what becomes of them."""
+        """List and watch the instances of a definition."""
         if definition.namespaced:
             if resource not in self._content:
                 self._controller.watch(Watch(instances, self._to_keys))
@@ -243,11 +243,11 @@ class _CustomContent:
             self._content[resource] = (version, instances.lister)
 
     def end(self, definition: Definition, resource: Resource) -> None:
-        """Go on listing: there is nothing any more, and may be again."""
+        """Do nothing: listing the deleted kind returns no objects, and it may be created again."""
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     informers = context.informers
     namespaces = informers.informer(NAMESPACES)
     kinds = {

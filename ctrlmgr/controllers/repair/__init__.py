@@ -1,1 +1,1 @@
-"""Checks the allocations of ClusterIPs and node ports against the Services, and repairs them."""
+"""Checks the allocations of ClusterIPs and node ports against the Services, and corrects them."""

@@ -1,11 +1,11 @@
-"""ClusterIPs: what is wrong between the Services and the IPAddress objects.
+"""Finds inconsistencies between Services' ClusterIPs and IPAddress objects.
 
 Guarantees: reasons and messages are those of Kubernetes 1.36's `ipallocator/controller/repairip.go` (ServiceCIDRFull:
-of `repair.go`, which came before it). An IPAddress that is not the allocator's is left alone unless a Service has its
-address. Every address that a Service names counts as used, whether it may have it or not.
+of its predecessor `repair.go`). An IPAddress that the allocator did not create is ignored unless a Service has its
+address. Every address that a Service names counts as used, valid or not.
 
-Kubernetes' ServiceCIDRFull cannot happen there (an allocation by value never finds a range full). Here it says what
-it means: a Service is told to get another address, and there is none.
+In Kubernetes, ServiceCIDRFull cannot occur (an allocation by value never finds a range full). Here it is reported if a
+Service needs another address and none is free.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ class _Service(msgspec.Struct, gc=False):
 
 
 class _Checked(NamedTuple):
-    """What the Services say they have."""
+    """The addresses of the Services."""
 
     held: list[Use]
-    """Addresses that they may have."""
+    """Valid addresses in the ranges."""
     used: set[str]
-    """All of them, in canonical form."""
+    """All addresses, in canonical form."""
     holders: set[ParentReference]
-    """Every Service that there is."""
+    """All existing Services."""
     findings: list[Finding]
-    """What is wrong with the others."""
+    """The findings for other addresses."""
 
 
 def find_address_findings(
     services: Iterable[Object], addresses: Sequence[Object], configured: Ranges, service_cidrs: Iterable[Object] = ()
 ) -> list[Finding]:
-    """Return what is wrong; `addresses` are the IPAddress objects.
+    """Return the findings; `addresses` are the IPAddress objects.
 
-    A ClusterIP may come from the `configured` ranges and from every ServiceCIDR, whatever becomes of that.
+    A ClusterIP may come from the `configured` ranges and from every ServiceCIDR, in any state.
     """
     ranges = _ranges(configured, service_cidrs)
     checked = _check(services, ranges)
@@ -101,7 +101,7 @@ def _check(services: Iterable[Object], ranges: _Ranges) -> _Checked:
 
 
 def _use(text: str, service: Object, ranges: _Ranges) -> Use | None:
-    """Return a Service's use of an address in canonical form, None if it is no address."""
+    """Return a Service's use of an address in canonical form, None if the address is invalid."""
     if _is_in_range(text, ranges):
         return Use(text, service)
     address = parse_ip(text)
@@ -109,12 +109,12 @@ def _use(text: str, service: Object, ranges: _Ranges) -> Use | None:
 
 
 def _is_in_range(text: str, ranges: _Ranges) -> bool:
-    """Whether `text` is an address of a range, in the form that claims are named by."""
+    """Return whether `text` is an address in a range, in the canonical form of IPAddress names."""
     return any((index := each.index(text)) is not None and each[index] == text for each in ranges)
 
 
 def _addresses(service: Object) -> Sequence[str]:
-    """Return the addresses a Service says it has (`helper.IsServiceIPSet`)."""
+    """Return the addresses in a Service's spec (`helper.IsServiceIPSet`)."""
     spec = service.view(_Service).spec
     if spec.type == "ExternalName" or spec.cluster_ip in ("", _NONE):
         return ()
@@ -122,7 +122,7 @@ def _addresses(service: Object) -> Sequence[str]:
 
 
 def address_claim(use: Use) -> Object:
-    """Return an IPAddress for a Service, as the allocator would make it, without what it is given when created."""
+    """Return an IPAddress for a Service as the allocator creates it, without the server-set fields."""
     labels = {LABEL_FAMILY: _family(use.value), LABEL_MANAGED_BY: ALLOCATOR}
     head = {
         "kind": "IPAddress",
@@ -133,12 +133,12 @@ def address_claim(use: Use) -> Object:
 
 
 def describe_address(address: str) -> str:
-    """Name an address as Kubernetes' messages do."""
+    """Format an address as in Kubernetes' messages."""
     return f"ClusterIP [{_family(address)}]: {address}"
 
 
 def _family(address: str) -> str:
-    """Return the family of an address in canonical form."""
+    """Return the IP family of an address in canonical form."""
     return IPV6 if ":" in address else IPV4
 
 
@@ -172,7 +172,7 @@ def _misclaimed(use: Use, claim: Object) -> Finding:
 
 
 def _blemished(use: Use, claim: Object) -> Finding | None:
-    """Kubernetes makes the object anew without a word."""
+    """Return the finding for wrong labels, which Kubernetes corrects without an Event."""
     if _is_ours(claim) and claim.labels.get(LABEL_FAMILY) == _family(use.value):
         return None
     message = f"the labels of IPAddress {use.value} are not the allocator's; repairing"
@@ -180,7 +180,7 @@ def _blemished(use: Use, claim: Object) -> Finding | None:
 
 
 def _corrected(reason: str, subject: Object, use: Use, message: str, claim: Object) -> Finding:
-    """Have the object made anew: who holds an address cannot change (`recreateIPAddress`)."""
+    """Return a finding that replaces the object, because an IPAddress's parent is immutable (`recreateIPAddress`)."""
     return Finding("repair", reason, subject, use.value, message, Action.CORRECT, address_claim(use), claim)
 
 
@@ -193,7 +193,7 @@ _WORDS = Words(_unclaimed, _misclaimed, _blemished, _duplicate)
 
 
 def _full(findings: Sequence[Finding], taken: set[str], ranges: _Ranges) -> list[Finding]:
-    """Return a finding for each Service that needs another address where no range of its family has any left."""
+    """Return a finding for each Service that needs another address if all ranges of its IP family are full."""
     needing = [each for each in findings if each.problem in ("duplicate", "outOfRange")]
     of_family = {family: [each for each in ranges if each.family == family] for family in (IPV4, IPV6)}
     families = {_family(each.value) for each in needing}
@@ -215,7 +215,7 @@ def _is_full(addresses: AddressRange, taken: set[str]) -> bool:
 
 
 def _leak(claim: Object, holders: Collection[ParentReference]) -> Finding:
-    """Tell of a claim on an address that no Service has (`syncIPAddress`)."""
+    """Return the finding for an IPAddress whose address no Service uses (`syncIPAddress`)."""
     parent = claim.view(Claim).parent or ParentReference()
     holder = f"{parent.namespace}/{parent.name}"
     reason = "IPAddressNotAllocated"

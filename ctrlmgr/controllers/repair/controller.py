@@ -1,16 +1,17 @@
-"""Repair: brings the claims on addresses and node ports back in line with the Services, every three minutes.
+"""The repair controllers: every three minutes, correct the claims on addresses and node ports to match the Services.
 
 Guarantees:
-- What it decides on is one revision of the log, so a Service that is being created or deleted is never half seen. It
-  reads the log itself, not a cache: what was changed in the database by hand is found too.
-- A claim that is missing is made, one that names the wrong holder is replaced in one append (at no revision is the
-  value free), each only if nothing has happened to it since. Losing to another writer means looking again.
-- IPAddresses are written as the API writes them, claims on ports straight to the log, as no API has them.
-- An unused claim is released when it was seen so three times in a row, never before.
-- A value of two Services, one that is out of range or no address at all is told of by an Event; nothing is taken
-  from a Service.
 
-Kubernetes: `pkg/registry/core/service/{ipallocator,portallocator}/controller`.
+- It decides from one revision of the log, so a concurrent change of a Service is seen completely or not at all. It
+  reads the log and not a cache, so it also finds manual changes in the database.
+- A missing claim is created. A claim with the wrong holder is replaced in one append (the value is free at no
+  revision). Both only if the claim has not changed since; after a conflict the round starts again.
+- IPAddresses are written through the API, node port claims directly to the log, because no API has them.
+- An unused claim is released after it was found unused three times in a row.
+- A value of two Services, a value out of range and an invalid address are reported by an Event; Services are not
+  changed.
+
+Source: Kubernetes' `pkg/registry/core/service/{ipallocator,portallocator}/controller`.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ PORTS_NAME: Final = "portallocator-repair-controller"
 INTERVAL: Final = 180.0
 """Seconds between rounds (`--service-allocator-repair-interval` of Kubernetes' control plane: 3 min)."""
 SIGHTINGS: Final = 3
-"""How often a leaked claim must be seen before it is released (`numRepairsBeforeLeakCleanup`)."""
+"""How often a leaked claim must be found before it is released (`numRepairsBeforeLeakCleanup`)."""
 ATTEMPTS: Final = 5
-"""How often a round begins again because another writer was first."""
+"""Maximum attempts of a round that conflicts with other writers."""
 
 CLUSTER_IPS: Final = "cluster-ips"
 NODE_PORT: Final = "node-ports"
@@ -55,13 +56,13 @@ _LOST: Final = (AlreadyExists, Conflict, NotFound)
 
 
 class Outcome(enum.Enum):
-    """What has become of a finding."""
+    """The outcome of a finding."""
 
     REPORTED = "reported"
     REPAIRED = "repaired"
     RELEASED = "released"
     FLAGGED = "flagged"
-    """A leak that has not been seen often enough yet."""
+    """A leaked claim that has not been found often enough yet."""
 
 
 _OUTCOMES: Final = {
@@ -72,7 +73,7 @@ _OUTCOMES: Final = {
 
 
 class Handled(NamedTuple):
-    """A finding and what has become of it."""
+    """A finding and its outcome."""
 
     finding: Finding
     outcome: Outcome
@@ -83,7 +84,7 @@ C = TypeVar("C", EngineClient, LogClient)
 
 
 def _identity(claim: Object) -> _Identity:
-    """Tell a claim from another one of its name."""
+    """Return a claim's name and uid, which separate it from another claim of the same name."""
     return claim.name, claim.uid
 
 
@@ -96,7 +97,7 @@ class Listings(NamedTuple):
 
 
 def read_listings(event_log: EventLog, claims: Resource) -> Listings:
-    """Read them from the log; begins again if compaction passes that revision meanwhile."""
+    """Return the listings of one revision; starts again if compaction passes that revision meanwhile."""
     while True:
         at = event_log.head().revision
         try:
@@ -106,60 +107,60 @@ def read_listings(event_log: EventLog, claims: Resource) -> Listings:
 
 
 class Claims(Protocol):
-    """How claims of one kind are written; each raises `Conflict` and the like when another writer was first."""
+    """Writes claims of one kind; methods raise `Conflict` and similar errors if another client wrote first."""
 
     def create(self, claim: Object) -> None:
-        """Make a claim."""
+        """Create a claim."""
 
     def correct(self, wrong: Object, claim: Object) -> None:
-        """Put a claim in the place of another."""
+        """Replace a wrong claim with another."""
 
     def release(self, claim: Object) -> None:
         """Delete a claim."""
 
 
 class AddressClaims:
-    """IPAddresses: objects of the API, whose holder never changes, so that a wrong one makes place for a new one."""
+    """Writes IPAddresses through the API; their parent is immutable, so a wrong one is recreated."""
 
     def __init__(self, client: EngineClient) -> None:
         """Write through `client`."""
         self._client = client
 
     def create(self, claim: Object) -> None:
-        """Make a claim."""
+        """Create a claim."""
         self._client.create(claim)
 
     def correct(self, wrong: Object, claim: Object) -> None:
-        """Delete `wrong` and make `claim`, in one append."""
+        """Delete `wrong` and create `claim`, in one append."""
         self._client.recreate(wrong, claim)
 
     def release(self, claim: Object) -> None:
-        """Delete a claim, if it is as it was read."""
+        """Delete a claim, unless it has changed."""
         self._client.delete(claim, "Background")
 
 
 class PortClaims:
-    """Claims on node ports, which are in the log and in no API."""
+    """Writes claims on node ports, which are in the log and in no API."""
 
     def __init__(self, client: LogClient) -> None:
         """Write through `client`."""
         self._client = client
 
     def create(self, claim: Object) -> None:
-        """Make a claim."""
+        """Create a claim."""
         self._client.create(claim)
 
     def correct(self, wrong: Object, claim: Object) -> None:
-        """Make `wrong`, which has the same name, say what `claim` does."""
+        """Update `wrong`, which has the same name, to `claim`."""
         self._client.update(claim)
 
     def release(self, claim: Object) -> None:
-        """Delete a claim, if it is as it was read."""
+        """Delete a claim, unless it has changed."""
         self._client.delete(claim)
 
 
 class Repair(Generic[C]):
-    """One of the two repairs; it remembers which leaks it has seen."""
+    """One of the two repairs; it remembers the leaks that it has found."""
 
     def __init__(
         self,
@@ -172,9 +173,9 @@ class Repair(Generic[C]):
         recorder: Recorder,
         metrics: RepairMetrics,
     ) -> None:
-        """Look for what `find` finds in the listings of Services and `claims`; `describe` names a value.
+        """Correct the findings of `find` in the listings of Services and `claims`; `describe` formats a value.
 
-        `writing` says how claims are written through a client.
+        `writing` returns the writer of claims for a client.
         """
         self.name = name
         self.key = Key("", name)
@@ -185,17 +186,17 @@ class Repair(Generic[C]):
         self._log = event_log
         self._recorder = recorder
         self._metrics = metrics
-        # How often in a row each claim was seen unused.
+        # How often in a row each claim was found unused.
         self._sightings: dict[_Identity, int] = {}
 
     def findings(self) -> Sequence[Finding]:
-        """Return what is wrong now."""
+        """Return the current findings."""
         return self._find(read_listings(self._log, self._claims))
 
     def run(self, client: C) -> list[Handled]:
-        """Go one round and return what it found.
+        """Run one round and return its findings.
 
-        Raises `Conflict` and the like when it loses to others again and again, and what `client` raises.
+        Raises `Conflict` and similar errors after repeated conflicts, and the errors of `client`.
         """
         done: list[Handled] = []
         for attempt in range(1, ATTEMPTS + 1):
@@ -208,7 +209,7 @@ class Repair(Generic[C]):
         raise lost
 
     def _round(self, claims: Claims, done: list[Handled]) -> list[Handled]:
-        """Handle all findings; `done` are those of attempts before, and gets what this one repairs."""
+        """Handle all findings; add the repaired ones to `done`, which has those of earlier attempts."""
         findings = self.findings()
         seen = self._seen(findings)
         left = []
@@ -222,7 +223,7 @@ class Repair(Generic[C]):
         return done + [self._leave(finding) for finding in left]
 
     def _seen(self, findings: Iterable[Finding]) -> dict[_Identity, int]:
-        """Return how often in a row each leak has been seen, now included."""
+        """Return how often in a row each leak has been found, including now."""
         leaks = [_identity(each.claim) for each in findings if each.action is Action.RELEASE and each.claim is not None]
         return {leak: self._sightings.get(leak, 0) + 1 for leak in leaks}
 
@@ -240,14 +241,14 @@ class Repair(Generic[C]):
         except CtrlmgrError as error:
             self._metrics.found.labels("unknown").inc()
             self._metrics.failed.inc()
-            if isinstance(error, ApiError):  # else the log takes no Event either
+            if isinstance(error, ApiError):  # if the log itself failed, it would not accept an Event either
                 message = f"Unable to allocate {self._describe(finding.value)} due to an unknown error"
                 action = event_action(finding)
                 self._recorder.event(finding.subject, WARNING, "UnknownError", message, action=action)
             raise
 
     def _leave(self, finding: Finding) -> Handled:
-        """Handle what nothing can be done about, or not yet."""
+        """Handle a finding that cannot be corrected, or not yet."""
         if finding.action is Action.REPORT:
             return self._tell(finding, Outcome.REPORTED)
         log.info("may have leaked, looking again later", repair=self.name, value=finding.value)
@@ -263,7 +264,7 @@ class Repair(Generic[C]):
 
 
 def event_action(finding: Finding) -> str:
-    """Return the action that Kubernetes' Events name for a finding."""
+    """Return the action in Kubernetes' Events for a finding."""
     if finding.reason.startswith("Port"):
         return "PortAllocation"
     if finding.reason == "ClusterIPNotValid":
@@ -274,7 +275,7 @@ def event_action(finding: Finding) -> str:
 def cluster_ip_repair(
     event_log: EventLog, ranges: Ranges, broadcaster: EventBroadcaster, client: EngineClient
 ) -> Repair[EngineClient]:
-    """Return the repair of ClusterIPs, which may come from `ranges` and the ServiceCIDRs; it tells through `client`."""
+    """Return the repair of ClusterIPs in `ranges` and the ServiceCIDRs; it writes Events through `client`."""
 
     def find(listings: Listings) -> Sequence[Finding]:
         return find_address_findings(listings.services, listings.claims, ranges, listings.service_cidrs)
@@ -287,7 +288,7 @@ def cluster_ip_repair(
 def node_port_repair(
     event_log: EventLog, ranges: Ranges, broadcaster: EventBroadcaster, client: EngineClient
 ) -> Repair[LogClient]:
-    """Return the repair of node ports, which may come from `ranges`; its Events are written through `client`."""
+    """Return the repair of node ports in `ranges`; it writes Events through `client`."""
 
     def find(listings: Listings) -> Sequence[Finding]:
         return find_port_findings(listings.services, listings.claims, ranges.ports)
@@ -297,7 +298,7 @@ def node_port_repair(
 
 
 class _Reconciler(Generic[C]):
-    """Goes a round of a repair, whose name is the one key; periodic work enqueues it."""
+    """Runs a repair, whose name is the only key; a timer enqueues it."""
 
     def __init__(self, repair: Repair[C]) -> None:
         self._repair: Repair[C] = repair
@@ -309,7 +310,7 @@ class _Reconciler(Generic[C]):
 def new_repair_controller(
     name: str, repair: Repair[C], client: C, event_log: EventLog, *, clock: Clock, random: Random
 ) -> Controller:
-    """Put the controller of one repair together; `Repair.key` is to be enqueued every `INTERVAL` seconds."""
+    """Build the controller of one repair; the caller enqueues `Repair.key` every `INTERVAL` seconds."""
     return Controller(
         name,
         _Reconciler(repair),

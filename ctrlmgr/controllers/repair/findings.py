@@ -1,13 +1,12 @@
-"""What is wrong with who holds what: the Services' own word compared with the claims in the log.
+"""Compares the values in Services with the claims in the log, and returns findings.
 
 Guarantees:
-- Pure: the same listings give the same findings in the same order; nothing is read, written or remembered.
-- A value that several Services have is whose claim on it says so; without such a claim it is the first one's, in the
-  order of the listing. Nothing is ever found against that one.
-- An unused claim is a finding each time; whether it has been seen often enough to be released is for
-  `controllers.repair` to know.
+- Pure functions: the same listings give the same findings in the same order.
+- A value of several Services belongs to the one that its claim names; without such a claim, to the first Service of the
+  listing. There is never a finding against that one.
+- An unused claim is a finding each time; `controllers.repair` counts how often it was found.
 
-`repair_addresses` and `repair_ports` say what a Service has, and put findings into Kubernetes' words.
+`addresses` and `ports` read the values of a Service, and format findings with Kubernetes' messages.
 """
 
 from __future__ import annotations
@@ -21,66 +20,66 @@ from ctrlmgr.kinds.allocators.claims import Claim, ParentReference
 
 
 class Action(enum.Enum):
-    """What a repair does about a finding."""
+    """The action of a repair for a finding."""
 
     REPORT = "report"
-    """Nothing: an administrator has to decide."""
+    """No action: an administrator must decide."""
     CLAIM = "claim"
-    """Create the claim that is missing."""
+    """Create the missing claim."""
     CORRECT = "correct"
-    """Put a claim of the Service's in the place of the one that is there."""
+    """Replace the existing claim with one of the Service."""
     RELEASE = "release"
-    """Delete the claim, once it was seen often enough."""
+    """Delete the claim, after it was found often enough."""
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong."""
+    """One inconsistency."""
 
     problem: str
-    """What kind of thing, as Kubernetes' metrics tell them apart: `repair`, `duplicate`, `outOfRange` …"""
+    """The category in Kubernetes' metrics: `repair`, `duplicate`, `outOfRange` …"""
     reason: str
-    """The same as the reason of an Event."""
+    """The reason of the Event."""
     subject: Object
-    """The Service it is about, or the claim."""
+    """The Service or claim of the finding."""
     value: str
     """The address or port."""
     message: str
     action: Action = Action.REPORT
     claim: Object | None = None
-    """The claim to create, the right one, or the one to release."""
+    """The claim to create, the corrected one, or the one to release."""
     wrong: Object | None = None
-    """The claim whose place the right one takes."""
+    """The claim to replace."""
     silent: bool = False
-    """Whether Kubernetes makes no Event of it."""
+    """Whether there is no Event, as in Kubernetes."""
 
 
 class Use(NamedTuple):
-    """A Service that has a value."""
+    """A Service and its value."""
 
     value: str
     service: Object
 
 
 class Words(NamedTuple):
-    """How findings about one kind of value are told, and how its claims look."""
+    """Returns the findings about one kind of value."""
 
     unclaimed: Callable[[Use], Finding]
-    """There is no claim."""
+    """The claim is missing."""
     misclaimed: Callable[[Use, Object], Finding]
-    """The claim's owner does not use it."""
+    """The claim names a Service that does not use the value."""
     blemished: Callable[[Use, Object], Finding | None]
-    """The claim is the right one's; None if nothing else is wrong with it."""
+    """The claim names the right Service; None if it is otherwise correct too."""
     duplicate: Callable[[Use], Finding]
-    """The value is another Service's."""
+    """The value belongs to another Service."""
 
 
 def parent_of(service: Object) -> ParentReference:
-    """Return the reference that a Service's claims have."""
+    """Return the parent reference of a Service's claims."""
     return ParentReference("", "services", service.namespace, service.name)
 
 
 def find_misheld(uses: Sequence[Use], claims: Mapping[str, Object], words: Words) -> Iterator[Finding]:
-    """Yield what is wrong with values that are in use; `claims` by the value they are on."""
+    """Yield the findings about used values; `claims` are by value."""
     users: dict[str, list[Object]] = {}
     for use in uses:
         users.setdefault(use.value, []).append(use.service)

@@ -1,11 +1,11 @@
-"""Node ports: what is wrong between the Services and the claims on ports.
+"""Finds inconsistencies between Services' node ports and the claims on ports.
 
-Guarantees: reasons and messages are those of Kubernetes' `portallocator/controller/repair.go`. What a Service has is
-what its ports and its health check say, whatever its type. Every port that a Service names counts as used.
+Guarantees: reasons and messages are those of Kubernetes' `portallocator/controller/repair.go`. A Service's ports are
+those of its spec and its health check, whatever its type. Every port that a Service names counts as used.
 
-A claim on a port is in the log but not in the API, so a leaked one is told of in the process's log and not by an
-Event, as in Kubernetes, where it is a bit in a bitmap. Its PortRangeFull cannot happen there; here it says that a
-Service is told to get another port and there is none.
+A claim on a port is in the log but not in the API. So a leaked one is logged and not recorded as an Event, as in
+Kubernetes, where it is a bit in a bitmap. In Kubernetes, PortRangeFull cannot occur; here it is reported if a Service
+needs another port and none is free.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Service(msgspec.Struct, gc=False):
 
 
 def find_port_findings(services: Iterable[Object], claims: Sequence[Object], ports: PortRange) -> list[Finding]:
-    """Return what is wrong; `claims` are those on node ports, `ports` what they may come from."""
+    """Return the findings; `claims` are those on node ports, `ports` is the allowed range."""
     held, used, findings = list[Use](), set[str](), list[Finding]()
     for service in services:
         for port in collect_ports(service):
@@ -57,14 +57,14 @@ def find_port_findings(services: Iterable[Object], claims: Sequence[Object], por
 
 
 def describe_port(port: str) -> str:
-    """Name a port as Kubernetes' messages do."""
+    """Format a port as in Kubernetes' messages."""
     return f"port {port}"
 
 
 def collect_ports(service: Object) -> list[int]:
-    """Return the node ports a Service has (`collectServiceNodePorts`).
+    """Return the node ports of a Service (`collectServiceNodePorts`).
 
-    A port that it has for two protocols is one, one that it has twice for the same protocol is two.
+    A port that it uses for two protocols counts once; a port that it uses twice for the same protocol counts twice.
     """
     spec = service.view(_Service).spec
     protocols: dict[int, set[str]] = {}
@@ -82,7 +82,7 @@ def collect_ports(service: Object) -> list[int]:
 
 
 def port_claim(use: Use) -> Object:
-    """Return a claim on a port for a Service, as the allocator would make it, without what it is given when created."""
+    """Return a claim on a port as the allocator creates it, without the server-set fields."""
     head = {"kind": "NodePort", "apiVersion": INTERNAL_API_VERSION, "metadata": {"name": use.value}}
     return Object(NODE_PORTS, msgspec.json.encode({**head, "spec": {"parentRef": parent_of(use.service)}}))
 
@@ -106,7 +106,7 @@ def _misclaimed(use: Use, claim: Object) -> Finding:
 
 
 def _blemished(use: Use, claim: Object) -> None:
-    """Find nothing: a claim on a port says no more than whose it is."""
+    """Return no finding: a claim on a port has no other fields."""
 
 
 def _duplicate(use: Use) -> Finding:
@@ -118,7 +118,7 @@ _WORDS = Words(_unclaimed, _misclaimed, _blemished, _duplicate)
 
 
 def _full(findings: Sequence[Finding], taken: set[str], ports: PortRange) -> list[Finding]:
-    """Return a finding for each Service that needs another port when there is none left."""
+    """Return a finding for each Service that needs another port if none is free."""
     if len(taken) < ports.count or sum(ports.index(name) is not None for name in taken) < ports.count:
         return []
     message = f"Port range {ports} is full; you must widen the port range in order to create new services"

@@ -1,4 +1,4 @@
-"""The scheduler: gives each pod that has no node one that can take it and suits it best."""
+"""The scheduler: binds each pod without a node to the most suitable one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import TEXT, whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the scheduler can be told."""
+    """The options of the scheduler."""
 
     scheduler_name: Annotated[
         str,

@@ -1,13 +1,13 @@
-"""The scheduler: takes pods without a node one by one, decides (`ctrlmgr.scheduling`), and writes what it decided.
+"""The scheduler: takes unscheduled pods one by one, decides with `ctrlmgr.scheduling`, and writes the decision.
 
 Guarantees:
-- One pod at a time is decided about, each on everything before it. Of pods that wait the most important goes first.
-  Bindings are written while others are decided about, as their pods count as being where they will be.
-- A pod that gets a node is bound through `pods/NAME/binding`; one that does not has its condition PodScheduled say why,
-  and an Event too, in kube-scheduler's words. Room is made by deleting less important pods, which are marked before.
-- Pods of other schedulers, those with gates, and those whose claims of devices do not exist yet, are left alone.
+- It decides about one pod at a time, each after all earlier decisions. The pod with the highest priority is first.
+  Bindings are written concurrently with later decisions, which already count the bound pods on their nodes.
+- A pod with a node is bound through `pods/NAME/binding`. For a pod without one, the condition PodScheduled and an Event
+  have the reason, with kube-scheduler's messages. Preemption deletes less important pods, after setting a condition.
+- Pods of other schedulers, pods with scheduling gates, and pods whose resource claims do not exist yet are ignored.
 
-Its keys: `*` takes in what has happened; a namespace and a name is a pod to decide about.
+Its keys: `*` processes pending changes; a namespace and a name is a pod to schedule.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ from ctrlmgr.scheduling.volumes import allotted
 log = structlog.get_logger(__name__)
 
 Wake = Callable[[Key, float, tuple[Revision, ...]], None]
-"""Puts a key on the controller's queue after so many seconds, for the sake of these revisions."""
+"""Adds a key to the controller's queue after a number of seconds; the revisions are its triggers."""
 
 _CHANGES: Final = Key("", "*")
 _WORKERS: Final = 8
-"""How many bindings can be on their way to the log at the same time."""
+"""Maximum number of concurrent bindings."""
 
 
 _CUT: Final = " ..."
-"""The end of a message that was cut."""
+"""The end of a truncated message."""
 
 
 class _Chosen(NamedTuple):
-    """A pod that is to be bound to a node, on which it counts already."""
+    """A pod to bind, and its node, which already counts it."""
 
     entry: Entry
     pod: Object
@@ -65,7 +65,7 @@ class _Chosen(NamedTuple):
 
 
 class Scheduler:
-    """The reconciler; see the module."""
+    """Reconciles the scheduler's keys; the module's docstring lists them."""
 
     def __init__(
         self,
@@ -78,9 +78,9 @@ class Scheduler:
         clock: Clock,
         random: Random,
     ) -> None:
-        """Decide on what the caches show; `random` chooses among nodes that are equally good.
+        """Read from the caches; `random` chooses among equally good nodes.
 
-        `watched` are the caches whose changes `keys` is told of.
+        `watched` are the caches whose changes call `keys`.
         """
         self._watched = watched
         self.world = World(options.scheduler_name)
@@ -93,11 +93,11 @@ class Scheduler:
         self._clock = clock
         self._random = random
         self._start = 0
-        # Held while a pod is decided about: the world, what waits, and chance belong to who holds it.
+        # Held during a decision; guards the world, the waiting pods and the random source.
         self._deciding = Lock()
 
     def on_start(self) -> Iterator[Key]:
-        """Begin with what the caches show now: another process may have decided meanwhile."""
+        """Reset all state from the caches, because another process may have scheduled pods meanwhile."""
         self.waiting = Waiting()
         self.world.restart()
         for lister in self._watched:
@@ -106,12 +106,12 @@ class Scheduler:
         yield _CHANGES
 
     def keys(self, change: Change) -> Iterator[Key]:
-        """Take down a change and yield what must be looked at; on the informers' thread."""
+        """Queue a change and yield the key that processes it; on the informers' thread."""
         self.world.note(change)
         yield _CHANGES
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Take in what has happened; then decide about a pod, unless a more important one is to go first."""
+        """Process pending changes; then schedule a pod, unless a more important one is waiting."""
         with self._deciding:
             self._catch_up()
             if key == _CHANGES:
@@ -143,7 +143,7 @@ class Scheduler:
                     self.wake(key, seconds, (seen.revision,))
 
     def _offer(self, pod: PodInfo, revision: Revision) -> None:
-        """Have a pod wait for a node, unless it has gates or a claim of devices that does not exist."""
+        """Queue a pod, unless it has scheduling gates or a missing resource claim."""
         lacks = self._surroundings.devices.missing(pod)
         if self.waiting.offer(pod, self._clock.monotonic(), lacks=lacks):
             self.wake(pod.key, 0.0, (revision,))
@@ -151,7 +151,7 @@ class Scheduler:
             log.debug("pod not queued", pod=str(pod.key), reason=lacks)
 
     def _decide(self, entry: Entry, client: EngineClient) -> _Chosen | float | None:
-        """Decide about a pod; return where it goes, or after how many seconds to try again (None: not needed)."""
+        """Decide about a pod; return its node, or the seconds until the retry (None: no retry)."""
         pod = self._pods.get(entry.pod.key)
         if pod is None or pod.uid != entry.pod.uid:
             self.waiting.forget(entry.pod.key)
@@ -174,7 +174,7 @@ class Scheduler:
         return self.waiting.failed(entry, decision.plugins, self._clock.monotonic())
 
     def decision(self, pod: PodInfo) -> Decision:
-        """Return what is decided about a pod as things are."""
+        """Return the decision about a pod in the current state."""
         around = self._surroundings
         nodes = len(self.world.cluster.nodes)
         return decide(
@@ -189,7 +189,7 @@ class Scheduler:
         )
 
     def _claim_volumes(self, entry: Entry, node: str, client: EngineClient) -> bool:
-        """Have the pod's claims that waited for its node bound or provisioned there; say whether they are not yet."""
+        """Bind or provision the pod's delayed claims for its node; return whether any are not bound yet."""
         delayed = self._surroundings.volumes(entry.pod).delayed
         if not delayed:
             return False
@@ -203,7 +203,7 @@ class Scheduler:
         return True
 
     def _reserve_devices(self, entry: Entry, client: EngineClient) -> None:
-        """Note the pod in its claims of devices."""
+        """Reserve the pod's resource claims for it."""
         try:
             self._surroundings.devices.reserve(entry.pod, client)
         except CtrlmgrError:
@@ -226,7 +226,7 @@ class Scheduler:
         message = f"Successfully assigned {pod.key} to {node}"
         self._recorder.event(pod, NORMAL, "Scheduled", message, action="Binding")
 
-    # A pod that fits nowhere
+    # A pod without a suitable node
 
     def _refuse(self, pod: Object, decision: Decision, client: EngineClient) -> None:
         candidate = decision.preemption.candidate if decision.preemption is not None else None
@@ -309,7 +309,7 @@ class Scheduler:
 
 
 def as_note(message: str) -> str:
-    """Return a message as an Event can hold it: one that is too long is cut (`truncateMessage`)."""
+    """Return a message within the length limit of an Event (`truncateMessage`)."""
     text = message.encode()
     if len(text) <= NOTE_LENGTH:
         return message
@@ -317,7 +317,7 @@ def as_note(message: str) -> str:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     informers = context.informers
     storage, devices = (CLAIMS, VOLUMES, CLASSES), (RESOURCE_CLAIMS, DEVICE_CLASSES)
     watched = [informers.informer(each) for each in (NAMESPACES, NODES, PODS, *storage, *devices)]

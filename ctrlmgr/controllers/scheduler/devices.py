@@ -1,11 +1,11 @@
-"""The resource claims of pods: whether they exist, what they ask of nodes, and which pods they are reserved for.
+"""The resource claims of pods: whether they exist, their node requirements, and their reservations.
 
 Guarantees, Kubernetes' (`pkg/scheduler/framework/plugins/dynamicresources`, and `resourceclaim` of
 `dynamic-resource-allocation`):
-- A pod whose claims do not all exist is not queued (`PreEnqueue`): it stays pending, without a condition or an Event,
-  until they do.
-- A pod is bound only to a node from which the devices of all its claims can be reached, and only when the claims are
-  reserved for it.
+- A pod with a missing claim is not queued (`PreEnqueue`): it stays pending, without a condition or an Event, until all
+  its claims exist.
+- A pod is bound only to a node that can access the devices of all its claims, and only after the claims are reserved
+  for it.
 
 No claim is allocated here. A claim that is not allocated keeps its pod pending.
 """
@@ -29,7 +29,7 @@ from ctrlmgr.scheduling.views import PodClaimView
 RESOURCE_CLAIMS: Final = Resource("resource.k8s.io", "resourceclaims")
 DEVICE_CLASSES: Final = Resource("resource.k8s.io", "deviceclasses")
 MOST_CONSUMERS: Final = 256
-"""How many pods can share a claim (`ResourceClaimReservedForMaxSize`)."""
+"""Maximum number of pods that share a claim (`ResourceClaimReservedForMaxSize`)."""
 
 
 class _Exactly(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -78,22 +78,22 @@ class _MissingError(Exception):
 
 
 class Getting(Protocol):
-    """The objects of one resource."""
+    """A lister of one resource."""
 
     def get(self, key: Key) -> Object | None:
-        """Return one object, None if there is none."""
+        """Return one object, None if it does not exist."""
 
 
 class DeviceClaims:
-    """Finds the claims of pods."""
+    """Finds the resource claims of pods."""
 
     def __init__(self, listing: Callable[[Resource], Getting]) -> None:
-        """Read what `listing` returns for each resource."""
+        """Read the listers that `listing` returns for each resource."""
         self._claims = listing(RESOURCE_CLAIMS)
         self._classes = listing(DEVICE_CLASSES)
 
     def missing(self, pod: PodInfo) -> str:
-        """Return why a pod cannot be queued yet, "" if all its claims exist and are its own."""
+        """Return why a pod cannot be queued yet, "" if all its claims exist and belong to it."""
         try:
             for _ in self._of(pod):
                 pass
@@ -102,7 +102,7 @@ class DeviceClaims:
         return ""
 
     def of(self, pod: PodInfo) -> Devices:
-        """Return what the claims of a pod ask of its node, or what is wrong with them."""
+        """Return the node requirements of a pod's claims, or the problem with them."""
         if not pod.view.spec.resource_claims:
             return NO_DEVICES
         try:
@@ -116,7 +116,7 @@ class DeviceClaims:
         return Devices(tuple(each for each in selectors if each is not None), None not in allocations, problem)
 
     def reserve(self, pod: PodInfo, client: EngineClient) -> None:
-        """Note the pod in each of its claims; raises `Conflict` if one is not its own, and what `client` raises."""
+        """Reserve each of the pod's claims; raises `Conflict` for an unusable claim, and the errors of `client`."""
         consumer = {"resource": "pods", "name": pod.key.name, "uid": pod.uid}
         try:
             claims = [*self._of(pod)]
@@ -138,11 +138,11 @@ class DeviceClaims:
         return ""
 
     def _of(self, pod: PodInfo) -> Iterator[Object]:
-        """Yield the claims of a pod; raises `_MissingError` for one that does not exist, or is another pod's."""
+        """Yield the claims of a pod; raises `_MissingError` for a missing one, or one of another pod."""
         for each in pod.view.spec.resource_claims or ():
             name = _name(pod, each)
             if name is None:
-                continue  # its template made none, which can be meant so
+                continue  # its template created no claim, which is allowed
             claim = self._claims.get(Key(pod.namespace, name))
             if claim is None:
                 raise _MissingError(f'could not find claim "{pod.namespace}/{name}"')
@@ -173,7 +173,7 @@ def _is_reserved(claim: _Claim, pod: PodInfo) -> bool:
 
 
 def _classes_of(claim: _Claim) -> Iterator[tuple[str, str]]:
-    """Yield the requests of a claim, each with the class that it names."""
+    """Yield the requests of a claim, each with its device class."""
     for request in claim.spec.devices.requests or ():
         if request.exactly is not None:
             yield request.name, request.exactly.device_class_name

@@ -1,6 +1,6 @@
-"""What a decision needs beside pods and nodes: budgets, volumes, and what selects a pod by default.
+"""Additional input of scheduling decisions: disruption budgets, volumes, and default selectors.
 
-Guarantees: read from the caches when asked, at the moment of the decision.
+Guarantees: each call reads the current state of the caches.
 """
 
 from __future__ import annotations
@@ -97,20 +97,20 @@ class _Volume(msgspec.Struct, frozen=True, gc=False):
 
 
 class Listing(Protocol):
-    """The objects of one resource: a cache, or what was there at a moment of the past."""
+    """A lister of one resource: a cache, or a snapshot of the past."""
 
     def get(self, key: Key) -> Object | None:
-        """Return one object, None if there is none."""
+        """Return one object, None if it does not exist."""
 
     def list(self, namespace: str | None = None) -> Sequence[Object]:
-        """Return the objects of one namespace (None: of all)."""
+        """Return the objects of one namespace (None: of all namespaces)."""
 
 
 class Surroundings:
-    """What is around the pods."""
+    """Reads the additional input of a decision."""
 
     def __init__(self, listing: Callable[[Resource], Listing]) -> None:
-        """Read what `listing` returns for each resource."""
+        """Read the listers that `listing` returns for each resource."""
         self._services = listing(SERVICES)
         self._budgets = listing(BUDGETS)
         self._claims = listing(CLAIMS)
@@ -129,7 +129,7 @@ class Surroundings:
         return found
 
     def default_selector(self, pod: PodInfo) -> Selector | None:
-        """Return what the Services and the controller of a pod select it by, None if nothing does."""
+        """Return the combined selector of a pod's Services and controller, None if there is none."""
         labels: dict[str, str] = {}
         for service in self._services.list(pod.namespace):
             selector = service.view(_Service).spec.selector
@@ -153,7 +153,7 @@ class Surroundings:
         return found.view(_Owner).spec.selector
 
     def volumes(self, pod: PodInfo) -> Volumes:
-        """Return what the claims of a pod ask of its node, or what is wrong with them."""
+        """Return the node requirements of a pod's volume claims, or the problem with them."""
         if not pod.claims:
             return NO_VOLUMES
         selectors: list[NodeSelector] = []
@@ -186,7 +186,7 @@ class Surroundings:
         return ""
 
     def claim(self, key: Key, volume: str, node: str, client: EngineClient) -> None:
-        """Have a claim get a volume, or ("") have one provisioned for a node; raises what `client` raises."""
+        """Reserve a volume for a claim, or ("") request provisioning for a node; raises the errors of `client`."""
         claim, found = self._claims.get(key), self._volumes.get(Key("", volume)) if volume else None
         if claim is None:
             return
@@ -199,7 +199,7 @@ class Surroundings:
             client.patch(claim, {"metadata": {"uid": claim.uid, "annotations": {SELECTED_NODE: node}}})
 
     def _delayed(self, claim: Object) -> Delayed | None:
-        """Return what a claim could have where a pod goes; None if it does not wait for one."""
+        """Return the possible volumes of a claim that waits for its first pod; None if it does not wait."""
         fields = claim.to_dict()
         name = class_of(fields)
         found = self._classes.get(Key("", name)) if name else None

@@ -1,8 +1,8 @@
-"""The scheduler's picture of the cluster, kept up by what the caches tell.
+"""The scheduler's model of the cluster, updated from the caches' changes.
 
-Guarantees: changes are taken down on the informers' thread and taken in by the one worker (`catch_up`), in the order of
-the log, so a decision is made on a picture that does not move. A pod that has just been given a node counts as being
-there at once, before the caches show it, until they do or the binding is taken back.
+Guarantees: the informers' thread queues changes. The scheduler processes them in log order before a decision
+(`catch_up`), so the model does not change during a decision. A pod counts on its node as soon as it is assigned, before
+the caches contain its binding, unless the binding fails.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ctrlmgr.scheduling.views import decode_node
 
 
 class Place(NamedTuple):
-    """Where a pod counts, and as what."""
+    """A pod's node, and whether the binding is only assumed."""
 
     node: str
     pod: PodInfo
@@ -29,12 +29,12 @@ class Place(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What a change comes to: something that has happened, and the pod without a node that it is about, if it is."""
+    """The effect of a change: what happened, and the unscheduled pod that it concerns, if any."""
 
     happening: Happening | None = None
     waiting: PodInfo | None = None
     gone: Key | None = None
-    """A pod that waits no more."""
+    """A pod that no longer waits."""
     revision: int = 0
 
 
@@ -42,34 +42,34 @@ _NOTHING: Final = Seen()
 
 
 class World:
-    """The picture; all but `note` belongs to the worker."""
+    """The model of the cluster; all methods except `note` are for the scheduling thread."""
 
     def __init__(self, scheduler_name: str) -> None:
-        """See to the pods of this scheduler."""
+        """Schedule the pods of this scheduler."""
         self._name = scheduler_name
         self._changes: deque[Change] = deque()
         self._places: dict[Key, Place] = {}
-        # Pods on nodes that are not there, or not yet.
+        # Pods on nodes that do not exist, or not yet.
         self._elsewhere: dict[str, dict[Key, PodInfo]] = {}
         self.cluster = Cluster()
 
     def restart(self) -> None:
-        """Forget everything; all there is is to be noted anew."""
+        """Reset the model; the caller notes all existing objects again."""
         self._changes.clear()
         self._places.clear()
         self._elsewhere.clear()
         self.cluster = Cluster()
 
     def note(self, change: Change) -> None:
-        """Take down a change; on the informers' thread."""
+        """Queue a change; on the informers' thread."""
         self._changes.append(change)
 
     def catch_up(self) -> Iterator[Seen]:
-        """Take in what was taken down, and yield what it comes to."""
+        """Process queued changes, and yield their effects."""
         pending = []
         while self._changes:
             pending.append(self._changes.popleft())
-        pending.sort(key=_revision)  # after a restart what was there comes beside what is new
+        pending.sort(key=_revision)  # after a restart, existing objects are queued beside new changes
         for change in pending:
             resource = change.object.resource
             if resource == PODS:
@@ -84,12 +84,12 @@ class World:
                 yield seen._replace(revision=change.revision)
 
     def assume(self, pod: PodInfo, node: str) -> None:
-        """Count a pod as being on a node, as its binding is under way."""
+        """Count a pod on a node whose binding is in progress."""
         self._put(Place(node, pod, assumed=True))
         self.cluster.drop_nomination(pod.key)
 
     def withdraw(self, key: Key) -> None:
-        """Count a pod out again, as its binding has failed."""
+        """Remove a pod from its node after a failed binding."""
         place = self._places.get(key)
         if place is not None and place.assumed:
             self._take(key)
@@ -105,7 +105,7 @@ class World:
             return self._placed(pod)
         place = self._places.get(key)
         if place is not None and place.assumed and place.pod.uid == pod.uid:
-            return _NOTHING  # what was before its binding
+            return _NOTHING  # the state before its binding
         if place is not None:
             self._take(key)
         return self._unplaced(pod)
@@ -126,7 +126,7 @@ class World:
         if before is None or before.pod.labels != pod.labels:
             return Seen(Happening.POD_PLACED, gone=pod.key)
         if before.pod.requests != pod.requests:
-            return Seen(Happening.POD_GONE, gone=pod.key)  # it may need less
+            return Seen(Happening.POD_GONE, gone=pod.key)  # it may need less now
         return Seen(gone=pod.key)
 
     def _put(self, place: Place) -> None:
@@ -181,5 +181,5 @@ def _revision(change: Change) -> int:
 
 
 def _same(old: Object, new: Object) -> bool:
-    """Whether nothing changed that matters here: a heartbeat does not."""
+    """Return whether nothing relevant changed, as in a heartbeat."""
     return decode_node(old.body) == decode_node(new.body)

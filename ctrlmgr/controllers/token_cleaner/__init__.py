@@ -1,4 +1,4 @@
-"""Removes bootstrap tokens whose time is over."""
+"""The token cleaner: deletes expired bootstrap tokens."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The token cleaner: bootstrap tokens go when their time is over, or when that cannot be told.
+"""The token cleaner: deletes bootstrap tokens that have expired or have an invalid expiration.
 
-Rules: `pkg/controller/bootstrap/tokencleaner.go`.
+Source: `pkg/controller/bootstrap/tokencleaner.go`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ctrlmgr.manager import Controller, Result, Watch
 
 
 class TokenCleaner:
-    """Sees to the Secret that is its key."""
+    """Reconciles the Secret of a bootstrap token."""
 
     def __init__(self, secrets: Lister, *, clock: Clock) -> None:
         """Read from `secrets`."""
@@ -30,7 +30,7 @@ class TokenCleaner:
         self._clock = clock
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Remove it, or come back when its time is over; raises what `client` raises."""
+        """Delete the Secret if it has expired, else requeue it; raises the errors of `client`."""
         secret = self._secrets.get(key)
         if secret is None or not is_token(secret):
             return None
@@ -42,7 +42,7 @@ class TokenCleaner:
         try:
             client.delete(secret)
         except (Conflict, NotFound):
-            return None  # another one by now, or gone
+            return None  # replaced or deleted meanwhile
         return None
 
 
@@ -52,7 +52,7 @@ def _token_key(change: Change) -> Iterable[Key]:
 
 
 def build(context: ControllerContext, options: NoOptions) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     secrets = context.informers.informer(SECRETS)
     cleaner = TokenCleaner(secrets.lister, clock=context.clock)
     return assemble(DESCRIPTOR, context, cleaner, [Watch(secrets, _token_key, after_sync=True)])
