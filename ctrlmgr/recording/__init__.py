@@ -1,6 +1,6 @@
-"""Recordings: what a cluster's watches said, kept in a file, and replayed through our own log and controllers.
+"""Recordings: a cluster's watch events in a file, replayed through our log and controllers.
 
-In the order in which an event travels: `format` reads and writes the files, `attribution` tells who wrote a
-change, `expectation` splits a recording into inputs and what our controllers must come to, `replay` drives log,
-caches and controllers on a virtual `clock`, `divergence` says where the two differ.
+In the order in which they handle an event: `format` reads and writes files, `attribution` finds the author of a change,
+`expectation` separates inputs from expected writes, `replay` drives log, caches and controllers on a virtual `clock`,
+and `divergence` reports differences.
 """

@@ -1,15 +1,16 @@
-"""Who wrote a recorded change, told from its managedFields; pure functions.
+"""Finds the author of a recorded change from its managedFields; pure functions.
 
-The API server keeps, per manager, operation and subresource, the fields it last set and when. An Update puts the
-time of the writer's entry to now if it set or changed any field, and takes fields it changed away from their other
-owners; fields that are gone are taken out of every entry, without a trace of who removed them
-(apimachinery `managedfields/internal/managedfieldsupdater.go`, structured-merge-diff `merge/update.go`). Times have
-whole seconds. Hence, in this order:
+The API server stores, for each manager, operation and subresource, the fields that it last set and the time. An Update
+that sets or changes a field updates the time of the writer's entry, and removes changed fields from other entries.
+Removed fields are removed from every entry, without a trace of the author (apimachinery
+`managedfields/internal/managedfieldsupdater.go`, structured-merge-diff `merge/update.go`). Times are whole seconds. So
+the rules are, in this order:
 
-1. an entry that is new, or whose time changed, is the writer's;
-2. else (the same second) an entry that gained fields is the writer's;
-3. else, if a value changed, the entry owning it is the writer's: any other writer would have gained it;
-4. else fields only went: their owner *probably* removed them, but nothing proves it (`certain` is False).
+1. An entry that is new, or whose time changed, is the writer's.
+2. Otherwise (in the same second) an entry that gained fields is the writer's.
+3. Otherwise, if a value changed, the entry that owns it is the writer's: any other writer would have gained it.
+4. Otherwise fields were only removed: their owner *probably* removed them, but this is not certain (`certain` is
+   False).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ctrlmgr.api.object import Object
 
 
 class Attribution(NamedTuple):
-    """Which field manager wrote a change, None if nothing tells; `certain` is False when it is the likeliest only."""
+    """The field manager that wrote a change, None if unknown; `certain` is False if it is only the most likely one."""
 
     manager: str | None
     certain: bool = True
@@ -42,7 +43,7 @@ class _Entry(msgspec.Struct, rename="camel", frozen=True):
 
     @property
     def writer(self) -> _Writer:
-        """Return what makes two entries the same writer's."""
+        """Return the writer of the entry: manager, operation and subresource."""
         return (self.manager, self.operation, self.subresource)
 
 
@@ -59,18 +60,18 @@ _decode_fields = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Managed:
-    """One state of an object with its managedFields, decoded once though it is compared with two others."""
+    """One state of an object with its managedFields, decoded once for two comparisons."""
 
     __slots__ = ("body", "entries")
 
     def __init__(self, obj: Object) -> None:
-        """Decode them."""
+        """Decode the managedFields."""
         self.body = obj.body
         self.entries = {entry.writer: entry for entry in _decode_entries(obj.body).metadata.managed_fields}
 
 
 def writer_of(old: Managed | None, new: Managed) -> Attribution:
-    """Tell who made `new` out of `old` (None: it was created)."""
+    """Return the author of the change from `old` (None: created) to `new`."""
     after = new.entries
     if old is None:
         names = [entry.manager for entry in after.values()]
@@ -82,10 +83,10 @@ def writer_of(old: Managed | None, new: Managed) -> Attribution:
 
 
 def _unstamped(old: Managed, new: Managed) -> Attribution:
-    """Tell who wrote a change in the same second as the write before it."""
+    """Return the author of a change in the same second as the write before it."""
     before, after = old.entries, new.entries
     if len(after) == 1 and _same_fields(before, after):
-        return Attribution(next(iter(after.values())).manager)  # its one owner changed a value: rule 3, nearly always
+        return Attribution(next(iter(after.values())).manager)  # rule 3, the usual case
     owned_before = {who: set(_paths(entry)) for who, entry in before.items()}
     owned_after = {who: set(_paths(entry)) for who, entry in after.items()}
     if gained := [who for who, paths in owned_after.items() if paths - owned_before[who]]:
@@ -105,12 +106,12 @@ def _same_fields(before: Mapping[_Writer, _Entry], after: Mapping[_Writer, _Entr
 
 
 def _paths(entry: _Entry) -> Iterator[_Path]:
-    """Yield the paths of the fields an entry owns; what lies inside a list counts as the whole list."""
+    """Yield the paths of the fields that an entry owns; a field inside a list counts as the whole list."""
     return _walk(_decode_fields(entry.fields_v1), ())
 
 
 def _walk(fields: Mapping[str, Any], path: _Path) -> Iterator[_Path]:
-    # "." is the presence of a map that others own entries of; "k:" and "v:" are items of a list.
+    # "." is the presence of a map with entries of others; "k:" and "v:" are items of a list.
     if any(step[:2] in ("k:", "v:") for step in fields):
         yield path
         return
@@ -121,7 +122,7 @@ def _walk(fields: Mapping[str, Any], path: _Path) -> Iterator[_Path]:
 
 
 def _at(value: Any, path: _Path) -> Any:
-    """Return what is at `path`, None if nothing is."""
+    """Return the value at `path`, None if there is none."""
     for step in path:
         if not isinstance(value, dict) or step not in value:
             return None

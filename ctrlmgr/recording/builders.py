@@ -1,4 +1,4 @@
-"""The controllers that can be replayed, and how each is put together on a stage."""
+"""The controllers that a replay can run, and how to build each on a stage."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ctrlmgr.manager import Controller
 T = TypeVar("T")
 
 ControllerBuilder = Callable[[Informers, EngineClient, EventLog, Clock, Random], Controller]
-"""Puts a controller together, before the informers sync."""
+"""Builds a controller, before the informers sync."""
 
 
 class _Context:
-    """What a controller is built from on a stage: a `ControllerContext`; Events are recorded nowhere."""
+    """A `ControllerContext` on a stage, which records no Events."""
 
     root_ca = ""
     at_once = 1
@@ -60,15 +60,15 @@ def _build(
 
 
 def builder_of(descriptor: ControllerDescriptor[Any]) -> ControllerBuilder:
-    """Return what builds a controller on a stage, with its default options."""
+    """Return a function that builds a controller on a stage, with its default options."""
     return partial(_build, descriptor)
 
 
 def user_of(controller: str) -> str:
-    """Return the user as which a controller writes; one that is not ours has its name in it."""
+    """Return the user as which a controller writes; for other controllers, a ServiceAccount of its name."""
     known = registry.by_name().get(controller)
     return known.user if known is not None else ServiceAccountName(NAMESPACE, controller).username
 
 
 CONTROLLERS: Mapping[str, ControllerBuilder] = {each.name: builder_of(each) for each in registry.ALL if each.replays}
-"""The controllers that can be replayed, by name."""
+"""The controllers that a replay can run, by name."""

@@ -1,7 +1,7 @@
-"""Time in a replay: it stands where the recording is, and is not waited for.
+"""The virtual time of a replay, which follows the recording.
 
-Guarantees: `ReplayClock` never goes back, moves only when it is told to or when its one thread waits, and never
-blocks. `LogClock` stamps events with that time but waits for databases in the machine's.
+Guarantees: `ReplayClock` never goes back, moves only when it is advanced or when its one thread waits, and never
+blocks. `LogClock` returns that time for events but waits in real time.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ _MICROSECONDS = 1_000_000
 
 
 class ReplayClock:
-    """A `Clock` for one thread: queues, controllers and the driver all run on it in turn."""
+    """A `Clock` for one thread, on which queues, controllers and the replay all run in turn."""
 
     def __init__(self) -> None:
-        """Start at 1970; the first `advance_to` sets the scene and takes no time."""
+        """Start at 1970; the first `advance_to` sets the start time."""
         self._now = 0
-        self._origin = 0  # kept apart so that `monotonic` is small, hence exact to the microsecond
+        self._origin = 0  # subtracted so that `monotonic` is small and exact to the microsecond
 
     def now(self) -> int:
-        """Return where the replay is, microseconds since 1970."""
+        """Return the virtual time, microseconds since 1970."""
         return self._now
 
     def monotonic(self) -> float:
-        """Return the seconds since the replay began."""
+        """Return the virtual seconds since the replay began."""
         return (self._now - self._origin) / _MICROSECONDS
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
-        """Let `timeout` seconds pass at once: there is no other thread that could notify `condition`.
+        """Advance by `timeout` seconds at once, because no other thread could notify `condition`.
 
-        Raises RuntimeError without a timeout, since that wait would never end.
+        Raises RuntimeError without a timeout, because that wait would never end.
         """
         if timeout is None:
             raise RuntimeError("a replay has one thread: what it waits for without a timeout never comes")
@@ -40,27 +40,27 @@ class ReplayClock:
         return False
 
     def advance_to(self, now: int) -> None:
-        """Move to `now`, microseconds since 1970; stay if that is in the past."""
+        """Advance to `now`, microseconds since 1970; do nothing if that is in the past."""
         if not self._origin:
             self._origin = self._now = now
         elif now > self._now:
             self._now = now
 
     def advance(self, seconds: float) -> None:
-        """Move on by `seconds`, at least a microsecond, so that what was due in that time is due now."""
+        """Advance by `seconds`, at least a microsecond."""
         self._now += max(1, round(seconds * _MICROSECONDS))
 
 
 class LogClock:
-    """The `Clock` for a replay's event log: its committer and its followers wait in real time."""
+    """The `Clock` of a replay's event log: its committer and its followers wait in real time."""
 
     def __init__(self, replay: Clock) -> None:
-        """Stamp events with `replay`'s time."""
+        """Return the time of `replay` for events."""
         self._replay = replay
         self._system = SystemClock()
 
     def now(self) -> int:
-        """Return where the replay is, microseconds since 1970."""
+        """Return the virtual time, microseconds since 1970."""
         return self._replay.now()
 
     def monotonic(self) -> float:

@@ -1,7 +1,7 @@
-"""What custom kinds are called: a recording's lines name kinds, and only a definition knows a kind's plural.
+"""Finds the plural names of custom kinds: lines contain only the kind, and definitions contain its plural.
 
-Guarantees: objects of a kind whose definition comes first are of the resource that it names; where an object comes
-before its definition, it and all others of its kind are of the resource that Kubernetes would guess.
+Guarantees: if the definition of a kind is before its objects, they get its plural. If an object is before its
+definition, all objects of the kind get the plural that Kubernetes would guess.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class _Kind(msgspec.Struct):
 
 
 class CustomNames:
-    """The kinds that definitions have named so far."""
+    """The names in the definitions so far."""
 
     def __init__(self) -> None:
-        """Know none."""
+        """Start empty."""
         self._plurals: dict[str, dict[str, str]] = {}  # by group and kind
-        self._guessed: set[Resource] = set()  # those of which there were objects before there was a definition
+        self._guessed: set[Resource] = set()  # those with objects before their definition
 
     def named(self, obj: Object) -> Object:
-        """Return an object as one of the resource that it is of; learn from it if it is a definition."""
+        """Return an object with its correct resource; learn the names in a definition."""
         if obj.resource == DEFINITIONS:
             spec = obj.view(_Definition).spec
             self._plurals.setdefault(spec.group, {})[spec.names.kind] = spec.names.plural
@@ -58,5 +58,5 @@ class CustomNames:
 
 
 def is_custom_group(group: str) -> bool:
-    """Say whether a group can have custom kinds: all with a dot can, and Kubernetes' own hardly do."""
+    """Return whether a group can have custom kinds: it has a dot and is not one of Kubernetes' own."""
     return "." in group and group not in _OWN

@@ -1,8 +1,8 @@
-"""Where our controllers came to something else than the recorded ones; pure functions.
+"""Compares our controllers' results with the recorded ones; pure functions.
 
-What is compared is the whole object but for what any two clusters differ in: the identity and bookkeeping that the
-API server makes (uid, resourceVersion, creationTimestamp, generation, managedFields) and `IGNORED_ANNOTATIONS`.
-Lists are compared in order: packing and sorting as Kubernetes does is part of the behaviour.
+The whole objects are compared, except for fields that differ between any two clusters: the API server's metadata (uid,
+resourceVersion, creationTimestamp, generation, managedFields) and `IGNORED_ANNOTATIONS`. Lists are compared in order,
+because packing and sorting are part of Kubernetes' behaviour.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import msgspec
 from ctrlmgr.api.object import Object
 
 ABSENT = "<absent>"
-"""Stands for a value that one side does not have."""
+"""Marks a value that one side does not have."""
 
 IGNORED_ANNOTATIONS = ("endpoints.kubernetes.io/last-change-trigger-time",)
-"""Annotations that tell of the moment rather than of the state; docs/replay.md has the measurements."""
+"""Annotations that depend on the moment and not on the state; docs/replay.md has the measurements."""
 
 _SERVER_MADE = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
 
 
 class Verdict(enum.Enum):
-    """In which way the two sides disagree."""
+    """The kind of a divergence."""
 
     DIFFERS = "differs"
     MISSING = "missing"
@@ -34,13 +34,13 @@ class Verdict(enum.Enum):
     UNEXPECTED = "unexpected"
     """We have the object and the recording does not."""
     UNPAIRED = "unpaired"
-    """The recording has a write that ours have no counterpart to; of each write, if that was asked for."""
+    """A recorded write without an equal one of ours; only if every write is compared."""
     RESTLESS = "restless"
-    """Our controllers did not become quiescent, so that nothing can be said of their result."""
+    """Our controllers did not become quiescent, so their result is unknown."""
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """A place within an object at which the two sides differ, such as `.subsets[0].addresses[2].ip`."""
+    """A path in an object at which the two sides differ, such as `.subsets[0].addresses[2].ip`."""
 
     path: str
     recorded: Any
@@ -48,9 +48,9 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Divergence(msgspec.Struct, frozen=True, rename="camel"):
-    """One disagreement, from the checkpoint where it was first seen on, for as many `checkpoints` as it lasted.
+    """One divergence, from its first checkpoint on, for as many `checkpoints` as it lasted.
 
-    `line` is that checkpoint's in the recording; a RESTLESS one names the controller instead of an object.
+    `line` is that checkpoint's in the recording. A RESTLESS one names the controller instead of an object.
     """
 
     checkpoint: str
@@ -64,13 +64,13 @@ class Divergence(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def subject(self) -> str:
-        """What diverges, as kubectl names it: `endpoints shop/web`."""
+        """The object that diverges, in kubectl's form: `endpoints shop/web`."""
         place = f"{self.namespace}/{self.name}" if self.namespace else self.name
         return f"{self.resource} {place}"
 
 
 def comparable(obj: Object) -> dict[str, Any]:
-    """Return what of an object is compared; equal for two objects that mean the same."""
+    """Return the fields of an object that are compared."""
     fields = msgspec.json.decode(obj.body)
     metadata = {name: value for name, value in fields["metadata"].items() if name not in _SERVER_MADE}
     annotations = metadata.pop("annotations", None) or {}
@@ -81,7 +81,7 @@ def comparable(obj: Object) -> dict[str, Any]:
 
 
 def differences(recorded: Any, ours: Any, path: str = "") -> Iterator[Difference]:
-    """Yield every place at which two JSON values differ, depth first, keys in order."""
+    """Yield every path at which two JSON values differ, depth first, keys in order."""
     if recorded == ours:
         return
     if isinstance(recorded, dict) and isinstance(ours, dict):
@@ -94,7 +94,7 @@ def differences(recorded: Any, ours: Any, path: str = "") -> Iterator[Difference
 
 
 def _list_differences(recorded: list[Any], ours: list[Any], path: str) -> Iterator[Difference]:
-    """Align two lists, so that one item more does not make all after it differ; indexes are the recording's."""
+    """Align two lists, so that an additional item does not make all later ones differ; indexes are the recording's."""
     encode = msgspec.json.Encoder(order="deterministic").encode
     matcher = difflib.SequenceMatcher(None, [encode(item) for item in recorded], [encode(item) for item in ours], False)
     for _, at, until, ours_at, ours_until in (block for block in matcher.get_opcodes() if block[0] != "equal"):

@@ -1,13 +1,13 @@
-"""Replaying every write: each that a recorded controller made is paired with one of ours.
+"""Compares every write: pairs each write of a recorded controller with one of ours.
 
-A recorded write shows what its controller had seen, which is not all that stood above it: caches are a little behind,
-and several changes become one write. So a recording is replayed twice. First our controllers answer each input at once,
-which passes through every state that there is; the first of them that is equal to a recorded write, later than the one
-that the write before was paired with, tells after which input the recorded controller looked. Then they act at just
-these moments.
+A recorded write shows which state its controller had seen. This is not every change above it: caches are slightly
+behind, and several changes may cause one write. So a recording is replayed twice. In the first replay our controllers
+act after each input, so they pass through every state. The first write of ours that equals a recorded one, after the
+previously paired one, shows after which input the recorded controller acted. In the second replay our controllers act
+at exactly these moments.
 
-Guarantees: a pairing keeps the order of both sides, and pairs a write only with what ours made of inputs that stand
-above it; what has no counterpart is a divergence that says so.
+Guarantees: pairs keep the order of both sides, and a write is only paired with one that ours made from inputs above it.
+A write without a counterpart is a divergence.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from ctrlmgr.recording.divergence import ABSENT, Divergence, Verdict, difference
 
 Subject: TypeAlias = tuple[Resource, Key]
 States: TypeAlias = Callable[[Event], Sequence[tuple[Key, Any]]]
-"""Returns what a write is of, and what is there after it (None: nothing)."""
+"""Returns the keys that a write concerns, and their states after it (None: deleted)."""
 Moments: TypeAlias = Mapping[Revision, Sequence[Subject]]
-"""After which recorded revision our controllers are to act, and on what."""
+"""The recorded revisions after which our controllers act, and on which subjects."""
 
 
 class Plan(NamedTuple):
-    """What a first replay has found out for the second."""
+    """The results of the first replay for the second."""
 
     moments: Moments
     held: Mapping[str, Sequence[Object]]
-    """What stands in for what holds a namespace, and is not in the recording: see `owned.namespaces`."""
+    """Stand-ins for objects that hold a namespace and are not in the recording: see `owned.namespaces`."""
 
 
 class Paired(msgspec.Struct, frozen=True, rename="camel"):
-    """How many writes of a kind the recorded controllers made, how many have a counterpart, how many ours made."""
+    """The numbers of writes of a kind: of the recorded controllers, of those with a counterpart, and of ours."""
 
     resource: str
     recorded: int
@@ -50,48 +50,48 @@ class Paired(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Written(NamedTuple):
-    """One write of a subject: where it stands, and what is there after it (None: nothing)."""
+    """One write of a subject: its position, and the state after it (None: deleted)."""
 
     revision: Revision
-    """Of the recording; of ours, that up to which it had been played."""
+    """A recorded revision; for our writes, the revision that the replay had reached."""
     line: int
     state: Any
     is_late: bool = False
-    """Of a recorded one: whether ours may come to it later, for they act in pauses only."""
+    """Whether our counterpart of a recorded write may be later, because ours act only in pauses."""
 
 
 class WriteTracker:
-    """Takes down what both sides write, kind by kind; for the thread of the replay."""
+    """Records the writes of both sides, by kind; for the replay's thread."""
 
     def __init__(self) -> None:
-        """Start with nothing."""
+        """Start empty."""
         self.position: Revision = 0
-        """The revision of the recording up to which it has been played."""
+        """The recorded revision that the replay has reached."""
         self._recorded: dict[Subject, list[Written]] = defaultdict(list)
         self._ours: dict[Subject, list[Written]] = defaultdict(list)
         self._states: dict[Resource, States] = {}
 
     def follow(self, resource: Resource, states: States) -> None:
-        """Take down what ours write of a kind."""
+        """Record our writes of a kind."""
         self._states[resource] = states
 
     def recorded(self, subject: Subject, written: Written) -> None:
-        """Take down a write of a recorded controller."""
+        """Record a write of a recorded controller."""
         self._recorded[subject].append(written)
 
     def named(self, proposal: Any) -> Any:
-        """Return what is to be appended: what was proposed."""
+        """Return the proposal unchanged."""
         return proposal
 
     def written(self, events: Sequence[Event]) -> None:
-        """Take down what ours wrote."""
+        """Record our writes."""
         for event in events:
             if (states := self._states.get(event.resource)) is not None:
                 for key, state in states(event):
                     self._ours[event.resource, key].append(Written(self.position, 0, state))
 
     def moments(self) -> Moments:
-        """Return after which recorded revisions our controllers wrote what is paired with a recorded write."""
+        """Return after which recorded revisions our controllers made the writes that have a recorded counterpart."""
         found: dict[Revision, list[Subject]] = defaultdict(list)
         for subject, recorded in self._recorded.items():
             for _, ours in _pairs(recorded, self._ours.get(subject, ())):
@@ -111,7 +111,7 @@ class WriteTracker:
         return tuple(Paired(resource, *count) for resource, count in sorted(counts.items()) if count[0])
 
     def divergences(self) -> Iterator[Divergence]:
-        """Yield the recorded writes that ours have no counterpart to, each held against what ours had then."""
+        """Yield the recorded writes without a counterpart, each compared with our state at that time."""
         for (resource, key), recorded in self._recorded.items():
             ours = self._ours.get((resource, key), ())
             for each, found in _pairs(recorded, ours):
@@ -128,9 +128,9 @@ def _or_absent(state: Any) -> Any:
 
 
 def _pairs(recorded: Sequence[Written], ours: Sequence[Written]) -> Iterator[tuple[Written, Written | None]]:
-    """Yield each recorded write with the first equal one of ours that is later than the last that was paired.
+    """Yield each recorded write with our first equal write after the last pair.
 
-    One that changed nothing of what is compared, since the last that was paired, has the same counterpart as that.
+    A write that does not change the compared state since the last pair has the same counterpart.
     """
     begin, last = 0, None
     for each in recorded:
@@ -147,7 +147,7 @@ def _pairs(recorded: Sequence[Written], ours: Sequence[Written]) -> Iterator[tup
 
 
 def whole(compared: Callable[[Object], Any]) -> States:
-    """Return what tells of an object what is there after a write, compared as `compared` says."""
+    """Return a function from a write to the object's state after it, as `compared` returns it."""
 
     def states(event: Event) -> Sequence[tuple[Key, Any]]:
         return [(event.key, None if event.type is EventType.DELETED else compared(event.object))]

@@ -1,9 +1,8 @@
-"""What a recording says our controllers must come to, and which of its changes are inputs instead.
+"""Separates the recorded changes of an owned kind into expected writes and inputs.
 
-Of Endpoints, what the endpoints controller of the real cluster wrote is the expectation. What any other client wrote (a
-client adding an annotation, the API server keeping the `kubernetes` Endpoints, the namespace controller emptying a
-namespace) is an input. Guarantee: the split depends on the recording
-alone, never on what our controllers did.
+For Endpoints, the writes of the real cluster's endpoints controller are expected. Writes of other clients are inputs: a
+user's annotation, the API server's `kubernetes` Endpoints, the namespace controller's deletions. Guarantee: the
+separation depends only on the recording, not on our controllers.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from ctrlmgr.recording.format import Change
 
 
 class Ownership(NamedTuple):
-    """Whose work a kind is.
+    """The ownership of a kind.
 
-    `controller` is ours, `manager` the field manager under which the recorded one writes, `parent` the kind whose
-    object of the same name an object stands for and goes with, `causes` what makes the controller act.
+    `controller` is ours, `manager` the field manager of the recorded one's writes. `parent` is the kind of the owning
+    object, which has the same name and lifetime. Changes of the kinds in `causes` trigger the controller.
     """
 
     controller: str
@@ -38,27 +37,27 @@ OWNERSHIPS = tuple(
     for each in registry.ALL
     for kind in each.replayed_kinds
 )
-"""Every kind that replay knows to be a controller's work."""
+"""Every kind that a replay knows to be a controller's."""
 
 
 class Expectation:
-    """The recorded state of one owned kind, and the sorting of its changes into expectations and inputs."""
+    """The recorded state of one owned kind, and the separation of its changes."""
 
     def __init__(self, ownership: Ownership) -> None:
-        """Start with nothing recorded."""
+        """Start empty."""
         self.ownership = ownership
         self.objects: dict[Key, Object] = {}
         self.changed: set[Key] = set()  # since the last `checkpoint`
         self.expected = 0
-        """How many of the recorded changes were the recorded controller's."""
+        """The number of changes by the recorded controller."""
         self._managed: dict[Key, Managed] = {}  # of each of `objects`
         self._created: dict[Key, Revision] = {}
-        self._parent_gone: dict[Key, Revision] = {}  # parents that were deleted and are not back
+        self._parent_gone: dict[Key, Revision] = {}  # parents that were deleted and not created again
         self._last_cause: dict[str, Revision] = {}  # by namespace
         self._checkpoint: Revision = 0
 
     def observe(self, change: Change) -> None:
-        """Take note of a change of another kind: it may explain what the controller does next."""
+        """Record a change of another kind, which may cause the controller's next write."""
         obj, ownership = change.object, self.ownership
         if obj.resource in ownership.causes:
             self._last_cause[obj.namespace] = obj.revision
@@ -69,18 +68,18 @@ class Expectation:
                 self._parent_gone.pop(obj.key, None)
 
     def checkpoint(self, revision: Revision) -> None:
-        """Note that the recorded controllers had nothing left to do at `revision`."""
+        """Record that the recorded controllers were quiescent at `revision`."""
         self._checkpoint = revision
         self.changed.clear()
 
     def take(self, change: Change) -> bool:
-        """Record a change of the owned kind; True if it is an input, False if the recorded controller made it."""
+        """Record a change of the owned kind; return True for an input, False for a write of the recorded controller."""
         is_input = self._take(change)
         self.expected += not is_input
         return is_input
 
     def take_past(self, change: Change) -> None:
-        """Record a change that belongs to the past, whichever client made it."""
+        """Record a change of the past, by any client."""
         obj = change.object
         self.changed.add(obj.key)
         if change.type is EventType.DELETED:
@@ -98,26 +97,26 @@ class Expectation:
         old = self._managed.pop(key, None)
         if change.type is EventType.DELETED:
             self.objects.pop(key, None)
-            # An object that is younger than its parent's deletion did not go because of it.
+            # An object that is newer than its parent's deletion was not deleted because of it.
             return self._parent_gone.get(key, 0) <= self._created.pop(key, 0)
         self.objects[key] = obj
         new = self._managed[key] = Managed(obj)
         manager, certain = writer_of(old, new)
         if old is None:
             self._created[key] = obj.revision
-            # Several managers at once: it was there when the recording began, so its history is not in it.
+            # With several managers, it existed when the recording began, so its history is unknown.
             return not (certain and manager == self.ownership.manager)
         return not self._is_controllers(obj, manager, certain=certain)
 
     def _is_controllers(self, new: Object, manager: str | None, *, certain: bool) -> bool:
         if certain:
             return manager == self.ownership.manager
-        # Only the removal of fields leaves no trace of who did it. After a checkpoint the controller removes
-        # something of its own only if there was a cause.
+        # Only a removal of fields leaves no trace of its author. After a checkpoint the controller removes its own
+        # fields only if there was a cause.
         caused = self._last_cause.get(new.namespace, 0) > self._checkpoint
         return caused and manager == self.ownership.manager
 
 
 def ownerships_of(controllers: Iterable[str], ownerships: Iterable[Ownership] = OWNERSHIPS) -> list[Ownership]:
-    """Return what is owned when our controllers of these names run."""
+    """Return the ownerships of our controllers with these names."""
     return [ownership for ownership in ownerships if ownership.controller in controllers]

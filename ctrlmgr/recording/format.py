@@ -1,13 +1,13 @@
-"""Recordings as files: JSON Lines, one watch event a line, gzip when the name ends in `.gz`.
+"""The file format of recordings: JSON Lines, one watch event a line, gzip if the name ends in `.gz`.
 
     {"type":"ADDED|MODIFIED|DELETED","object":{…},"recordedAt":"2026-01-02T03:04:05.123456Z"}
     {"type":"BOOKMARK","object":{"kind":"Checkpoint","metadata":{"name":"…","resourceVersion":"…"}}}
 
-That is what `kubectl get --watch --output-watch-events -o json` prints, plus an optional time and, where a log was
-recorded that knows it, the user who made the change (`"actor"`). Guarantees of the reader: every entry it yields
-continues the ones before it (revisions ascend; what is added did not exist, what is modified or deleted did), it
-holds one line at a time, and the first thing that is wrong ends it with a `RecordingError` naming file, line and
-reason. Guarantee of the writer: the same events make the same bytes.
+This is the output of `kubectl get --watch --output-watch-events -o json` with an optional time. Recordings of our own
+log also have the author of each change (`"actor"`). Guarantees of the reader: each entry is consistent with those
+before it (revisions ascend; an added object did not exist, a modified or deleted one did). It holds one line at a time,
+and the first fault raises a `RecordingError` with file, line and reason. Guarantee of the writer: the same events give
+the same bytes.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from ctrlmgr.recording.watch_event import CHANGES, Line, decode_bookmark, decode
 
 
 class Made(NamedTuple):
-    """How a change came about, as far as a log knows it and a line says it."""
+    """The origin of a change, as far as the log and the line contain it."""
 
     actor: str = ""
-    """The user who made it."""
+    """The user that made it."""
     decided_at: int = 0
-    """When the reconcile began that made it, microseconds since 1970."""
+    """When its reconcile began, in microseconds since 1970."""
     seen: Revision = 0
-    """The last revision that this reconcile answers."""
+    """The last revision that triggered its reconcile."""
 
 
 _UNTOLD = Made()
@@ -48,7 +48,7 @@ _UNTOLD = Made()
 class Change(msgspec.Struct, frozen=True, gc=False):
     """One recorded change; for DELETED `object` is the last state, at the revision of the deletion.
 
-    `recorded_at` is in microseconds since 1970, 0 when the line does not say.
+    `recorded_at` is in microseconds since 1970, 0 if the line has no time.
     """
 
     line: int
@@ -59,7 +59,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, gc=False):
-    """The recorded cluster was quiescent here: its controllers had nothing left to do."""
+    """The recorded cluster was quiescent here."""
 
     line: int
     name: str
@@ -70,39 +70,39 @@ Entry: TypeAlias = Change | Checkpoint
 
 
 def _place_in_list(obj: Object) -> str:
-    """Return the key of `obj` as the API server stores it, which is what lists are sorted by."""
+    """Return the key of `obj` in the API server's storage, by which lists are sorted."""
     return f"{obj.resource}/{obj.namespace}/{obj.name}"
 
 
 LAST_REVISION = 1 << 62
-"""The largest revision that a recording may have: a log that goes on from it has as many left."""
+"""The largest revision allowed in a recording; it leaves room for a log that continues from it."""
 
 _DIGITS = 20
 
 
 class RecordingReader:
-    """Iterates over a recording once; `line` and `revision` say how far it got, also after an error."""
+    """Iterates over a recording once; `line` and `revision` are its progress, also after an error."""
 
     def __init__(self, path: str | Path) -> None:
-        """Read the recording at `path`; nothing is opened before the iteration starts."""
+        """Read the recording at `path`, which is opened when the iteration starts."""
         self.path = str(path)
         self.line = 0
         self.revision: Revision = 0
-        self.size = 0  # of the file, in bytes as stored
+        self.size = 0  # of the file, in stored bytes
         self._stored: IO[bytes] | None = None
         self._custom = CustomNames()
         self._existing: dict[Resource, set[Key]] = {}
-        self._second = ("", 0)  # the last time read: its text without the fraction, and its start in microseconds
-        # Where the list that kubectl starts a watch with has got to; None once that cannot be what is read.
+        self._second = ("", 0)  # the last parsed time: its text without the fraction, and its second in microseconds
+        # The position in the list with which kubectl starts a watch; None after the list.
         self._opening: str | None = ""
 
     @property
     def position(self) -> int:
-        """How many of the `size` stored bytes have been read."""
+        """The number of stored bytes that were read."""
         return self._stored.tell() if self._stored and not self._stored.closed else 0
 
     def __iter__(self) -> Iterator[Entry]:
-        """Yield the entries in order; raises `RecordingError` at the first thing that is wrong."""
+        """Yield the entries in order; raises `RecordingError` at the first fault."""
         for data in self._lines():
             self.line += 1
             line = plain_line(data) or self._decoded(data)
@@ -123,7 +123,7 @@ class RecordingReader:
             raise self._error(f"not UTF-8: {error}") from error
 
     def _lines(self) -> Iterator[bytes]:
-        """Yield the raw lines; what the file system or gzip objects to is an error at the line being read."""
+        """Yield the raw lines; errors of the file system or gzip become errors at the current line."""
         try:
             with open(self.path, "rb") as stored:
                 self._stored = stored
@@ -156,7 +156,7 @@ class RecordingReader:
         return Checkpoint(self.line, bookmark.metadata.name or f"line {self.line}", revision)
 
     def _revision_of(self, version: str) -> Revision:
-        # isdecimal() also holds for digits of other scripts.
+        # isdecimal() also accepts digits of other scripts.
         if len(version) > _DIGITS or not (version.isascii() and version.isdecimal() and int(version)):
             raise self._error(f"resourceVersion {version[: 2 * _DIGITS]!r} is not a positive number")
         self._refuse_late(int(version))
@@ -177,7 +177,7 @@ class RecordingReader:
             if obj.resource.group:
                 obj = self._custom.named(obj)
         except (BadRequest, RecursionError) as error:
-            self._decoded(data)  # what is wrong may be the line as a whole, which was taken for a plain one
+            self._decoded(data)  # the whole line may be malformed, because it was not parsed yet
             raise self._error(str(error)) from error
         if not obj.name:
             raise self._error("the object has no metadata.name")
@@ -198,14 +198,14 @@ class RecordingReader:
         return Change(self.line, type_, obj, self._time(line.recorded_at), made)
 
     def _refuse_bad_utf8(self, data: bytes) -> None:
-        """Refuse what is no text: msgspec passes over strings that are not asked for, so it would reach the log."""
+        """Refuse invalid UTF-8: msgspec skips strings that it does not decode, so it would get into the log."""
         try:
             data.decode()
         except UnicodeDecodeError as error:
             raise self._error(f"not UTF-8: {error}") from error
 
     def _refuse_out_of_order(self, type_: EventType, obj: Object, *, timed: bool) -> None:
-        """Refuse a revision that is no step forward, but in the list that a plain kubectl watch starts with."""
+        """Refuse a revision that does not ascend, except in the list that a plain kubectl watch starts with."""
         untimed_addition = type_ is EventType.ADDED and not timed
         if untimed_addition and self._opening is not None and _place_in_list(obj) > self._opening:
             return
@@ -229,7 +229,7 @@ class RecordingReader:
             return 0
         second, start = self._second
         fraction = text[20:26]
-        # Nearly every line is of the same second as the line before it: 2026-01-02T03:04:05.123456Z
+        # Nearly every line has the same second as the one before it: 2026-01-02T03:04:05.123456Z
         if text[:19] == second and len(text) == 27 and text[19] == "." and text[26] == "Z" and fraction.isdecimal():
             return start + int(fraction)
         try:
@@ -242,12 +242,12 @@ class RecordingReader:
 
 
 class RecordingWriter:
-    """Writes a recording; a context manager. Compressed files carry no time, so that equal events make equal files."""
+    """Writes a recording; a context manager. Compressed files contain no time, so equal events give equal files."""
 
     def __init__(self, path: str | Path, *, goes_on: bool = False) -> None:
         """Create (or overwrite) the file at `path`, compressed if its name ends in `.gz`; raises OSError.
 
-        One that `goes_on` keeps what is in it, whole lines: what is compressed goes into a further stream.
+        With `goes_on` it appends to complete lines; a compressed file gets a further stream.
         """
         self._stored = open(path, "ab" if goes_on else "wb")  # noqa: SIM115  # closed by close(), which __exit__ calls
         compressed = str(path).endswith(".gz")
@@ -256,7 +256,7 @@ class RecordingWriter:
         )
 
     def change(self, type: EventType, obj: Object, recorded_at: int = 0, made: Made | None = None) -> None:
-        """Append one change; `recorded_at` in microseconds since 1970, 0 to leave it out, and `made` the same."""
+        """Append one change; `recorded_at` is in microseconds since 1970; 0 or no `made` omits the field."""
         more = f',"recordedAt":"{format_time(recorded_at)}"'.encode() if recorded_at else b""
         if made is not None and made.actor:
             more += b',"actor":' + msgspec.json.encode(made.actor)
@@ -266,23 +266,23 @@ class RecordingWriter:
         self._out.write(b'{"type":"%b","object":%b%b}\n' % (type.name.encode(), obj.wire(), more))
 
     def checkpoint(self, name: str, revision: Revision) -> None:
-        """Append a checkpoint: everything up to `revision` stands above it."""
+        """Append a checkpoint after all changes up to `revision`."""
         metadata = {"name": name, "resourceVersion": str(revision)}
         bookmark = {"kind": "Checkpoint", "apiVersion": "v1", "metadata": metadata}
         self._out.write(msgspec.json.encode({"type": "BOOKMARK", "object": bookmark}) + b"\n")
 
     @property
     def size(self) -> int:
-        """How many bytes have been stored; some may still wait in memory."""
+        """The number of stored bytes; more may still be in memory."""
         return self._stored.tell()
 
     def flush(self) -> None:
-        """Store what has been written so far, so that a reader finds all of it."""
+        """Write all buffered data to the file."""
         self._out.flush()
         self._stored.flush()
 
     def close(self) -> None:
-        """Finish the file."""
+        """Complete the file."""
         self._out.close()
         self._stored.close()
 

@@ -1,13 +1,13 @@
-"""Bringing a recording into a log, at the revisions that it was recorded at.
+"""Imports a recording into a log, at the recorded revisions.
 
 Guarantees:
-- The log holds the recording's objects byte for byte, each at its own revision, in the order of those. A log that
-  begins with a recording answers nothing about the time before it (`Expired`).
-- One line is held at a time, and the current state of what was recorded; only what there was at the beginning is
-  gathered, for that may come in the order of a list.
-- What the log has already is passed over: so an import that was broken off goes on where it was, and a recording that
-  begins where the log ends, as the further files of a rotated one do, continues it. One that does not is refused.
-- Who wrote a change is told from its managedFields; where nothing tells for certain, it is `recording`.
+- The log contains the recording's objects byte for byte, each at its own revision, in that order. A log that begins
+  with a recording returns `Expired` for earlier revisions.
+- It holds one line at a time, and the current state of the recorded objects. Only the initial objects are collected,
+  because they may be in the order of a list.
+- Changes that the log has already are skipped. So an interrupted import continues, and a recording that begins where
+  the log ends, such as a further file of a rotated one, continues the log. Any other recording is refused.
+- The author of a change is found from its managedFields; if it is not certain, it is `recording`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from ctrlmgr.recording.format import Change, RecordingReader
 from ctrlmgr.recording.playing.timetable import is_opening, stated_at
 
 UNKNOWN = Author("recording")
-"""Who wrote what nothing tells of."""
+"""The author of changes with an unknown author."""
 
 BATCH = 1000
-"""Events in one transaction."""
+"""Events per transaction."""
 
 
 class Tally(NamedTuple):
-    """What came of a recording."""
+    """The result of an import."""
 
     imported: int
     passed_over: int
@@ -40,19 +40,19 @@ class Tally(NamedTuple):
 
 
 class Importer:
-    """Imports recordings into a log, one after the other; used by one thread."""
+    """Imports recordings into a log, one after the other; for one thread."""
 
     def __init__(self, log: EventLog) -> None:
         """Import into `log`."""
         self._log = log
-        self._managed: dict[tuple[Resource, Key], Managed] = {}  # of what there is
+        self._managed: dict[tuple[Resource, Key], Managed] = {}  # of the existing objects
         self._time = 0  # of the change before
 
     def run(self, reader: RecordingReader, tell: Callable[[RecordingReader], None] = lambda reader: None) -> Tally:
-        """Import a recording; `tell` is called with its reader now and then.
+        """Import a recording; `tell` is called with its reader from time to time.
 
-        Raises `RecordingError` for a recording that cannot be used, or does not continue the log. What stands above the
-        fault is in the log then, unless that is still the beginning.
+        Raises `RecordingError` for a recording that is invalid or does not continue the log. All changes before the
+        fault are then in the log, unless the fault is among the initial objects.
         """
         changes = (entry for entry in reader if isinstance(entry, Change))
         opening, following = _split(changes)
@@ -101,13 +101,13 @@ class Importer:
         return Author(manager) if manager and certain else UNKNOWN
 
     def _begin(self, opening: list[Change]) -> None:
-        """Have a log that begins with this recording say that it knows nothing of what was before."""
+        """Compact a log that begins with this recording, because it has no earlier history."""
         if sum(1 for _ in islice(self._log.scan(), len(opening) + 1)) == len(opening):
-            self._log.compact(opening[-1].object.revision)  # nothing is forgotten by that: all there is, is current
+            self._log.compact(opening[-1].object.revision)  # this removes no event: all of them are current states
 
 
 def _split(changes: Iterator[Change]) -> tuple[list[Change], Change | None]:
-    """Return what there was at the beginning, in the order of revisions, and the first change that came then."""
+    """Return the initial objects, in the order of revisions, and the first change after them."""
     opening: list[Change] = []
     following = None
     for change in changes:
@@ -120,14 +120,14 @@ def _split(changes: Iterator[Change]) -> tuple[list[Change], Change | None]:
 
 
 def _began(opening: Iterable[Change], following: Change | None) -> int:
-    """Return when the recording began, as far as lines without a time of their own need to know."""
+    """Return the start time of the recording, for lines without a time."""
     told = max((each.recorded_at for each in opening), default=0)
     told = told or (following.recorded_at if following else 0)
     return told or max((stated_at(each.object) for each in opening), default=0)
 
 
 class _Known:
-    """What the log had before: told apart by reading it alongside, for both go by revisions."""
+    """The events that the log already had, read in parallel with the recording."""
 
     def __init__(self, log: EventLog, path: str) -> None:
         self.passed_over = 0
@@ -137,7 +137,7 @@ class _Known:
         self._events: Iterator[Event] = iter(())
 
     def unknown(self, changes: Iterable[Change]) -> Iterator[tuple[Change, bool]]:
-        """Yield the changes, and whether the log has each; raises `RecordingError` where it ought to and does not."""
+        """Yield each change, and whether the log has it; raises `RecordingError` if an expected one is missing."""
         for change in changes:
             is_known = change.object.revision <= self.head
             if is_known:

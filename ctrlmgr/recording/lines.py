@@ -1,8 +1,8 @@
-"""The lines of a file, compressed or not, read in large blocks.
+"""Reads the lines of a file, compressed or not, in large blocks.
 
-Guarantees: lines come whole and in order, newlines left out; all that can be read comes before what goes wrong is
-raised; a block or two is held at a time. (Inflating on a second thread was measured and is slower: the interpreter's
-lock changes hands too often. `gzip.open` takes half as long again.)
+Guarantees: lines are complete and in order, without newlines. All readable lines are yielded before an error is raised.
+One or two blocks are held at a time. (A second thread for inflating is slower, because the GIL changes hands too
+often.)
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Iterator
 from typing import IO
 
 _BLOCK = 1 << 16
-"""Stored bytes read at a time: about a megabyte of lines when compressed."""
+"""Stored bytes read at a time: about a megabyte of lines if compressed."""
 
 _GZIP = 31
-"""zlib's wbits for a gzip stream, whose checksum it verifies."""
+"""zlib's wbits for a gzip stream with a verified checksum."""
 
 
 LONGEST = 16 << 20
-"""Bytes of a line: no event is half as long."""
+"""Maximum bytes of a line; no event is half as long."""
 
 _INFLATED = 4 << 20
-"""Bytes inflated at a time."""
+"""Maximum bytes inflated at a time."""
 
 
 class LineTooLong(ValueError):
@@ -32,7 +32,7 @@ class LineTooLong(ValueError):
 def lines(stored: IO[bytes], *, compressed: bool) -> Iterator[bytes]:
     """Yield the lines of a file; the last one need not end in a newline.
 
-    Raises OSError, `LineTooLong`; for a compressed file EOFError when it is cut short, zlib.error when it is damaged.
+    Raises OSError, `LineTooLong`; for a compressed file EOFError if it is truncated, zlib.error if it is damaged.
     """
     begun: list[bytes] = []
     size = 0
@@ -51,14 +51,14 @@ def lines(stored: IO[bytes], *, compressed: bool) -> Iterator[bytes]:
 
 
 def _inflated(stored: IO[bytes]) -> Iterator[bytes]:
-    """Inflate one gzip stream, or several one after another."""
+    """Inflate one or several concatenated gzip streams."""
     inflater = zlib.decompressobj(_GZIP)
     while block := stored.read(_BLOCK):
         while block:
             if inflater.eof:
                 inflater = zlib.decompressobj(_GZIP)
             yield inflater.decompress(block, _INFLATED)
-            # Streams may be padded; what a block inflates to comes in pieces, for it may be a thousand times as long.
+            # Streams may be padded. A block is inflated in pieces, because it may expand a thousandfold.
             block = inflater.unused_data.lstrip(b"\0") if inflater.eof else inflater.unconsumed_tail
     if not inflater.eof:
         raise EOFError

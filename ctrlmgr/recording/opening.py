@@ -1,14 +1,14 @@
-"""Marks the entries of a recording that tell of the time before it: a replay takes this past as given.
+"""Marks the entries of a recording that describe the state before it began, which a replay takes as given.
 
-Guarantees: entries keep their order, and each is yielded once it is known whether it tells of the past. An error of the
-recording is raised after everything above it.
+Guarantees: entries keep their order, and each is yielded when it is known whether it is of the past. An error of the
+recording is raised after all entries before it.
 
-How the past is told, as a line does not say it:
-- A line with a time adds an object of the past if the object was created in a second before that of the first time.
-- Lines without a time that come before the first one with a time add objects of the past: so logs are exported.
-- Resources are listed one after the other, so changes of one can stand above the objects of another. The past is one
-  state, that after its last object: whatever stands above belongs to it.
-- A recording without any times does not tell; nothing of it is taken for the past.
+The rules, because a line does not say it:
+- A line with a time adds an object of the past if the object was created in a second before the first line's time.
+- Lines without a time before the first one with a time add objects of the past, as in exported logs.
+- Resources are listed one after the other, so changes of one can be before the objects of another. The past is the
+  state after its last object, so all entries before that belong to it.
+- A recording without any times has no past.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from ctrlmgr.recording.format import Change, Entry
 from ctrlmgr.recording.playing.timetable import SECOND, created_at
 
 _WITHOUT: Final = 1_000
-"""The past has ended before so many entries in a row that add nothing to it."""
+"""The past ends before this many consecutive entries that do not belong to it."""
 
 
 class Placed(NamedTuple):
-    """An entry, and whether it tells of the past."""
+    """An entry, and whether it is of the past."""
 
     entry: Entry
     is_past: bool = False
 
 
 def placed(entries: Iterable[Entry]) -> Iterator[Placed]:
-    """Yield entries, each with whether it tells of the past; raises `RecordingError` as `entries` does."""
+    """Yield each entry with whether it is of the past; raises `RecordingError` as `entries` does."""
     source = iter(entries)
     waiting: deque[Entry] = deque()
     untimed = True

@@ -1,14 +1,15 @@
-"""Replay: a recording's inputs go into our log, our controllers run, and every checkpoint compares the results.
+"""Replay: appends a recording's inputs to our log, runs our controllers, and compares the results at every checkpoint.
 
 Guarantees:
-- **Deterministic.** One thread, a clock that the recording drives, and injected randomness: replaying a file twice,
-  into whichever kind of log, gives the same events and the same chain hash.
-- **Nothing smuggled in.** What the recorded controller wrote is never an input; see `expectation`. Objects that
-  existed when the recording began are inputs: see `opening`.
-- **Nothing lost.** When the recording turns out to be damaged, what stood above is in the log.
-- **It ends.** Controllers that never have nothing left to do are a divergence, not a hang.
 
-When our controllers act is each owned kind's business: see `owned.endpoints`, `owned.slices` and `owned.shared`.
+- **Deterministic.** One thread, a clock that the recording drives, and injected randomness: each replay of a file, into
+  any kind of log, gives the same events and the same chain hash.
+- **Independent.** The recorded controllers' writes are never inputs; see `expectation`. Objects that existed when the
+  recording began are inputs: see `opening`.
+- **Complete.** If the recording is damaged, all entries before the fault are in the log.
+- **Terminating.** If controllers never become quiescent, that is a divergence, not a hang.
+
+Each owned kind decides when our controllers act: see `owned.endpoints`, `owned.slices` and `owned.shared`.
 """
 
 from __future__ import annotations
@@ -42,17 +43,17 @@ from ctrlmgr.recording.report import Findings, Report, Unjudged
 from ctrlmgr.recording.stage import Restless, Stage
 
 JUDGED = ("horizontal-pod-autoscaler-controller",)
-"""The controllers that are not run, but asked for what the recorded ones decided."""
+"""The controllers that do not run, but repeat the recorded decisions."""
 
 _TELL_AFTER = 500
-"""Entries after which progress is told."""
+"""Entries between progress reports."""
 
 _AHEAD = 1_000
-"""Entries, at most, that are read before they are played: who made what tells what ours are to call their own."""
+"""Maximum entries that are read ahead, to find the names for objects that ours create."""
 
 
 class Progress(NamedTuple):
-    """How far a replay is: at `line` of the recording, with `position` of its file's `size` bytes read."""
+    """The progress of a replay: at `line`, with `position` of the file's `size` bytes read."""
 
     line: int
     position: int
@@ -78,42 +79,41 @@ class Replay:
         tracks: bool = False,
         plan: Plan | None = None,
     ) -> None:
-        """Replay into an empty log made by `open_replay_log`; raises `SettingsError` if it holds events already.
+        """Replay into an empty log of `open_replay_log`; raises `SettingsError` if it has events.
 
-        Without any controllers the whole recording is input: it is loaded, and nothing is compared. `caches` are
-        kept beside those that the controllers need. `owns` says of controllers that are not ours what they write, and
-        as whom in the recording: that is expected of them then. `shares` says of such controllers which kinds they and
-        clients both write; the recorded ones wrote under their names. `judges` are names of controllers that are only
-        asked for what the recorded ones decided. With `tracks`, each single write is compared, and our controllers
-        answer every input at once, or when the `plan` says: see `every_write`.
+        Without controllers the whole recording is input: it is loaded, and nothing is compared. `caches` are kept in
+        addition to the controllers' ones. `owns` says which kinds other controllers own, and their field managers in
+        the recording. `shares` says which kinds such controllers share with clients; their names are the field
+        managers. `judges` are controllers that only repeat the recorded decisions. With `tracks`, each single write is
+        compared, and our controllers act after every input, or when `plan` says: see `every_write`.
         """
         self._stage = Stage(log, clock, controllers)
         for resource in caches:
             self._stage.informer(resource)
         shared = {name: kinds for name, kinds in {**SHARED, **(shares or {})}.items() if name in controllers}
         self._shared = SharedKinds(self._stage, shared) if shared else None
-        self._given: list[OwnedEndpoints] = []  # what `owns` says, as far as its controllers run
+        self._given: list[OwnedEndpoints] = []  # from `owns`, for the running controllers
         self._owned: dict[Resource, Owned] = {owned.resource: owned for owned in self._own(controllers, owns)}
-        self._watching = [owned for owned in self._owned.values() if not owned.is_shared]  # what other kinds concern
+        self._watching = [owned for owned in self._owned.values() if not owned.is_shared]  # notified of other kinds
         self._expecting = [each for each in self._watching if each.expects_others]
         self._autoscalers = self._judging() if controllers and judges else None
         self._findings = Findings()
         self._moments: Moments = plan.moments if plan is not None else {}
         self._tracker = WriteTracker() if tracks else None
-        self._prompt: tuple[str, ...] = ()  # the controllers that answer each input at once
+        self._prompt: tuple[str, ...] = ()  # the controllers that act after each input
         if self._tracker is not None:
             self._stage.writings.append(self._tracker)
             every = [name for owned in self._owned.values() for name in owned.track(self._tracker)]
             self._prompt = tuple(dict.fromkeys(every)) if plan is None else ()
         if plan is not None and self._namespaces is not None:
             self._namespaces.known_held = plan.held
-        self._past = 0  # entries of the past that have been foreseen and not played
+        self._past = 0  # entries of the past that were read ahead and not played
         self._file = ""
         self._seconds = 0.0
         self._line = self._events = self._checkpoints = self._compared = 0
 
     def _own(self, controllers: Iterable[str], owns: Iterable[Ownership]) -> Iterator[Owned]:
-        """Yield what is owned when controllers of these names run."""
+        """Yield the owned kinds of controllers with these names."""
         given = tuple(owns)
         for ownership in ownerships_of(controllers, (*OWNERSHIPS, *given)):
             owned = OwnedEndpoints(self._stage, ownership)
@@ -142,15 +142,15 @@ class Replay:
         return JudgedAutoscalers(lambda: self._stage.kinds, recorded)
 
     def run(self, reader: RecordingReader, on_progress: Callable[[Progress], None] | None = None) -> Report:
-        """Replay everything `reader` yields and return what was found.
+        """Replay all entries of `reader` and return the report.
 
-        Raises `RecordingError`, and whatever ends it, as the reader does, after everything above the fault has gone
-        into the log: `report` then tells how far that is. `on_progress` is called every few hundred lines.
+        Raises `RecordingError` and other errors of the reader, after all entries before the fault were appended;
+        `report` then returns the result so far. `on_progress` is called every few hundred lines.
         """
         self._file = reader.path
-        began = time.perf_counter()  # the one reading of real time: it goes into the report's rate only
+        began = time.perf_counter()  # real time is only used for the report's rate
         try:
-            with collector_paused(freeze=True):  # a log in memory is hundreds of thousands of objects that stay
+            with collector_paused(freeze=True):  # a log in memory has hundreds of thousands of objects
                 self._stage.start()
                 self._play(reader, on_progress)
         except Restless as restless:
@@ -162,7 +162,7 @@ class Replay:
         return self.report()
 
     def report(self) -> Report:
-        """Return what was found so far."""
+        """Return the result so far."""
         head = self._stage.log.head()
         return Report(
             file=self._file,
@@ -182,11 +182,11 @@ class Replay:
         )
 
     def unmatched(self) -> Sequence[Ownership]:
-        """Return those of `owns` of which nothing in the recording was written as they say."""
+        """Return those of `owns` without a matching write in the recording."""
         return [owned.ownership for owned in self._given if not owned.expected]
 
     def plan(self) -> Plan:
-        """Return what another replay of the same recording needs to know, to write when the recorded ones did."""
+        """Return the plan with which another replay acts at the recorded moments."""
         held = self._namespaces.held if self._namespaces is not None else {}
         return Plan({} if self._tracker is None else self._tracker.moments(), held)
 
@@ -215,13 +215,13 @@ class Replay:
             if on_progress and entry.line >= next_telling:
                 next_telling = entry.line + _TELL_AFTER
                 on_progress(Progress(entry.line, reader.position, reader.size))
-        if not self._checkpoints:  # a plain watch has none: its end is the best that there is
+        if not self._checkpoints:  # a plain watch has no checkpoints, so its end is used
             self._check(Checkpoint(reader.line, "end of the recording", reader.revision))
 
     def _ahead(self, reader: RecordingReader) -> Iterator[Placed]:
-        """Yield the entries of a recording, each when as many more have been foreseen as may be.
+        """Yield the entries of a recording, each after a number of later ones was read ahead.
 
-        What is wrong with the recording is raised after everything above it.
+        A fault in the recording is raised after all entries before it.
         """
         shared = self._shared
         entries = placed(reader)
@@ -250,7 +250,7 @@ class Replay:
             raise fault
 
     def _take_past(self, change: Change) -> None:
-        """Put a change that belongs to the past into our log; our controllers act once all of it is there."""
+        """Append a change of the past; our controllers act after all of the past is appended."""
         self._events += 1
         self._past -= 1
         self._stage.advance_to(_moment(change))
@@ -286,14 +286,14 @@ class Replay:
         self._answer(change.object.revision)
 
     def _answer(self, revision: Revision) -> None:
-        """Let our controllers act where every write is replayed: on each input, or where the recorded ones had."""
+        """Let our controllers act if every write is compared: after each input, or when the recorded ones acted."""
         if self._prompt:
             self._stage.answer(self._prompt)
         for resource, subject in self._moments.get(revision, ()):
             self._owned[resource].act_on(subject)
 
     def _is_expected(self, change: Change) -> bool:
-        """Whether a change of a kind that several write is what one of our controllers has to come to by itself."""
+        """Return whether a change of another kind is expected from our controllers."""
         return any(each.expects(change) for each in self._expecting)
 
     def _check(self, checkpoint: Checkpoint) -> None:
@@ -301,10 +301,10 @@ class Replay:
             owned.prepare()
         self._stage.settle()
         if self._shared is not None and self._stage.has_reasons():
-            self._shared.at_checkpoint()  # what others have just done concerns them
+            self._shared.at_checkpoint()  # the other controllers' last writes affect them
         self._checkpoints += 1
         for resource, owned in self._owned.items():
-            # What changed on neither side since it was compared last is equal still.
+            # Objects that have changed on neither side are still equal.
             for subject in sorted({*owned.changed, *self._findings.open_keys(resource)}):
                 self._findings.add(resource, subject, divergence_at(checkpoint, owned, subject))
             self._compared += len(owned.subjects)
@@ -318,10 +318,10 @@ class Replay:
 
 
 def _moment(change: Change) -> int:
-    """Return when a change was recorded; when that is not said, the one time that every object carries."""
+    """Return when a change was recorded, or else its object's creation time."""
     if change.recorded_at:
         return change.recorded_at
     try:
         return parse_time(change.object.metadata.creation_timestamp or "")
     except ValueError:
-        return 0  # the clock stays where it is
+        return 0  # the clock does not move

@@ -1,4 +1,4 @@
-"""What a replay found, for people and for machines."""
+"""The report of a replay."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctrlmgr.recording.every_write import Paired
 
 
 class Unjudged(msgspec.Struct, frozen=True):
-    """How often something of an object could not be compared, for a recording does not show what it came from."""
+    """How often an object could not be compared, because the recording lacks the necessary inputs."""
 
     resource: str
     namespace: str
@@ -22,17 +22,17 @@ class Unjudged(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> str:
-        """What it is of, as kubectl names it."""
+        """The object in kubectl's form."""
         return f"{self.resource} {self.namespace}/{self.name}" if self.namespace else f"{self.resource} {self.name}"
 
 
 class Report(msgspec.Struct, frozen=True, rename="camel"):
-    """The outcome of one replay.
+    """The result of one replay.
 
-    `events` counts the recorded changes read, `inputs` those of them appended to our log, `reconciles` and
-    `writes` what our controllers did with them, `objects_compared` one per object and checkpoint, `decisions_compared`
-    those of autoscalers. `unjudged` is what could not be compared. `revision` and `hash` are the log's head afterwards:
-    equal for every replay of one recording by one version.
+    `events` counts the recorded changes, `inputs` those appended to our log, `reconciles` and `writes` those of our
+    controllers, `objects_compared` one per object and checkpoint, `decisions_compared` those of autoscalers. `unjudged`
+    could not be compared. `revision` and `hash` are the log's head afterwards: equal for every replay of one recording
+    by one version.
     """
 
     file: str
@@ -49,32 +49,32 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
     hash: str
     seconds: float
     paired: tuple[Paired, ...] = ()
-    """How many of the recorded controllers' writes ours have a counterpart to, where every write was asked for."""
+    """The numbers of paired writes, if every write was compared."""
 
     @property
     def rate(self) -> float:
-        """Recorded events a second."""
+        """Recorded events per second."""
         return self.events / self.seconds if self.seconds else 0.0
 
     def as_json(self) -> dict[str, Any]:
-        """Return the whole report as plain JSON values, rate included."""
+        """Return the report as plain JSON values, including the rate."""
         return {**msgspec.to_builtins(self), "rate": round(self.rate)}
 
 
 class Findings:
-    """Collects divergences over checkpoints: one that stays as it is is the same one, lasting longer."""
+    """Collects divergences over checkpoints; an unchanged one is counted as the same, with a longer duration."""
 
     def __init__(self) -> None:
-        """Start with none."""
+        """Start empty."""
         self._ended: list[Divergence] = []
         self._open: dict[tuple[Resource, Key], Divergence] = {}
 
     def open_keys(self, resource: Resource) -> set[Key]:
-        """Return what of `resource` diverged at the last checkpoint, so is to be looked at again."""
+        """Return the keys of `resource` that diverged at the last checkpoint and must be compared again."""
         return {key for found, key in self._open if found == resource}
 
     def add(self, resource: Resource, key: Key, divergence: Divergence | None) -> None:
-        """Note how an object compares at a checkpoint; None means it is as recorded."""
+        """Record the comparison of an object at a checkpoint; None if both sides are equal."""
         known = self._open.pop((resource, key), None)
         if known and divergence and (known.verdict, known.differences) == (divergence.verdict, divergence.differences):
             divergence = msgspec.structs.replace(known, checkpoints=known.checkpoints + 1)
@@ -84,11 +84,11 @@ class Findings:
             self._open[resource, key] = divergence
 
     def add_final(self, divergence: Divergence) -> None:
-        """Note a divergence that is not an object's."""
+        """Record a divergence that is not an object's."""
         self._ended.append(divergence)
 
     def all(self) -> tuple[Divergence, ...]:
-        """Return every divergence, in the order of the checkpoints where they began, then by object."""
+        """Return all divergences, sorted by their first checkpoint, then by object."""
         found = [*self._ended, *self._open.values()]
         found.sort(key=lambda each: (each.line, each.resource, each.namespace, each.name))
         return tuple(found)

@@ -1,9 +1,10 @@
-"""The stage of a replay: an empty log, caches over it, our controllers, and one thread that runs them in turn.
+"""The stage of a replay: an empty log, caches, our controllers, and one thread that runs them in turn.
 
 Guarantees:
-- Nothing happens by itself: inputs are appended, caches follow and controllers run only inside a method called here.
-- What `append` took is in the log, in order, once `follow` or `settle` has returned.
-- `settle` ends: controllers that go round in circles are `Restless`.
+- Nothing runs in the background: inputs are appended, caches follow and controllers run only inside methods called
+  here.
+- Inputs of `append` are in the log, in order, when `follow` or `settle` has returned.
+- `settle` ends: it raises `Restless` for controllers that loop.
 """
 
 from __future__ import annotations
@@ -38,22 +39,22 @@ from ctrlmgr.workqueue import CHANGE, WorkQueue
 T = TypeVar("T")
 
 _SEED = 20240613
-"""Any number; that it never changes is what makes two replays equal."""
+"""An arbitrary seed; it must never change, so that replays are equal."""
 
 RECORDING = Author("recording")
-"""Who writes the inputs. Who wrote them to the recorded cluster is in their managedFields."""
+"""The author of inputs. Their managedFields name the recorded authors."""
 
 _TOGETHER = 50_000
-"""Microseconds within which inputs are appended together; all of an append carry the time of its last."""
+"""Microseconds within which inputs are appended together; all events of an append have the time of its last."""
 
 _FOLLOW_AFTER = 500
-"""Inputs, at most, before the caches follow."""
+"""Maximum inputs until the caches follow."""
 
 _MAX_ADVANCE = 600.0
-"""The most virtual seconds that one `settle` may take; a service's whole chain of retries is over after 164."""
+"""Maximum virtual seconds of one `settle`; a service's whole chain of retries takes 164."""
 
 _PATIENCE = 1_000
-"""Reconciles, beside ten for each object that waits, after which a controller is taken to go round in circles."""
+"""Reconciles, plus ten for each waiting object, after which a controller counts as looping."""
 
 
 class Restless(Exception):
@@ -61,18 +62,18 @@ class Restless(Exception):
 
 
 def open_replay_log(url: str, clock: ReplayClock, *, anchor: Path | None = None) -> EventLog:
-    """Open, and create if need be, the log at `url` for a replay driven by `clock`; see `open_log`."""
+    """Open the log at `url`, created if needed, for a replay driven by `clock`; see `open_log`."""
     random = Random(_SEED)
     log = open_log(url, clock=LogClock(clock), random=random, migrate=True, anchor=anchor)
-    random.seed(_SEED)  # opening drew from it, and not every kind of log draws the same
+    random.seed(_SEED)  # opening the log used random numbers, a different count for each kind of log
     return log
 
 
 class _StageState(InformerState):
-    """The caches of the stage. Things may be created in any namespace while a recording shows none."""
+    """The caches of the stage. If the recording has no namespaces, objects may be created in any."""
 
     def get(self, resource: Resource, key: Key) -> Object | None:
-        """Return an object, or a stand-in for a namespace when the recording does not have that kind."""
+        """Return an object, or a stand-in for a namespace if the recording has none."""
         if resource != NAMESPACES or self._has_namespaces():
             return super().get(resource, key)
         body = msgspec.json.encode({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": key.name}})
@@ -84,17 +85,17 @@ class _StageState(InformerState):
 
 
 class Writing(Protocol):
-    """Hears of what our controllers write, before and after."""
+    """Observes and changes our controllers' appends."""
 
     def named(self, proposal: Proposal) -> Proposal:
-        """Return what is to be appended instead."""
+        """Return the proposal to append instead."""
 
     def written(self, events: Sequence[Event]) -> None:
-        """Take note of what was appended."""
+        """Process the appended events."""
 
 
 def _heard(operation: Operation[T], writings: Sequence[Writing]) -> Operation[T]:
-    """Run an operation of the engine with each of its appends told to `writings`."""
+    """Run an operation of the engine; pass each of its appends to `writings`."""
     try:
         command: Command = next(operation)
         while True:
@@ -116,17 +117,17 @@ def _heard(operation: Operation[T], writings: Sequence[Writing]) -> Operation[T]
 
 
 class HeldQueue(WorkQueue[Key]):
-    """A work queue that holds back what watches add until it is released, so that the stage decides who acts when.
+    """A work queue that holds back items from watches, so that the stage decides when each controller acts.
 
-    Retries and requeues are not held: they have their moment already.
+    Retries and requeues are not held, because they have their own time.
     """
 
     def __init__(self, name: str, *, clock: Clock) -> None:
         """Start empty."""
         super().__init__(name, clock=clock)
         self._held: dict[Key, set[Revision]] = {}
-        self._priorities: dict[Key, int] = {}  # the highest that each held item was added with
-        self._failed: dict[Key, None] = {}  # in order, since they were last forgotten
+        self._priorities: dict[Key, int] = {}  # the highest with which each held item was added
+        self._failed: dict[Key, None] = {}  # failed items, in order
 
     def add(self, item: Key, triggers: Iterable[Revision] = (), *, priority: int = CHANGE) -> None:
         """Hold `item` back, with all its triggers."""
@@ -134,22 +135,22 @@ class HeldQueue(WorkQueue[Key]):
         self._priorities[item] = max(priority, self._priorities.get(item, priority))
 
     def add_rate_limited(self, item: Key, triggers: Iterable[Revision] = (), *, priority: int = CHANGE) -> float:
-        """Add `item` when the rate limiter says so, or when it is hurried."""
+        """Add `item` after the rate limiter's delay, or earlier after `hurry`."""
         self._failed[item] = None
         return super().add_rate_limited(item, triggers, priority=priority)
 
     def forget(self, item: Key) -> None:
-        """Have the rate limiter start afresh with `item`."""
+        """Reset the rate limiter for `item`."""
         self._failed.pop(item, None)
         super().forget(item)
 
     def hurry(self) -> None:
-        """Queue what has failed and is to be tried again: how often the recorded controller tried is not known."""
+        """Queue all failed items now, because the recorded controller's retries are unknown."""
         for item in self._failed:
             super().add(item)
 
     def release(self, item: Key) -> bool:
-        """Queue `item` if it is held; False if it is not."""
+        """Queue `item` if it is held; return False if it is not."""
         triggers = self._held.pop(item, None)
         if triggers is None:
             return False
@@ -158,20 +159,20 @@ class HeldQueue(WorkQueue[Key]):
 
     @property
     def held(self) -> int:
-        """How many items are held back."""
+        """The number of held items."""
         return len(self._held)
 
     def release_all(self) -> None:
-        """Queue everything held, in the order in which it came."""
+        """Queue all held items, in the order in which they were added."""
         for item in list(self._held):
             self.release(item)
 
 
 class Stage:
-    """Log, caches and controllers of one replay; for one thread."""
+    """The log, caches and controllers of one replay; for one thread."""
 
     def __init__(self, log: EventLog, clock: ReplayClock, controllers: Mapping[str, ControllerBuilder]) -> None:
-        """Set up on an empty log made by `open_replay_log`; raises `SettingsError` if it holds events already."""
+        """Set up on an empty log of `open_replay_log`; raises `SettingsError` if it has events."""
         if revision := log.head().revision:
             raise SettingsError(f"the log holds {revision} events already; a recording is replayed into an empty one")
         self.log = log
@@ -191,15 +192,15 @@ class Stage:
         )
         self._runner = ControllerRunner(log, state, self._reach)
         self.writings: list[Writing] = []
-        """Who hears of what our controllers write."""
+        """The observers of our controllers' appends."""
         self.in_time: Collection[str] = ()
-        """Controllers that act when the recording shows that the recorded ones did, and never after its time."""
+        """Controllers that act when the recorded ones did, and never later."""
         self._queues: dict[str, HeldQueue] = {}
         self._controllers = {name: self._build(name, build) for name, build in controllers.items()}
-        # Inputs on their way, in order: those in appends that were submitted, then those gathered for the next one.
+        # Pending inputs, in order: those in submitted appends, then those collected for the next one.
         self._appending: list[Appending] = []
         self._gathered: list[Proposal] = []
-        self._together_until = 0  # what comes later than this (microseconds since 1970) begins an append of its own
+        self._together_until = 0  # later inputs (microseconds since 1970) start a new append
 
     def _run_operation(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
         heard = _heard(operation, self.writings) if self.writings else operation
@@ -222,15 +223,15 @@ class Stage:
 
     @property
     def reconciles(self) -> int:
-        """How often any controller has reconciled."""
+        """The number of reconciles of all controllers."""
         return sum(self._reconciles.values())
 
     def informer(self, resource: Resource) -> Informer:
-        """Return the informer of a resource; ask before `start`."""
+        """Return the informer of a resource; call it before `start`."""
         return self._informers.informer(resource)
 
     def follow_definitions(self, follower: Follower) -> None:
-        """Tell of the custom kinds that the recording defines; ask before `start`."""
+        """Notify `follower` of the custom kinds that the recording defines; call it before `start`."""
         follow_definitions(self._informers, follower)
 
     def start(self) -> None:
@@ -240,14 +241,14 @@ class Stage:
             controller.start()
 
     def advance_to(self, moment: int) -> None:
-        """Move the clock to `moment`, microseconds since 1970, with what was appended before left in its time."""
+        """Move the clock to `moment`, microseconds since 1970; earlier inputs keep their time."""
         if moment > self._together_until:
             self._submit()
             self._together_until = moment + _TOGETHER
         self.clock.advance_to(moment)
 
     def append(self, type: EventType, obj: Object) -> None:
-        """Append an input; what the log has against it is raised late, by `follow`."""
+        """Append an input; `follow` raises its errors later."""
         self.inputs += 1
         self._gathered.append(Proposal(type, obj, None))
         if len(self._gathered) >= _FOLLOW_AFTER:
@@ -258,7 +259,7 @@ class Stage:
             return
         try:
             self._appending.append(self.log.submit(self._gathered, author=RECORDING))
-        except TooManyRequests:  # a slow database: let it catch up
+        except TooManyRequests:  # a slow database: wait for it
             self._wait()
             self._appending.append(self.log.submit(self._gathered, author=RECORDING))
         self._gathered = []
@@ -269,14 +270,14 @@ class Stage:
         self._appending.clear()
 
     def follow(self) -> None:
-        """Wait until every input is in the log and let the caches come up to it."""
+        """Wait until every input is in the log and the caches have followed."""
         self._submit()
         self._wait()
         while self._informers.step(_FOLLOW_AFTER) == _FOLLOW_AFTER:
             pass
 
     def act(self, controller: str, key: Key, *, unasked: bool = False) -> None:
-        """Let a controller use up what reasons it has so far to look at one object; `unasked`, also without any.
+        """Let a controller reconcile one object if it is triggered; with `unasked`, also without a trigger.
 
         Raises `Restless` as `settle` does.
         """
@@ -288,7 +289,7 @@ class Stage:
             self._run(controller, self._reconciles[controller] + _PATIENCE)
 
     def answer(self, controllers: Iterable[str]) -> None:
-        """Let controllers use up all the reasons that they have at this moment; raises `Restless` as `settle` does."""
+        """Let controllers reconcile all triggered objects; raises `Restless` as `settle` does."""
         self.follow()
         for name in controllers:
             queue = self._queues[name]
@@ -297,14 +298,14 @@ class Stage:
                 self._run(name, self._reconciles[name] + _PATIENCE)
 
     def has_reasons(self) -> bool:
-        """Whether controllers `in_time` have keys to reconcile."""
+        """Return whether controllers `in_time` have keys to reconcile."""
         self.follow()
         return any(self._queues[name].held for name in self.in_time)
 
     def catch_up(self, patience: float = 0.0, *, again: bool = False) -> None:
-        """Let those `in_time` do all there is to do now, and so many seconds of virtual time pass for it at most.
+        """Let the controllers `in_time` act, with at most `patience` seconds of virtual time.
 
-        With `again` they try now what failed before. Raises `Restless` when that does not come to an end.
+        With `again` they also retry failures. Raises `Restless` if they do not become quiescent.
         """
         self.follow()
         deadline = self.clock.monotonic() + patience
@@ -323,9 +324,9 @@ class Stage:
                 self._run(name, most[name])
 
     def settle(self) -> None:
-        """Let the other controllers do all there is to do, and virtual time pass, until no retry or delay is left.
+        """Let the other controllers act, with virtual time, until no retry or delay is left.
 
-        Raises `Restless` when that does not come to an end.
+        Raises `Restless` if they do not become quiescent.
         """
         self.follow()
         deadline = self.clock.monotonic() + _MAX_ADVANCE
@@ -342,7 +343,7 @@ class Stage:
                 self.clock.advance(delay)
 
     def _release_all(self, controllers: Iterable[str]) -> dict[str, float]:
-        """Queue everything held; return the seconds until each controller that has something to do can do it."""
+        """Queue all held items; return the seconds until each controller with items can act."""
         waiting = {}
         for name in controllers:
             queue = self._queues[name]
@@ -359,4 +360,4 @@ class Stage:
             self._reconciles[name] += 1
             if self._reconciles[name] > most:
                 raise Restless(name)
-            self._informers.step()  # so that the next reconcile sees what this one wrote
+            self._informers.step()  # so that the next reconcile sees this one's writes

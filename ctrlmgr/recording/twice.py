@@ -1,4 +1,4 @@
-"""Replaying a recording for the second time: what has to be found out before it, see `every_write`."""
+"""The first replay of a recording, which prepares the second one; see `every_write`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ctrlmgr.recording.stage import open_replay_log
 
 
 class ReplayMaker(Protocol):
-    """Makes replays of the same controllers, into one log after the other."""
+    """Creates replays of the same controllers into different logs."""
 
     def __call__(self, log: EventLog, clock: ReplayClock, *, tracks: bool, plan: Plan | None) -> Replay:
         """Return a replay into an empty log."""
 
 
 def planned(make: ReplayMaker, reader: RecordingReader, on_progress: Callable[[Progress], None] | None = None) -> Plan:
-    """Replay a recording into memory, and return what another replay of it needs to know to write when others did.
+    """Replay a recording into memory, and return the plan for the next replay of it.
 
-    What is wrong with the recording is left to that one to tell; raises whatever else the reader does.
+    The next replay reports faults of the recording; raises other errors of the reader.
     """
     clock = ReplayClock()
     log = open_replay_log("memory:", clock)

@@ -1,14 +1,14 @@
-"""What two versions of our controllers made of one recording: the logs that their replays left, compared.
+"""Compares what two versions of our controllers wrote in replays of one recording.
 
-Both replays had the same inputs, so what counts is what the controllers wrote between them. Of each object that is its
-state at the end of every stretch without inputs in which it was written: several writes in a row are one. Slices are
-compared by service, as in `owned_slices`: their names are random. Where the two versions left an object in another
-state after the same input, they differ; where they came to the same state after different inputs, it moved.
+Both replays had the same inputs, so the controllers' writes between them are compared. For each object this is its
+state at the end of each stretch without inputs: several writes in a row count as one. Slices are compared by Service,
+as in `owned.slices`, because their names are random. If the states after the same input differ, the versions differ. If
+they are equal after different inputs, the write has moved.
 
-Inputs may differ a little, too: the deletions in a namespace that ends are inputs only until our controller has come to
-them. The others are what is aligned.
+Inputs may differ slightly: deletions in a terminating namespace are inputs only until our controller has made them. The
+common inputs are aligned.
 
-Guarantee: the logs are only read, each once and from its beginning to its end.
+Guarantee: each log is only read, once, from beginning to end.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _Token: TypeAlias = tuple[int, str, str, str]
 
 
 class Departure(enum.Enum):
-    """How what one version wrote differs from what the other did."""
+    """The kind of difference between the versions' writes."""
 
     DIFFERS = "differs"
-    """Both wrote it after the same input, and not the same."""
+    """Both wrote it after the same input, with different results."""
     MISSING = "missing"
-    """The other version wrote it, this one did not."""
+    """Only the other version wrote it."""
     EXTRA = "extra"
-    """This version wrote it, the other did not."""
+    """Only this version wrote it."""
     MOVED = "moved"
     """Both wrote the same, after different inputs."""
 
@@ -47,8 +47,8 @@ class Departure(enum.Enum):
 class WriteDifference(msgspec.Struct, frozen=True, rename="camel"):
     """One write in which the versions differ.
 
-    `input` counts the inputs before it, in the log of the version that made it (this one's, if both did); `revision`
-    and `other_revision` are where it stands in the logs, 0 where it does not. In `differences` of two states the side
+    `input` is the number of inputs before it, in the log of the version that wrote it (this one's, if both did).
+    `revision` and `other_revision` are its revisions in the logs, 0 if there is none. In `differences`, the side
     `recorded` is the other version's.
     """
 
@@ -63,12 +63,12 @@ class WriteDifference(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def subject(self) -> str:
-        """What was written, as kubectl names it: `endpoints shop/web`."""
+        """The written object in kubectl's form: `endpoints shop/web`."""
         return f"{self.resource} {self.namespace}/{self.name}" if self.namespace else f"{self.resource} {self.name}"
 
 
 class Comparison(msgspec.Struct, frozen=True, rename="camel"):
-    """What comparing found: how much was compared, and every difference, in the order of inputs and then objects."""
+    """The result of a comparison: the numbers compared, and all differences, sorted by input and object."""
 
     inputs: int
     other_inputs: int
@@ -78,7 +78,7 @@ class Comparison(msgspec.Struct, frozen=True, rename="camel"):
     differences: tuple[WriteDifference, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it as plain JSON values."""
+        """Return the comparison as plain JSON values."""
         fields: dict[str, Any] = msgspec.to_builtins(self)
         for each in fields["differences"]:
             for told in each["differences"]:
@@ -87,7 +87,7 @@ class Comparison(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Scannable(Protocol):
-    """A log, as far as it is read here."""
+    """A log that can be scanned."""
 
     def scan(self, *, start: Revision = 1) -> Iterator[Event]:
         """Yield every event."""
@@ -101,7 +101,7 @@ class _Written(NamedTuple):
 
 
 class _Story(NamedTuple):
-    """What a replay left in its log: its inputs, and what was written after how many of them."""
+    """The contents of a replay's log: its inputs, and the writes by the number of inputs before them."""
 
     inputs: Sequence[_Token]
     written: Mapping[Subject, dict[int, _Written]]
@@ -144,7 +144,7 @@ def _read(log: Scannable) -> _Story:
 
 
 def _slices_after(slices: dict[Key, dict[Key, Object]], event: Event) -> Any:
-    """Return what all slices of a service say after `event`, one of theirs."""
+    """Return the endpoints of all slices of a Service after `event`, which is one of them."""
     kept = slices.setdefault(service_of(event.object), {})
     if event.type is EventType.DELETED:
         kept.pop(event.key, None)
@@ -164,7 +164,7 @@ def _state(event: Event) -> Any:
 
 
 def _aligned(mine: Sequence[_Token], theirs: Sequence[_Token]) -> list[int]:
-    """Return, for so many of their inputs (0, 1, …), how many of ours that is."""
+    """Return, for each number of their inputs (0, 1, …), the corresponding number of ours."""
     if mine == theirs:
         return list(range(len(mine) + 1))
     most = min(len(mine), len(theirs))
@@ -174,7 +174,7 @@ def _aligned(mine: Sequence[_Token], theirs: Sequence[_Token]) -> list[int]:
     for left, right, size in matcher.get_matching_blocks():
         for offset in range(size):
             place[start + right + offset + 1] = start + left + offset + 1
-    for index in range(1, len(place)):  # an input that is theirs alone is no step
+    for index in range(1, len(place)):  # an input of theirs alone does not advance
         place[index] = max(place[index], place[index - 1])
     return place
 
@@ -186,7 +186,7 @@ def _moved_to(place: Sequence[int], written: Mapping[int, _Written]) -> dict[int
 def _compare_one(
     subject: Subject, mine: Mapping[int, _Written], theirs: Mapping[int, _Written]
 ) -> tuple[int, list[WriteDifference]]:
-    """Return in how many writes of one object the versions agree, and where they do not."""
+    """Return the number of equal writes of one object, and the differing ones."""
     both = mine.keys() & theirs.keys()
     unequal = [at for at in both if mine[at].state != theirs[at].state]
     found = [_difference(subject, Departure.DIFFERS, at, mine[at], theirs[at]) for at in unequal]

@@ -1,9 +1,9 @@
-"""One line of a watch, as an API server streams it and as a recording keeps it.
+"""One line of a watch, as an API server streams it and a recording stores it.
 
     {"type":"ADDED|MODIFIED|DELETED|BOOKMARK|ERROR","object":{…}}
 
-What the line says is decoded here, once; whether it may stand where it stands is for those who read it: a recording
-is refused (`recording.format`), a server is asked again (`recording.capture.streams`).
+This module only decodes the line. The readers validate it: a recording is refused (`recording.format`), a server is
+asked again (`recording.capture.streams`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ctrlmgr.eventlog.event import EventType
 
 
 class Reconciled(msgspec.Struct, rename="camel"):
-    """The reconcile that made a change, as far as our log says."""
+    """The reconcile that made a change, as far as our log contains it."""
 
     started_at: str = ""
     triggers: list[int] = []
 
 
 class Line(msgspec.Struct, rename="camel", gc=False):
-    """A watch event with its object as it came; only recordings give a time, and only those of our log an author."""
+    """A watch event with its raw object; only recordings have a time, and only those of our log an author."""
 
     type: str
     object: msgspec.Raw
@@ -33,21 +33,21 @@ class Line(msgspec.Struct, rename="camel", gc=False):
 
 
 class BookmarkMeta(msgspec.Struct, rename="camel"):
-    """The metadata of a bookmark; servers give it no name."""
+    """The metadata of a bookmark; a server's has no name."""
 
     resource_version: str
     name: str = ""
 
 
 class Bookmark(msgspec.Struct):
-    """The object of a BOOKMARK: one of the kind that is watched, or a recording's own `Checkpoint`."""
+    """The object of a BOOKMARK: of the watched kind, or a recording's own `Checkpoint`."""
 
     kind: str
     metadata: BookmarkMeta
 
 
 decode_line = msgspec.json.Decoder(Line).decode
-"""Decode a line; raises what msgspec raises, and RecursionError or UnicodeDecodeError."""
+"""Decode a line; raises msgspec's errors, RecursionError and UnicodeDecodeError."""
 
 _BEGIN, _OBJECT, _TIME, _END = b'{"type":"', b'","object":', b',"recordedAt":"', b'"}'
 _LENGTH = len("2026-01-02T03:04:05.123456Z")
@@ -56,9 +56,9 @@ _LONGEST_TYPE = len("BOOKMARK")
 
 
 def plain_line(data: bytes) -> Line | None:
-    """Cut a line up that is written as recordings write nearly all, without reading its object; None for any other.
+    """Split a line in the usual format of recordings, without decoding its object; return None for any other line.
 
-    Whether the object is JSON is not looked at: the one who decodes it finds out, and asks `decode_line` what is wrong.
+    The object may be invalid JSON. The caller that decodes it then calls `decode_line` for the error.
     """
     if data[-_TAIL : -_LENGTH - len(_END)] != _TIME or data[-3:] != b'Z"}' or data[: len(_BEGIN)] != _BEGIN:
         return None
@@ -67,7 +67,7 @@ def plain_line(data: bytes) -> Line | None:
     type_ = data[len(_BEGIN) : at]
     if at < 0 or not type_.isalpha() or b'"' in time or b"\\" in time or not data.isascii():
         return None
-    obj = cast(msgspec.Raw, data[at + len(_OBJECT) : -_TAIL])  # a Raw of it would be copied once more by each reader
+    obj = cast(msgspec.Raw, data[at + len(_OBJECT) : -_TAIL])  # a real Raw would be copied once more by each reader
     return Line(type_.decode(), obj, time.decode())
 
 

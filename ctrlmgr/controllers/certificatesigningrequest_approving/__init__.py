@@ -1,4 +1,4 @@
-"""Certificate approval: kubelets get their clients' certificates when they may ask for them."""
+"""The CSR approving controller: approves kubelets' requests for client certificates."""
 
 from __future__ import annotations
 

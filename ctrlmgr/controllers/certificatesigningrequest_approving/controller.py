@@ -1,10 +1,10 @@
-"""The approving controller: approves what kubelets may have without an administrator's word.
+"""The CSR approving controller: approves kubelets' requests that need no administrator.
 
-Guarantees: a request is approved only if it is one of a kubelet for its client's certificate, and who asks may create
-`certificatesigningrequests/nodeclient`, or `selfnodeclient` for a node's own. Nothing is ever denied. One that may not
-be approved is looked at again, at growing intervals, as rights may come.
+Guarantees: a request is approved only if it is for a kubelet's client certificate, and the requester may create
+`certificatesigningrequests/nodeclient`, or `selfnodeclient` for a node's own. No request is denied. A request that may
+not be approved is checked again at growing intervals, because permissions may be granted later.
 
-Rules: `pkg/controller/certificates/approver/sarapprove.go`.
+Source: `pkg/controller/certificates/approver/sarapprove.go`.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from ctrlmgr.informer import Lister
 from ctrlmgr.manager import Controller, Result, Watch
 
 _SOONEST, _LATEST = 0.2, 1000.0
-"""Seconds until a request that may not be approved is looked at again."""
+"""Minimum and maximum seconds until a request that may not be approved is checked again."""
 
 
 class Approver:
-    """Sees to the request that is its key."""
+    """Reconciles a CertificateSigningRequest, which is the key."""
 
     def __init__(self, requests: Lister, may_ask: MayAsk, *, clock: Clock) -> None:
-        """Approve what `may_ask` allows."""
+        """Approve requests that `may_ask` allows."""
         self._requests = requests
         self._may_ask = may_ask
         self._clock = clock
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Approve it if that may be; raises what `client` raises."""
+        """Approve the request if allowed; raises the errors of `client`."""
         request = self._requests.get(key)
         if request is None:
             return None
@@ -51,24 +51,24 @@ class Approver:
                 try:
                     client.update(with_condition(request, condition), "approval")
                 except NotFound:
-                    return None  # it was withdrawn meanwhile
+                    return None  # it was deleted meanwhile
                 return None
         return Result(self._patience(request)) if ways else None
 
     def _patience(self, request: Object) -> float:
-        """Return when to look at a request again: after as long as it has been waiting."""
+        """Return the seconds until the next check: as long as the request has existed, within bounds."""
         waited = (self._clock.now() - parse_time(request.metadata.creation_timestamp or "")) / 1_000_000
         return min(max(waited, _SOONEST), _LATEST)
 
 
 def requester(spec: Spec) -> User:
-    """Return who asks."""
+    """Return the requester as a user."""
     extra = {name: tuple(values) for name, values in spec.extra.items()}
     return User(spec.username, spec.uid, tuple(spec.groups), extra)
 
 
 def build(context: IdentityContext, options: NoOptions) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     requests = context.informers.informer(CSRS)
     approver = Approver(requests.lister, context.identity.may_ask, clock=context.clock)
     return assemble(DESCRIPTOR, context, approver, [Watch(requests, request_keys, after_sync=True)])

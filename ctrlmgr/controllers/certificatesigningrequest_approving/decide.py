@@ -1,6 +1,6 @@
-"""Which requests are recognised, and what right each takes to be approved.
+"""Decides which requests are recognized, and which permission each needs for approval.
 
-Rules: `pkg/controller/certificates/approver/sarapprove.go`.
+Source: `pkg/controller/certificates/approver/sarapprove.go`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Recognized(NamedTuple):
     """A way in which a request can be approved."""
 
     subresource: str
-    """Of `certificatesigningrequests`; who may create it gets what they ask for."""
+    """The subresource of `certificatesigningrequests` that the requester must be allowed to create."""
     message: str
 
 
@@ -30,9 +30,9 @@ NODE: Final = Recognized("nodeclient", "Auto approving kubelet client certificat
 
 
 def recognized(request: SigningRequest) -> Sequence[Recognized]:
-    """Return the ways in which a request can be approved, to be tried in order; none if it is decided or unknown.
+    """Return the ways in which a request can be approved, in order; none if it is decided or not recognized.
 
-    Raises ValueError for a request that cannot be read.
+    Raises ValueError for a request that cannot be parsed.
     """
     if request.status.certificate or request.is_("Approved") or request.is_("Denied"):
         return ()

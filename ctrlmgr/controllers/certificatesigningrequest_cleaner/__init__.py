@@ -1,4 +1,4 @@
-"""Removes certificate signing requests that no requester waits for any more."""
+"""The CSR cleaner: deletes old certificate signing requests."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The cleaner of certificate signing requests: they go when no requester waits for them any more.
+"""The CSR cleaner: deletes certificate signing requests for which no requester waits any more.
 
-Guarantees: a request goes an hour after it was approved, if it has its certificate, after it was denied or has failed;
-a day after it came if nothing was decided; and when its certificate has expired. The very request that was looked at
-goes, no other of its name. A certificate that was issued stays with its holder.
+Guarantees: a request is deleted an hour after it was approved (if it has its certificate), denied or has failed; a day
+after its creation if it was not decided; and when its certificate has expired. The deletion names the request's uid.
+The issued certificate stays valid.
 
-Rules: `pkg/controller/certificates/cleaner/cleaner.go`.
+Source: `pkg/controller/certificates/cleaner/cleaner.go`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ALL: Final = Key("", "all")
 
 
 def is_over(request: Object, now: int) -> bool:
-    """Say whether no requester waits for a request any more at `now` (microseconds since 1970)."""
+    """Return whether a request is too old at `now` (microseconds since 1970)."""
     view = request.view(SigningRequest)
     conditions, certificate = view.status.conditions, view.status.certificate
     if not conditions:
@@ -64,7 +64,7 @@ def _is_older(moment: str | None, than: int, now: int) -> bool:
 
 
 class Cleaner:
-    """Looks at all requests once an hour."""
+    """Checks all requests once an hour."""
 
     def __init__(self, requests: Lister, *, clock: Clock) -> None:
         """Read from `requests`."""
@@ -72,20 +72,20 @@ class Cleaner:
         self._clock = clock
 
     def on_start(self) -> Iterable[Key]:
-        """Begin with a look at all there are."""
+        """Yield the only key, which stands for all requests."""
         return [_ALL]
 
     def reconcile(self, key: Key, client: Client) -> Result:
-        """Remove what no requester waits for; raises what `client` raises."""
+        """Delete old requests; raises the errors of `client`."""
         for request in self._requests.list():
             if is_over(request, self._clock.now()):
                 try:
                     client.delete(request)
                 except (Conflict, NotFound):
-                    continue  # another one by now, or gone
+                    continue  # replaced or deleted meanwhile
         return Result(_EVERY)
 
 
 def build(context: ControllerContext, options: NoOptions) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     return assemble(DESCRIPTOR, context, Cleaner(context.informers.informer(CSRS).lister, clock=context.clock))

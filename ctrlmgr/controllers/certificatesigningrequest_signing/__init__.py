@@ -1,4 +1,4 @@
-"""Certificate signing: the four signers of `kubernetes.io`, each with its authority."""
+"""The CSR signing controller: the four signers of `kubernetes.io`, each with its certificate authority."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctrlmgr.settings import DURATION, TEXT, Setting
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Whose certificates sign, and for how long; files are followed as they change."""
+    """The certificate authorities and durations of the signers; changed files are reloaded."""
 
     cluster_signing_cert_file: Annotated[
         str,

@@ -1,12 +1,12 @@
-"""An authority that signs certificates as Kubernetes' does.
+"""A certificate authority that signs certificates as Kubernetes' does.
 
 Guarantees:
-- A certificate is good from five minutes ago, for clients whose clocks are behind, and never for longer than the
-  authority itself; it is never an authority.
-- Of a request are taken the key, the names that Kubernetes knows, and nothing else: neither extensions nor attributes
-  of the subject that are not in Go's `pkix.Name`.
+- A certificate is valid from five minutes ago, for clients whose clocks are slow, and never longer than the certificate
+  authority's own; it is never a certificate authority itself.
+- Only the key and the names that Kubernetes supports are taken from a request. Extensions, and subject attributes that
+  are not in Go's `pkix.Name`, are ignored.
 
-Rules: `pkg/controller/certificates/authority/{authority,policies}.go`, Go's `crypto/x509` and `crypto/x509/pkix`.
+Source: `pkg/controller/certificates/authority/{authority,policies}.go`, Go's `crypto/x509` and `crypto/x509/pkix`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from ctrlmgr.controllers.certificatesigningrequest_signing.requests import alter
 
 _BACKDATED: Final = timedelta(minutes=5)
 _SHORT: Final = timedelta(hours=8)
-"""What lives for less keeps its end although its start is backdated."""
+"""A certificate with a shorter duration keeps its end, although its start is backdated."""
 
 SERIAL_BITS: Final = 128
-"""How many random bits a serial number has."""
+"""The number of random bits in a serial number."""
 
 _KEY_USAGES: Final = {
     "signing": "digital_signature",
@@ -58,7 +58,7 @@ _EXTENDED: Final = {
     "microsoft sgc": ObjectIdentifier("1.3.6.1.4.1.311.10.3.3"),
     "netscape sgc": ObjectIdentifier("2.16.840.1.113730.4.1"),
 }
-"""In the order in which a certificate has them."""
+"""In the order of their encoding in a certificate."""
 
 _SUBJECT: Final = (
     NameOID.COUNTRY_NAME,
@@ -76,10 +76,10 @@ _NAMES: Final = (x509.DNSName, x509.RFC822Name, x509.IPAddress, x509.UniformReso
 
 
 class SigningAuthority:
-    """An authority's certificate and key."""
+    """A certificate authority's certificate and key."""
 
     def __init__(self, certificate: x509.Certificate, key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> None:
-        """Sign with `key`, which must be that of `certificate`; raises ValueError if it is not."""
+        """Sign with `key`, which must match `certificate`; raises ValueError if it does not."""
         if key.public_key() != certificate.public_key():
             raise ValueError("the key is not the certificate's")
         self.certificate = certificate
@@ -87,7 +87,7 @@ class SigningAuthority:
 
     @classmethod
     def read(cls, certificate: bytes, key: bytes) -> SigningAuthority:
-        """Read both from PEM; raises ValueError for what cannot sign."""
+        """Parse both from PEM; raises ValueError if they cannot sign."""
         try:
             private = load_pem_private_key(key, password=None)
         except (TypeError, ValueError) as error:
@@ -100,10 +100,10 @@ class SigningAuthority:
     def sign(
         self, request: x509.CertificateSigningRequest, usages: Collection[str], seconds: int, *, now: int, serial: int
     ) -> bytes:
-        """Return a certificate (PEM) for `seconds` from `now` on (microseconds since 1970).
+        """Return a certificate (PEM) that is valid for `seconds` from `now` on (microseconds since 1970).
 
-        `serial` is drawn from `SERIAL_BITS` random bits. Raises ValueError when the authority's time is over, or for
-        usages that there are not.
+        `serial` has `SERIAL_BITS` random bits. Raises ValueError if the certificate authority has expired, or for
+        unknown usages.
         """
         if not request.is_signature_valid:
             raise ValueError("the request is not signed with its own key")
@@ -164,14 +164,14 @@ def _usages(usages: Collection[str]) -> tuple[x509.KeyUsage | None, list[ObjectI
     extended = list(dict.fromkeys(oid for name, oid in _EXTENDED.items() if name in usages))
     if not wanted:
         return None, extended
-    # Which way an agreed key may be used is only said of keys that are agreed upon.
+    # The two "only" flags are valid only together with key agreement.
     if "key_agreement" not in wanted:
         wanted -= {"encipher_only", "decipher_only"}
     return x509.KeyUsage(**{name: name in wanted for name in dict.fromkeys(_KEY_USAGES.values())}), extended
 
 
 def _subject(subject: x509.Name) -> x509.Name:
-    """Return a subject as Go writes it: known attributes in its order, those of one kind together."""
+    """Return a subject in Go's encoding: known attributes in its order, grouped by type."""
     names: list[x509.RelativeDistinguishedName] = []
     for oid in _SUBJECT:
         attributes: Sequence[x509.NameAttribute[str | bytes]] = subject.get_attributes_for_oid(oid)

@@ -1,9 +1,9 @@
-"""The files of a signer's authority, followed as they change.
+"""The certificate and key files of a signer, reloaded when they change.
 
-Guarantees: a pair that was replaced on disk signs from the next certificate on; one that cannot be used is reported
-and the last good one goes on signing.
+Guarantees: after both files are replaced, the next certificate is signed with them. If they are unusable, this is
+reported, and the last valid pair keeps signing.
 
-Rules: `pkg/controller/certificates/signer/ca_provider.go`.
+Source: `pkg/controller/certificates/signer/ca_provider.go`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _SETTING = "controllers.cluster_signing_cert_file"
 
 
 class AuthorityFiles:
-    """A certificate and its key, as PEM files; used on one thread at a time."""
+    """A certificate and its key, as PEM files; for one thread at a time."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
-        """Read both; raises `SettingsError` when they cannot be used."""
+        """Read both; raises `SettingsError` if they are unusable."""
         self._files = certificate, key
         self._followed = FollowedFiles(
             "signing authorities", self._files, lambda status: FILE_RELOADS.labels(_SETTING, status).inc()
@@ -30,7 +30,7 @@ class AuthorityFiles:
         self._authority = self._read()
 
     def current(self) -> SigningAuthority:
-        """Return the authority as the files have it."""
+        """Return the certificate authority from the current files."""
         self._followed.reload(self._take)
         return self._authority
 

@@ -1,9 +1,9 @@
-"""The signing controller: gives approved requests their certificates.
+"""The CSR signing controller: issues certificates for approved requests.
 
-Guarantees: each request is signed by the authority of the signer that it names, once; what a signer does not give
-fails with the condition `Failed`. Requests for other signers are left to theirs.
+Guarantees: each request is signed once, by the certificate authority of its signer. A request that its signer does not
+allow gets the condition `Failed`. Requests for other signers are ignored.
 
-Rules: `pkg/controller/certificates/signer/signer.go`.
+Source: `pkg/controller/certificates/signer/signer.go`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from ctrlmgr.manager import Controller, Watch
 
 
 class Signer:
-    """Sees to the request that is its key."""
+    """Reconciles a CertificateSigningRequest, which is the key."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Signer:
         clock: Clock,
         random: Random,
     ) -> None:
-        """Sign for the signers that `authorities` has, for `longest` seconds at most."""
+        """Sign for the signers in `authorities`, for at most `longest` seconds."""
         self._requests = requests
         self._authorities = authorities
         self._longest = longest
@@ -60,7 +60,7 @@ class Signer:
         self._random = random
 
     def reconcile(self, key: Key, client: Client) -> None:
-        """Sign it, or say why not; raises ValueError when the authority cannot, and what `client` raises."""
+        """Sign the request, or set the condition Failed; raises ValueError, and the errors of `client`."""
         request = self._requests.get(key)
         if request is None:
             return
@@ -75,7 +75,7 @@ class Signer:
         try:
             client.update(signed, "status")
         except NotFound:
-            return  # it was withdrawn meanwhile
+            return  # it was deleted meanwhile
 
     def _signed(self, request: Object, order: Order, authority: Callable[[], SigningAuthority]) -> Object:
         certificate = authority().sign(
@@ -93,21 +93,21 @@ class Signer:
 
 
 def request_keys(change: Change) -> Iterable[Key]:
-    """Return the key of a request that came or has changed."""
+    """Return the key of a created or changed request."""
     return () if change.type is EventType.DELETED else (change.object.key,)
 
 
 def new_csr_signing_controller(
     context: ControllerContext, authorities: Mapping[str, Callable[[], SigningAuthority]], longest: int
 ) -> Controller:
-    """Put the controller together; `authorities` are by the name of their signer, `longest` is in seconds."""
+    """Build the controller; `authorities` are by signer name, `longest` is in seconds."""
     requests = context.informers.informer(CSRS)
     signer = Signer(requests.lister, authorities, longest, clock=context.clock, random=context.random)
     return assemble(DESCRIPTOR, context, signer, [Watch(requests, request_keys, after_sync=True)])
 
 
 def signing_authorities(options: Options, identity: Identity) -> dict[str, Callable[[], SigningAuthority]]:
-    """Return the authorities by signer; raises `SettingsError` for files that cannot sign, or half of a pair."""
+    """Return the certificate authorities by signer; raises `SettingsError` for unusable files, or half of a pair."""
     pairs = {
         CLIENT_SIGNER: (
             options.cluster_signing_kube_apiserver_client_cert_file,
@@ -141,6 +141,6 @@ def signing_authorities(options: Options, identity: Identity) -> dict[str, Calla
 
 
 def build(context: IdentityContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     authorities = signing_authorities(options, context.identity)
     return new_csr_signing_controller(context, authorities, longest=round(options.cluster_signing_duration))

@@ -1,9 +1,9 @@
-"""What becomes of an approved request at one signer.
+"""Decides how a signer handles a request.
 
-Guarantees: a request that is not approved, has failed, has its certificate or is for another signer is left alone. One
-that asks for what its signer does not give fails, with the reason.
+Guarantees: a request that is not approved, has failed, has its certificate or is for another signer is ignored. A
+request that its signer does not allow fails, with the reason.
 
-Rules: `pkg/controller/certificates/signer/signer.go`.
+Source: `pkg/controller/certificates/signer/signer.go`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ctrlmgr.controllers.certificatesigningrequest_signing.requests import (
 )
 
 SHORTEST = 600
-"""Seconds that any certificate is good for."""
+"""The minimum duration of a certificate, in seconds."""
 
 
 class Order(NamedTuple):
-    """A certificate to be signed."""
+    """A certificate to sign."""
 
     request: x509.CertificateSigningRequest
     usages: Sequence[str]
@@ -37,9 +37,9 @@ class Order(NamedTuple):
 
 
 def decide(request: SigningRequest, longest: int) -> Order | str | None:
-    """Return the certificate to sign, or why that cannot be done; None if nothing is to be done.
+    """Return the certificate to sign, or the reason for a failure; None to ignore the request.
 
-    It is good for `longest` seconds at most. Raises ValueError for a request that cannot be read.
+    It is valid for at most `longest` seconds. Raises ValueError for a request that cannot be parsed.
     """
     if not request.is_("Approved") or request.is_("Denied") or request.is_("Failed") or request.status.certificate:
         return None
@@ -50,7 +50,7 @@ def decide(request: SigningRequest, longest: int) -> Order | str | None:
 
 
 def duration(asked: int | None, longest: int) -> int:
-    """Return for how many seconds a certificate is good."""
+    """Return the duration of a certificate in seconds."""
     return longest if asked is None or asked > longest else max(asked, SHORTEST)
 
 

@@ -1,6 +1,6 @@
-"""Certificate signing requests as their controllers read them, and what kubelets may ask for.
+"""CertificateSigningRequests as their controllers read them, and the rules for kubelets' requests.
 
-Rules: Kubernetes' `pkg/apis/certificates/helpers.go`, `pkg/controller/certificates/certificate_controller_utils.go`.
+Source: Kubernetes' `pkg/apis/certificates/helpers.go`, `pkg/controller/certificates/certificate_controller_utils.go`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KEY_USES: Final = frozenset({"digital signature", "key encipherment"})
 
 
 class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What was decided about a request."""
+    """A decision about a request."""
 
     type: str
     status: str = ""
@@ -39,7 +39,7 @@ class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is asked for, and who asks."""
+    """The requested certificate, and the requester."""
 
     request: str = ""
     signer_name: str = ""
@@ -52,7 +52,7 @@ class Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Status(msgspec.Struct, frozen=True, gc=False):
-    """What has become of it."""
+    """The decisions, and the issued certificate."""
 
     conditions: list[Condition] = []
     certificate: str = ""
@@ -65,12 +65,12 @@ class SigningRequest(msgspec.Struct, frozen=True, gc=False):
     status: Status = Status()
 
     def is_(self, decided: str) -> bool:
-        """Whether a condition (`Approved`, `Denied`, `Failed`) holds."""
+        """Return whether a condition (`Approved`, `Denied`, `Failed`) is true."""
         return any(each.type == decided and each.status in ("", "True") for each in self.status.conditions)
 
 
 def parse_request(encoded: str) -> x509.CertificateSigningRequest:
-    """Read `spec.request`; raises ValueError for what is none."""
+    """Parse `spec.request`; raises ValueError if it is not a request."""
     block = _BLOCK.search(b64decode(encoded))
     if block is None:
         raise ValueError("PEM block type must be CERTIFICATE REQUEST")
@@ -90,13 +90,13 @@ def with_condition(request: Object, condition: dict[str, str]) -> Object:
 
 
 def common_name(request: x509.CertificateSigningRequest) -> str:
-    """Return the name that a certificate is asked for; of several the last."""
+    """Return the last common name of the subject, "" if there is none."""
     names = _values(request, NameOID.COMMON_NAME)
     return names[-1] if names else ""
 
 
 def kubelet_client_problem(request: x509.CertificateSigningRequest, usages: Collection[str]) -> str:
-    """Return why this is no request of a kubelet for a client's certificate, empty if it is."""
+    """Return why this is not a kubelet's request for a client certificate, empty if it is one."""
     if _values(request, NameOID.ORGANIZATION_NAME) != _NODES:
         return "subject organization is not system:nodes"
     names = alternative_names(request)
@@ -111,7 +111,7 @@ def kubelet_client_problem(request: x509.CertificateSigningRequest, usages: Coll
 
 
 def kubelet_serving_problem(request: x509.CertificateSigningRequest, usages: Collection[str]) -> str:
-    """Return why this is no request of a kubelet for a server's certificate, empty if it is."""
+    """Return why this is not a kubelet's request for a serving certificate, empty if it is one."""
     if _values(request, NameOID.ORGANIZATION_NAME) != _NODES:
         return "subject organization is not system:nodes"
     names = alternative_names(request)
@@ -127,7 +127,7 @@ def kubelet_serving_problem(request: x509.CertificateSigningRequest, usages: Col
 
 
 def client_problem(usages: Iterable[str]) -> str:
-    """Return why a client's certificate cannot be had for such uses, empty if it can."""
+    """Return why these usages are not allowed for a client certificate, empty if they are."""
     usages = list(usages)
     for each in usages:
         if each not in _KEY_USES and each != "client auth":
@@ -136,7 +136,7 @@ def client_problem(usages: Iterable[str]) -> str:
 
 
 def alternative_names(request: x509.CertificateSigningRequest) -> list[x509.GeneralName]:
-    """Return every name that is asked for besides the subject."""
+    """Return the subject alternative names of a request."""
     try:
         return list(request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
     except x509.ExtensionNotFound:

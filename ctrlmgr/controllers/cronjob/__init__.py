@@ -1,4 +1,4 @@
-"""Makes Jobs by the clock."""
+"""The CronJob controller: creates Jobs on a schedule."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the CronJob controller can be told."""
+    """The options of the CronJob controller."""
 
     concurrent_cron_job_syncs: Annotated[
         int,

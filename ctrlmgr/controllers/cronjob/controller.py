@@ -1,9 +1,9 @@
-"""Makes the Jobs of CronJobs when they are due, and keeps their history short.
+"""The CronJob controller: creates the Jobs of CronJobs when they are due, and limits their history.
 
 Guarantees, Kubernetes' (`pkg/controller/cronjob`):
-- A run has one Job: its name is the lock, and one that is there already is taken for it.
-- It does not look every minute: a CronJob is looked at when it or a Job of it changes, and a moment after its next run.
-- What the status says is decided from the log, not the cache: what was written a moment ago is not written again.
+- A run has one Job. The Job's name is the lock; an existing Job of that name counts as the run's.
+- It does not poll: a CronJob is reconciled when it or one of its Jobs changes, and just after its next run is due.
+- Decisions are based on the status in the log, not in the cache, so a recent write is not repeated.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ _SECOND: Final = 1_000_000
 
 
 class CronJobReconciler:
-    """A reconciler whose key is a CronJob's."""
+    """Reconciles CronJobs."""
 
     def __init__(self, jobs: Lister, event_log: EventLog, recorder: Recorder, *, clock: Clock) -> None:
-        """List `jobs`, read CronJobs from `event_log`, and tell `recorder` of what happens."""
+        """List `jobs`, read CronJobs from `event_log`; `recorder` records Events."""
         self._jobs = jobs
         self._log = event_log
         self._recorder = recorder
         self._clock = clock
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Do what is due, and come back for the next run; raises what `client` raises."""
+        """Do what is due, and requeue for the next run; raises the errors of `client`."""
         obj = self._log.get(CRON_JOBS, key)
         if obj is None:
             return None
@@ -68,7 +68,7 @@ class CronJobReconciler:
         try:
             again = turn.take(jobs, self._clock.now())
         except ApiError:
-            turn.write_status()  # what has been done is done
+            turn.write_status()  # keep the changes that were made
             raise
         turn.write_status()
         return None if again is None else Result(requeue_after=again / _SECOND)
@@ -86,7 +86,7 @@ class _Turn:
         self._client = client
 
     def take(self, jobs: list[Object], now: int) -> int | None:
-        """Do what is due; return in how many microseconds to look again, None for not by the clock."""
+        """Do what is due; return the microseconds until the next reconcile, None if only a change triggers it."""
         for job in surplus(self._cron.spec, jobs):
             self._delete(job)
         stock = take_stock(self._status, jobs, lambda each: self._get(each.name) is not None)
@@ -116,7 +116,7 @@ class _Turn:
         self._client.update(Object.from_dict(fields), "status")
 
     def _start(self, run: int) -> Object | None:
-        """Make the Job of a run, or find it made; None when it is known already, or another's."""
+        """Create the Job of a run, or find it; return None if it is known already, or another owner's."""
         wanted = Object.from_dict(desired_job(self._cron, run))
         job: Object | None
         try:
@@ -170,18 +170,18 @@ class _Turn:
 
 
 class CronJobChanges:
-    """Which CronJobs have to be looked at when one, or a Job, changes."""
+    """Maps changes of CronJobs and Jobs to the CronJobs to reconcile."""
 
     def __init__(self, cron_jobs: Lister, recorder: Recorder, *, clock: Clock) -> None:
-        """Find the owners of Jobs among `cron_jobs`."""
+        """Look up the owners of Jobs in `cron_jobs`."""
         self._cron_jobs = cron_jobs
         self._recorder = recorder
         self._clock = clock
         self.queue: WorkQueue[Key] | None = None
-        """Where a CronJob with a new schedule waits for its next run."""
+        """The queue for a CronJob with a new schedule, which waits for its next run."""
 
     def of_cron_job(self, change: Change) -> Iterable[Key]:
-        """Return the key of a CronJob to be looked at now; one whose schedule has changed waits for its next run."""
+        """Return the key of a CronJob to reconcile now; if its schedule has changed, it waits for its next run."""
         if change.old is not None and change.new is not None:
             before, after = change.old.view(CronJob).spec, change.new.view(CronJob).spec
             if (before.schedule, before.time_zone) != (after.schedule, after.time_zone):
@@ -201,7 +201,7 @@ class CronJobChanges:
         self.queue.add_after(obj.key, wait / _SECOND, (revision,))
 
     def of_job(self, change: Change) -> Iterable[Key]:
-        """Return the keys of the CronJobs that a Job belongs to, and belonged to."""
+        """Return the keys of a Job's current and previous CronJob."""
         found = (self._owner(obj) for obj in (change.old, change.new) if obj is not None)
         return dict.fromkeys(key for key in found if key is not None)
 
@@ -218,7 +218,7 @@ def _by_owner(job: Object) -> Iterable[str]:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     jobs, cron_jobs = context.informers.informer(JOBS), context.informers.informer(CRON_JOBS)
     jobs.add_index(_OWNER_INDEX, _by_owner)
     recorder = context.recorder(DESCRIPTOR)

@@ -1,7 +1,6 @@
-"""What is to be done about a CronJob: which of its Jobs are kept in mind, which go, and whether one is made now.
+"""Decides for a CronJob which Jobs are active, which to delete, and whether to create one now.
 
-Rules come from Kubernetes' `pkg/controller/cronjob/cronjob_controllerv2.go` and `utils.go`.
-Times are microseconds since 1970.
+Source: Kubernetes' `pkg/controller/cronjob/cronjob_controllerv2.go` and `utils.go`. Times are microseconds since 1970.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _TZ_PAGE: Final = "https://kubernetes.io/docs/concepts/workloads/controllers/cro
 
 
 class Event(NamedTuple):
-    """What is told of the CronJob."""
+    """An Event about the CronJob."""
 
     type: str
     reason: str
@@ -46,14 +45,14 @@ class Event(NamedTuple):
 
 
 class Stock(NamedTuple):
-    """The status after a look at the Jobs that there are, and what is told of it."""
+    """The status after comparing it with the existing Jobs, and the Events about it."""
 
     status: CronJobStatus
     events: Sequence[Event] = ()
 
 
 class Turn(NamedTuple):
-    """Whether a Job is made now (for the run at `run`), and in how many microseconds one looks again (None: not)."""
+    """The run (scheduled time) to create a Job for, and the microseconds until the next reconcile, or None."""
 
     events: Sequence[Event] = ()
     run: int | None = None
@@ -61,7 +60,7 @@ class Turn(NamedTuple):
 
 
 def surplus(spec: CronJobSpec, jobs: Sequence[Object]) -> list[Object]:
-    """Return the finished Jobs that are more than the history keeps, the oldest first."""
+    """Return the finished Jobs beyond the history limits, oldest first."""
     gone: list[Object] = []
     limits = (("Complete", spec.successful_jobs_history_limit), ("Failed", spec.failed_jobs_history_limit))
     for outcome, limit in limits:
@@ -72,14 +71,14 @@ def surplus(spec: CronJobSpec, jobs: Sequence[Object]) -> list[Object]:
 
 
 def without(status: CronJobStatus, uid: str) -> CronJobStatus:
-    """Return the status without a Job among its active ones."""
+    """Return the status with a Job removed from the active ones."""
     return replace(status, active=[each for each in status.active or () if each.uid != uid] or None)
 
 
 def take_stock(status: CronJobStatus, jobs: Iterable[Object], exists: Callable[[ObjectReference], bool]) -> Stock:
-    """Return the status in which only Jobs that run are active; `exists` says whether one is there that is not listed.
+    """Return the status with only running Jobs active; `exists` says whether an unlisted Job exists.
 
-    A Job that is not among the active ones is only told of, unless it is over: the CronJob did not start it.
+    A running Job that is not in the status only causes an Event, because this CronJob did not start it.
     """
     events: list[Event] = []
     listed: set[str] = set()
@@ -111,7 +110,7 @@ def _with_success(status: CronJobStatus, job: Object) -> CronJobStatus:
 
 
 def take_turn(cron: CronJob, status: CronJobStatus, now: int) -> Turn:
-    """Return whether a Job is to be made; `status` is the one after taking stock."""
+    """Return whether to create a Job; `status` is the result of `take_stock`."""
     spec = cron.spec
     if cron.metadata.deletion_timestamp is not None:
         return Turn()
@@ -158,19 +157,19 @@ def _due(cron: CronJob, status: CronJobStatus, run: int, now: int, events: list[
 
 
 def look_after_change(cron: CronJob, now: int) -> int:
-    """Return in how many microseconds one looks at a CronJob whose schedule has changed; raises `MalformedSchedule`."""
+    """Return the microseconds until the reconcile after a schedule change; raises `MalformedSchedule`."""
     return next_look(next_run(parse_schedule(zoned_schedule(cron.spec))), cron.counts_from, now)
 
 
 def zoned_schedule(spec: CronJobSpec) -> str:
-    """Return the schedule with its time zone, as robfig/cron reads it."""
+    """Return the schedule with its time zone, in robfig/cron's format."""
     if "TZ" in spec.schedule or spec.time_zone is None or location_problem(spec.time_zone):
         return spec.schedule
     return f"TZ={spec.time_zone} {spec.schedule}"
 
 
 def job_name(cron: CronJob, run: int) -> str:
-    """Return what the Job of a run is called, so that it is made once: by the minutes since 1970."""
+    """Return the name of a run's Job, which contains the minutes since 1970, so that it is created only once."""
     return f"{cron.metadata.name}-{run // (60 * SECOND)}"
 
 
@@ -198,7 +197,7 @@ def desired_job(cron: CronJob, run: int) -> dict[str, Any]:
 
 
 def reference_to_job(job: Object) -> ObjectReference:
-    """Return how the status names an active Job."""
+    """Return the reference to an active Job for the status."""
     return ObjectReference("Job", job.namespace, job.name, job.uid, API_VERSION, str(job.revision))
 
 

@@ -1,13 +1,13 @@
-"""Which run of a CronJob is due, and when to look again.
+"""Computes which run of a CronJob is due, and when the next one is.
 
 Guarantees:
-- Of the runs that were missed only the latest is made up for, and it is found without walking through the others: how
-  many were missed is worked out from the distance of the first two. Of more than a hundred there is a warning.
-- With `startingDeadlineSeconds` what lies before that many seconds ago does not count.
-- A schedule that never comes (the 30th of February) is an error.
+- Of several missed runs only the latest is started. It is found without iterating over the others: their number is
+  estimated from the distance of the first two. More than a hundred cause a warning.
+- With `startingDeadlineSeconds` only runs within that many seconds count.
+- A schedule without any time (the 30th of February) is an error.
 
-Rules come from Kubernetes' `pkg/controller/cronjob/utils.go` (`mostRecentScheduleTime`, `nextScheduleTimeDuration`).
-Times are microseconds since 1970.
+Source: Kubernetes' `pkg/controller/cronjob/utils.go` (`mostRecentScheduleTime`, `nextScheduleTimeDuration`). Times are
+microseconds since 1970.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import Final, NamedTuple
 from ctrlmgr.controllers.cronjob.schedule import NEVER, SECOND, Next
 
 MANY: Final = 100
-"""More missed runs than that are worth a warning."""
+"""The number of missed runs that causes a warning."""
 PADDING: Final = 100_000
-"""How much later than the next run one looks again, lest clocks that differ a little miss it (`nextScheduleDelta`)."""
+"""Delay after the next run, so that slightly different clocks do not miss it (`nextScheduleDelta`)."""
 
 
 class InvalidSchedule(ValueError):
-    """The schedule can be read, and makes no sense."""
+    """The schedule is well-formed but unusable."""
 
 
 class Missed(NamedTuple):
-    """From when on runs count, the latest that should have been (None if there was none), and how many there were."""
+    """The start of the interval, the latest missed run in it (None if there is none), and the number of missed runs."""
 
     since: int
     latest: int | None
@@ -35,7 +35,7 @@ class Missed(NamedTuple):
 
 
 def missed_runs(next_run: Next, since: int, now: int) -> Missed:
-    """Return what should have run after `since` and until `now`; raises `InvalidSchedule`."""
+    """Return the missed runs after `since` and until `now`; raises `InvalidSchedule`."""
     first = next_run(since)
     if now < first:
         return Missed(since, None)
@@ -46,7 +46,7 @@ def missed_runs(next_run: Next, since: int, now: int) -> Missed:
     if interval < 1:
         raise InvalidSchedule("time difference between two schedules is less than 1 second")
     number = (now - first) // SECOND // interval + 1
-    # Two intervals back: schedules are not regular, and `@every` must keep its beat.
+    # Start two intervals earlier: schedules are irregular, and `@every` must keep its phase.
     start = first + (number - 2) * interval * SECOND
     return Missed(since, _latest(next_run, start, now), number)
 
@@ -54,21 +54,21 @@ def missed_runs(next_run: Next, since: int, now: int) -> Missed:
 def _latest(next_run: Next, start: int, now: int) -> int | None:
     """Return the latest run after `start` and until `now`.
 
-    Runs only come later as one looks from later on, so it is the one before the first look that finds none.
+    The next run is monotonic in its start, so the latest run is the one before the first search without a result.
     """
     found = next_run(start)
     if found > now or found == NEVER:
         return None
     step = 1
     while NEVER < (ahead := next_run(found)) <= now:
-        # What lies far behind is leapt over, in leaps that grow while they succeed.
+        # Skip ahead in steps that grow while they succeed.
         leapt = next_run(min(now, ahead + step * SECOND))
         found, step = (leapt, step * 2) if NEVER < leapt <= now else (ahead, 1)
     return found
 
 
 def next_look(next_run: Next, since: int, now: int) -> int:
-    """Return in how many microseconds the next run is; see `nextScheduleTimeDuration`."""
+    """Return the microseconds until the next run; see `nextScheduleTimeDuration`."""
     try:
         missed = missed_runs(next_run, since, now)
     except InvalidSchedule:

@@ -1,8 +1,8 @@
-"""When a schedule comes next.
+"""Computes the next time of a cron schedule.
 
-Guarantees: to the second what robfig/cron 3 (`spec.go`, `constantdelay.go`) finds with Go's `time`, also where clocks
-are put forward (an hour that is not there is left out) or back (an hour that comes twice counts twice), and where
-midnight does not exist. Nothing here loops for long: five years without a match, and there is none.
+Guarantees: equal to robfig/cron 3 (`spec.go`, `constantdelay.go`) with Go's `time`, to the second. If clocks are put
+forward, the missing hour is skipped; if they are put back, the repeated hour counts twice. It also handles days without
+a midnight. A search ends after five years without a match.
 
 Times are microseconds since 1970; `NEVER` is Go's zero time, which is before all others.
 """
@@ -20,7 +20,7 @@ from ctrlmgr.kinds.batch.cron_schedule import Every, Fields, Schedule
 SECOND: Final = 1_000_000
 _DAY: Final = 86_400
 _YEARS: Final = 5
-"""How many years ahead are looked through."""
+"""The number of years to search."""
 _ZERO: Final = -62_135_596_800
 """Seconds from 1970 to the start of the year 1."""
 NEVER: Final = _ZERO * SECOND
@@ -30,11 +30,11 @@ _BOUND: Final = 366 * _DAY
 _LAST: Final = 253_402_300_800
 
 Next = Callable[[int], int]
-"""Returns the first run after a moment, `NEVER` if there is none."""
+"""Returns the first run after a time, `NEVER` if there is none."""
 
 
 def next_run(schedule: Schedule) -> Next:
-    """Return the function that finds the next run of a schedule."""
+    """Return the function that computes the next run of a schedule."""
     if isinstance(schedule, Every):
         seconds = schedule.seconds
         return lambda at: (at // SECOND + seconds) * SECOND
@@ -44,7 +44,7 @@ def next_run(schedule: Schedule) -> Next:
 
 @cache
 def _zone(name: str) -> tzinfo:
-    # The machine's own zone would make runs depend on the machine: as in the pods of a control plane, it is UTC.
+    # Runs must not depend on the machine's time zone; as in a control plane's pods, local time is UTC.
     return UTC if name in ("", "UTC", "Local") else ZoneInfo(name)
 
 
@@ -60,13 +60,13 @@ class _Civil(NamedTuple):
 
 
 class _Place:
-    """The clock on the wall, in one zone."""
+    """The local time in one time zone."""
 
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
 
     def offset(self, at: int) -> int:
-        """Return how many seconds the clock is ahead of UTC."""
+        """Return the offset of local time from UTC in seconds."""
         if self._zone is UTC:
             return 0
         bounded = min(max(at, _ZERO + _BOUND), _LAST - _BOUND)
@@ -74,15 +74,15 @@ class _Place:
         return 0 if offset is None else int(offset.total_seconds())
 
     def civil(self, at: int) -> _Civil:
-        """Return what the clock shows."""
+        """Return the local date and time."""
         days, seconds = divmod(at + self.offset(at), _DAY)
         year, month, day = _date(days)
         return _Civil(year, month, day, seconds // 3600, seconds // 60 % 60, seconds % 60, (days + 4) % 7)
 
     def at(self, year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0) -> int:
-        """Return the moment at which the clock shows this, months and days beyond the calendar's carried over.
+        """Return the time of a local date; months and days beyond the calendar are carried over.
 
-        When it never does, or does twice, the moment is the one that Go's `time.Date` chooses.
+        If the local time does not exist, or exists twice, the result is that of Go's `time.Date`.
         """
         wall = _days(year, month) * _DAY + (day - 1) * _DAY + hour * 3600 + minute * 60 + second
         offset = self.offset(wall)
@@ -90,7 +90,7 @@ class _Place:
 
 
 def _days(year: int, month: int) -> int:
-    """Return the days from 1970 to the first of a month, which may be the thirteenth."""
+    """Return the days from 1970 to the first of a month; the month may be beyond 12."""
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     shifted = year - (month <= 2)
     era, of_era = divmod(shifted, 400)
@@ -99,7 +99,7 @@ def _days(year: int, month: int) -> int:
 
 
 def _date(days: int) -> tuple[int, int, int]:
-    """Return the date that is so many days after 1970 (the proleptic Gregorian calendar has no limits here)."""
+    """Return the date of a day number since 1970, in the unlimited proleptic Gregorian calendar."""
     era, of_era = divmod(days + 719_468, 146_097)
     of_400 = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
     of_year = of_era - (365 * of_400 + of_400 // 4 - of_400 // 100)
@@ -109,14 +109,14 @@ def _date(days: int) -> tuple[int, int, int]:
 
 
 class _Search:
-    """One search for the next run, field by field from the month down, as robfig/cron does it (`SpecSchedule.Next`)."""
+    """One search for the next run, field by field from the month down, as in robfig/cron (`SpecSchedule.Next`)."""
 
     def __init__(self, fields: Fields, place: _Place, start: int) -> None:
         self._fields = fields
         self._place = place
         self._at = start
         self._last_year = place.civil(start).year + _YEARS
-        # Once a field has been stepped, the smaller ones begin at their smallest.
+        # After a field was advanced, all smaller ones start at their minimum.
         self._stepped = False
 
     def run(self) -> int:
@@ -126,7 +126,7 @@ class _Search:
         return _ZERO
 
     def _month(self) -> bool:
-        """Go to the first month that fits; False when a year has passed over that."""
+        """Advance to the first matching month; return False if the year has changed."""
         while not self._fields.month >> (now := self._place.civil(self._at)).month & 1:
             if not self._stepped:
                 self._begin(now.year, now.month, 1)
@@ -142,7 +142,7 @@ class _Search:
                 self._begin(now.year, now.month, now.day)
                 now = self._place.civil(self._at)
             self._at = self._place.at(now.year, now.month, now.day + 1, now.hour, now.minute, now.second)
-            # Where clocks change at midnight, it is another hour by now.
+            # If clocks change at midnight, the hour is not 0 now.
             if hour := self._place.civil(self._at).hour:
                 self._at += (24 - hour if hour > 12 else -hour) * 3600
             if self._place.civil(self._at).day == 1:
@@ -181,7 +181,7 @@ class _Search:
 
 
 def _fits_day(fields: Fields, now: _Civil) -> bool:
-    """Whether the day fits: by its date and its weekday if either is a star, else by one of them."""
+    """Return whether the day matches: date and weekday if either is a star, else one of them."""
     by_date = bool(fields.day >> now.day & 1)
     by_weekday = bool(fields.weekday >> now.weekday & 1)
     if fields.any_day or fields.any_weekday:

@@ -1,6 +1,6 @@
-"""Typed views of what the CronJob controller reads: a CronJob, and Jobs.
+"""Typed views of a CronJob and its Jobs, with the fields that the CronJob controller reads.
 
-Guarantees: what is not named here stays in the object's body, untouched. A null list reads as an empty one.
+Guarantees: fields that are not listed here stay in the object's body unchanged. A null list reads as an empty one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class CronJobStatus(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_
 
 
 class CronJob(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a batch/v1 CronJob."""
+    """The fields of a batch/v1 CronJob that are read."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: CronJobSpec = CronJobSpec()
@@ -57,13 +57,13 @@ class CronJob(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def last_scheduled(self) -> int | None:
-        """When it was last to make a Job, microseconds since 1970; None if it never was."""
+        """The scheduled time of its last run, in microseconds since 1970; None if it had none."""
         text = self.status.last_schedule_time
         return parse_time(text) if text else None
 
     @property
     def counts_from(self) -> int:
-        """After which moment runs count: the last one, else its creation."""
+        """The time after which runs count: the last run, else its creation."""
         last, created = self.last_scheduled, self.metadata.creation_timestamp
         return last if last is not None else (parse_time(created) if created else 0)
 
@@ -80,24 +80,24 @@ class _JobStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class JobView(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a batch/v1 Job that a CronJob has made."""
+    """The fields of a CronJob's batch/v1 Job that are read."""
 
     status: _JobStatus = _JobStatus()
 
     @property
     def outcome(self) -> str:
-        """`Complete` or `Failed` if it is over, else the empty string."""
+        """`Complete` or `Failed` if it has finished, else ""."""
         over = (each.type for each in self.status.conditions or () if each.status == "True")
         return next((each for each in over if each in ("Complete", "Failed")), "")
 
 
 def outcome_of(job: Object) -> str:
-    """Return how a Job has ended, the empty string if it has not."""
+    """Return a Job's outcome, "" if it has not finished."""
     return job.view(JobView).outcome
 
 
 def oldest_first(jobs: Sequence[Object]) -> list[Object]:
-    """Return Jobs by when they started, then by name; those that have not started come last."""
+    """Return Jobs sorted by start time, then name; those that have not started are last."""
 
     def order(job: Object) -> tuple[bool, int, str]:
         started = job.view(JobView).status.start_time

@@ -1,4 +1,4 @@
-"""Rolls the templates of Deployments out, one ReplicaSet giving way to the next."""
+"""The Deployment controller: rolls out pod templates with ReplicaSets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the deployment controller can be told."""
+    """The options of the Deployment controller."""
 
     concurrent_deployment_syncs: Annotated[
         int,

@@ -1,14 +1,14 @@
-"""The deployment controller.
+"""The Deployment controller.
 
 Guarantees, Kubernetes' (`pkg/controller/deployment`):
-- There are never more pods than wanted and the surge, nor fewer available ones than wanted less those that may be
-  unavailable, as far as that is in the controller's hands; with the strategy Recreate no new pod comes before the last
-  old one has gone.
-- A Deployment that is scaled in the middle of a rollout is scaled in proportion; one that is paused is only scaled and
-  cleaned up.
-- The ReplicaSets that are kept as history are those of `spec.revisionHistoryLimit`; the annotation
-  `deprecated.deployment.rollback.to` takes the template back to one of them.
-- The status is of the generation it names. Progress is watched against `spec.progressDeadlineSeconds` by the clock.
+- The number of pods never exceeds the desired number plus the surge, and the controller never reduces the available
+  pods below the desired number minus the allowed unavailable ones. With the strategy Recreate no new pod is created
+  before the last old one has ended.
+- A Deployment that is scaled during a rollout is scaled in proportion. A paused Deployment is only scaled and cleaned
+  up.
+- `spec.revisionHistoryLimit` old ReplicaSets are kept. The annotation `deprecated.deployment.rollback.to` restores the
+  template of one of them.
+- The status belongs to the generation it names. Progress is checked against `spec.progressDeadlineSeconds`.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ log = structlog.get_logger(__name__)
 
 
 def selects(deployment: Object, replica_set: Object) -> bool:
-    """Say whether a Deployment selects a ReplicaSet, by the labels that it has itself."""
+    """Return whether a Deployment selects a ReplicaSet by its labels."""
     selector = deployment.view(Deployment).selector
     return selector is not None and not selector.is_empty and selector.matches(replica_set.labels)
 
 
 class DeploymentReconciler:
-    """Rolls one Deployment on by a step."""
+    """Takes the next step of a Deployment's rollout."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class DeploymentReconciler:
         *,
         clock: Clock,
     ) -> None:
-        """Read from these caches; see `index_by_controller`, which ReplicaSets and pods need."""
+        """Read from these caches; ReplicaSets and pods need `index_by_controller`."""
         self._deployments = deployments
         self._sets = replica_sets
         self._pods = pods
@@ -69,7 +69,7 @@ class DeploymentReconciler:
         self._clock = clock
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Do what can be done now; raises what the API refuses."""
+        """Take the next step; raises the errors of the API."""
         deployment = self._deployments.get(key)
         if deployment is None:
             return None
@@ -150,7 +150,7 @@ class DeploymentReconciler:
         return self._write_rollout(rollout)
 
     def _old_pods_run(self, rollout: Rollout) -> bool:
-        """Say whether a pod of an old ReplicaSet is left that has not ended, going or not."""
+        """Return whether an old ReplicaSet has a pod that has not ended."""
         new = rollout.new
         if any(each.view(ReplicaSet).status.replicas for each in rollout.old):
             return True
@@ -159,7 +159,7 @@ class DeploymentReconciler:
         return any(not pod.view(Pod).is_terminal for pod in pods if selects(rollout.deployment, pod))
 
     def _roll_back(self, rollout: Rollout, revision: int) -> Result | None:
-        """Give the Deployment the template of an earlier revision, if there is one."""
+        """Restore the template of an earlier revision, if it exists."""
         if rollout.require_new() is None:
             return _AT_ONCE
         wanted = revision or marks.last_revision(rollout.all)
@@ -201,11 +201,11 @@ class DeploymentReconciler:
 
 
 _AT_ONCE: Final = Result(requeue_after=0.0)
-"""The name of the new ReplicaSet was taken: the next hash is another."""
+"""The new ReplicaSet's name was taken; the next reconcile uses another hash."""
 
 
 class _LastPods:
-    """Maps pods that go to the Deployments that wait for the last one to go."""
+    """Maps a deleted pod to its Deployment, if that waits for its last pod."""
 
     def __init__(self, deployments: Lister, replica_sets: Lister) -> None:
         self._deployments = deployments
@@ -226,7 +226,7 @@ class _LastPods:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     deployments, sets, pods = (context.informers.informer(each) for each in (DEPLOYMENTS, REPLICA_SETS, PODS))
     index_by_controller(sets)
     index_by_controller(pods)

@@ -1,7 +1,7 @@
-"""How large each ReplicaSet of a Deployment shall be, decided without writing anything.
+"""Decides the sizes of a Deployment's ReplicaSets, without writing.
 
-Sizes are told apart by name. Rules come from Kubernetes' `pkg/controller/deployment/{sync,rolling}.go` and
-`util/deployment_util.go`; what is said of "all" ReplicaSets means the old ones and the new one.
+Sizes are by name. Source: Kubernetes' `pkg/controller/deployment/{sync,rolling}.go` and `util/deployment_util.go`.
+"All" ReplicaSets are the old ones and the new one.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ HASH_LABEL: Final = "pod-template-hash"
 
 
 def size(replica_set: Object) -> int:
-    """Return how many pods a ReplicaSet shall have."""
+    """Return the desired number of pods of a ReplicaSet."""
     return replica_set.view(ReplicaSet).replicas
 
 
 def available(replica_set: Object) -> int:
-    """Return how many of its pods are available."""
+    """Return the number of its available pods."""
     return replica_set.view(ReplicaSet).status.available_replicas
 
 
 def by_age(replica_sets: Iterable[Object]) -> list[Object]:
-    """Return them, the oldest first; of one moment, by name."""
+    """Return ReplicaSets, oldest first; at equal times by name."""
     return sorted(replica_sets, key=lambda each: (created_at(each), each.name))
 
 
 def scaled_up(replica_sets: Iterable[Object]) -> list[Object]:
-    """Return those that shall have pods (`FilterActiveReplicaSets`)."""
+    """Return those with a desired number above 0 (`FilterActiveReplicaSets`)."""
     return [each for each in replica_sets if size(each) > 0]
 
 
 def same_template(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Say whether two templates are equal but for the label of their hash."""
+    """Return whether two templates are equal except for the hash label."""
     return without_hash(one) == without_hash(other)
 
 
 def without_hash(template: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a template without the label of its hash, and without empty metadata."""
+    """Return a template without the hash label, and without empty metadata."""
     metadata = dict(template.get("metadata") or {})
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != HASH_LABEL}
     kept = {key: value for key, value in {**metadata, "labels": labels}.items() if value not in (None, {}, [])}
@@ -52,19 +52,19 @@ def without_hash(template: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_new(view: Deployment, replica_sets: Iterable[Object]) -> Object | None:
-    """Return the ReplicaSet that has the Deployment's template: the oldest, should there be several."""
+    """Return the ReplicaSet with the Deployment's template; of several, the oldest."""
     matching = (each for each in by_age(replica_sets) if same_template(each.view(ReplicaSet).template, view.template))
     return next(matching, None)
 
 
 def is_scaling(view: Deployment, replica_sets: Iterable[Object]) -> bool:
-    """Say whether the Deployment has been scaled since its ReplicaSets were (`isScalingEvent`)."""
+    """Return whether the Deployment was scaled after its ReplicaSets (`isScalingEvent`)."""
     sizes = (replicas_annotation(each, DESIRED_REPLICAS) for each in scaled_up(replica_sets))
     return any(each is not None and each != view.replicas for each in sizes)
 
 
 def size_of_new(view: Deployment, others: int, current: int) -> int:
-    """Return how large the new ReplicaSet, of size `current`, shall be beside `others` pods (`NewRSNewReplicas`)."""
+    """Return the new size of the new ReplicaSet, now `current`, beside `others` pods (`NewRSNewReplicas`)."""
     if not view.is_rolling:
         return view.replicas
     room = view.replicas + view.surge_alone - others - current
@@ -74,15 +74,16 @@ def size_of_new(view: Deployment, others: int, current: int) -> int:
 
 
 class Sizes(NamedTuple):
-    """The sizes that ReplicaSets shall have, by name."""
+    """The new sizes of ReplicaSets, by name."""
 
     sizes: Mapping[str, int]
     shared: bool = False
-    """Whether they share the Deployment's pods, so that also one that keeps its size has to know for what it did."""
+    """Whether the sizes are proportional; then the annotations of ReplicaSets with an unchanged size are updated
+    too."""
 
 
 def scale(view: Deployment, new: Object | None, old: Sequence[Object]) -> Sizes:
-    """Return the sizes of those ReplicaSets that a scaled, or paused, Deployment concerns (`scale`)."""
+    """Return the new sizes of the ReplicaSets of a scaled or paused Deployment (`scale`)."""
     replica_sets = [*old, *((new,) if new is not None else ())]
     up = scaled_up(replica_sets)
     if len(up) <= 1:
@@ -94,13 +95,13 @@ def scale(view: Deployment, new: Object | None, old: Sequence[Object]) -> Sizes:
 
 
 def is_saturated(view: Deployment, new: Object) -> bool:
-    """Say whether the new ReplicaSet has all the pods that the Deployment wants, and they are available."""
+    """Return whether the new ReplicaSet has all desired pods of the Deployment, and they are available."""
     wanted = view.replicas
     return size(new) == wanted == replicas_annotation(new, DESIRED_REPLICAS) and available(new) == wanted
 
 
 def _proportional(view: Deployment, replica_sets: Sequence[Object]) -> dict[str, int]:
-    """Spread what is to be added or taken away in proportion to the sizes; the largest takes what is left over."""
+    """Distribute a change in proportion to the sizes; the largest ReplicaSet gets the remainder."""
     allowed = view.replicas + view.surge if view.replicas else 0
     to_add = allowed - sum(map(size, replica_sets))
     ordered = _larger_first(replica_sets, newer_first=to_add > 0) if to_add else by_age(replica_sets)
@@ -128,7 +129,7 @@ def _share(view: Deployment, replica_set: Object, to_add: int, added: int) -> in
 
 
 def _fraction(view: Deployment, replica_set: Object) -> int:
-    """Return by how much a ReplicaSet changes with the Deployment, whose size it was made for it remembers."""
+    """Return the proportional change of a ReplicaSet, from the Deployment's size in its annotation."""
     current = size(replica_set)
     if not view.replicas:
         return -current
@@ -139,9 +140,9 @@ def _fraction(view: Deployment, replica_set: Object) -> int:
 
 
 def shrink_old(view: Deployment, new: Object, old: Sequence[Object]) -> dict[str, int]:
-    """Return the sizes of the old ReplicaSets that can shrink now: unavailable pods first, then the oldest ReplicaSets.
+    """Return the sizes of old ReplicaSets that can shrink now: unavailable pods first, then the oldest ReplicaSets.
 
-    What is available stays as much as the Deployment demands, what the new one has not got ready yet counted against it
+    The minimum of available pods is kept. Pods of the new ReplicaSet that are not ready yet reduce what can be removed
     (`reconcileOldReplicaSets`).
     """
     up = scaled_up(old)
@@ -152,7 +153,7 @@ def shrink_old(view: Deployment, new: Object, old: Sequence[Object]) -> dict[str
     sizes: dict[str, int] = {}
     for each in by_age(up):
         unavailable = size(each) - available(each)
-        if unavailable < 0:  # its status is behind its size: what it says of availability cannot be counted on
+        if unavailable < 0:  # its status is outdated, so its number of available pods is unreliable
             return sizes
         if taken := min(room, unavailable):
             sizes[each.name] = size(each) - taken
@@ -161,7 +162,7 @@ def shrink_old(view: Deployment, new: Object, old: Sequence[Object]) -> dict[str
 
 
 def _without_spare(old: Sequence[Object], sizes: Mapping[str, int], spare: int) -> dict[str, int]:
-    """Return the sizes when `spare` available pods more can go, of the oldest ReplicaSets first."""
+    """Return the sizes after removing `spare` more available pods, from the oldest ReplicaSets first."""
     left = dict(sizes)
     for each in by_age(old):
         current = left.get(each.name, size(each))

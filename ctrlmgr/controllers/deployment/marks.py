@@ -1,6 +1,6 @@
-"""What a Deployment and its ReplicaSets tell each other in annotations: revisions, and the sizes they were scaled for.
+"""The annotations of a Deployment and its ReplicaSets: revisions, and the sizes for which they were scaled.
 
-Rules come from Kubernetes' `pkg/controller/deployment/util/deployment_util.go`.
+Source: Kubernetes' `pkg/controller/deployment/util/deployment_util.go`.
 """
 
 from __future__ import annotations
@@ -28,47 +28,47 @@ _NOT_COPIED: Final = frozenset(
     )
 )
 _LONGEST_HISTORY: Final = 2000
-"""Characters of the annotation `REVISION_HISTORY` (`maxRevHistoryLengthInChars`)."""
+"""Maximum characters of the annotation `REVISION_HISTORY` (`maxRevHistoryLengthInChars`)."""
 
 
 def revision_of(obj: Object) -> int | None:
-    """Return the revision that an object has by its annotation, 0 without one, None for what is no number."""
+    """Return the revision in an object's annotation, 0 without one, None for an invalid number."""
     text = obj.annotations.get(REVISION)
     return 0 if text is None else _number(text)
 
 
 def max_revision(replica_sets: Iterable[Object]) -> int:
-    """Return the highest revision; what is no number does not count."""
+    """Return the highest revision; invalid numbers are ignored."""
     return max((revision_of(each) or 0 for each in replica_sets), default=0)
 
 
 def last_revision(replica_sets: Iterable[Object]) -> int:
-    """Return the second highest revision, 0 if there is none: the one before the present."""
+    """Return the second highest revision, which is the one before the current, 0 if there is none."""
     highest = sorted((revision_of(each) or 0 for each in replica_sets), reverse=True)
     return max(highest[1], 0) if len(highest) > 1 else 0
 
 
 def rollback_to(deployment: Object) -> int | None:
-    """Return the revision that a Deployment is to be rolled back to, 0 for the last one, None for none."""
+    """Return the revision to roll back to, 0 for the last one, None without a rollback."""
     text = deployment.annotations.get(ROLLBACK_TO, "")
     return _number(text) if text else None
 
 
 def replicas_annotation(obj: Object, name: str) -> int | None:
-    """Return a number of replicas that an annotation of a ReplicaSet says, None without one or for another text."""
+    """Return the number of replicas in an annotation of a ReplicaSet, None if it is missing or invalid."""
     number = _number(obj.annotations.get(name, ""))
     return number if number is not None and 0 <= number < 2**31 else None
 
 
 def sized(annotations: Mapping[str, str], desired: int, most: int) -> dict[str, str]:
-    """Return the annotations of a ReplicaSet that was scaled for a Deployment of `desired` pods, at `most` so many."""
+    """Return the annotations of a ReplicaSet scaled for a Deployment of `desired` pods, at most `most`."""
     return {**annotations, DESIRED_REPLICAS: str(desired), MAX_REPLICAS: str(most)}
 
 
 def of_new_replica_set(deployment: Mapping[str, str], current: Mapping[str, str], revision: int) -> dict[str, str]:
-    """Return the annotations of the new ReplicaSet of a Deployment: what is copied, and its revision.
+    """Return the annotations of a Deployment's new ReplicaSet: copied ones, and its revision.
 
-    When it had a lower revision before, it is being rolled back to: the history keeps that, as far as there is room.
+    If it had a lower revision before, the Deployment was rolled back to it. The history records that, within its limit.
     """
     wanted = {**current, **{key: value for key, value in deployment.items() if key not in _NOT_COPIED}}
     text = current.get(REVISION, "")
@@ -82,7 +82,7 @@ def of_new_replica_set(deployment: Mapping[str, str], current: Mapping[str, str]
 
 
 def of_rolled_back(deployment: Mapping[str, str], replica_set: Mapping[str, str]) -> dict[str, str]:
-    """Return the annotations of a Deployment that is rolled back to a ReplicaSet: that one's, but for our own."""
+    """Return the annotations of a Deployment after a rollback: the ReplicaSet's, except the controller's own."""
     own = {key: value for key, value in deployment.items() if key in _NOT_COPIED and key != ROLLBACK_TO}
     return {**own, **{key: value for key, value in replica_set.items() if key not in _NOT_COPIED}}
 

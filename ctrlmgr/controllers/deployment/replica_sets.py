@@ -1,9 +1,10 @@
-"""The ReplicaSets of one Deployment during one reconcile: found, made, sized, and told of.
+"""The ReplicaSets of one Deployment during one reconcile: finds, creates and resizes them, with Events.
 
 Guarantees, Kubernetes' (`pkg/controller/deployment/sync.go`, `rollback.go`):
-- The new ReplicaSet is named by the hash of the template. When another object has that name already, the collision is
-  counted in the status, and with it the next hash is another.
-- Its annotations are the Deployment's, its revision is one more than any old one's, and the Deployment says which.
+- The new ReplicaSet's name contains the hash of the template. If another object has that name, the status counts the
+  collision, which changes the next hash.
+- It has the Deployment's annotations, and its revision is one more than those of all old ones; the Deployment gets the
+  same revision.
 - Each change of size is an Event `ScalingReplicaSet` on the Deployment.
 """
 
@@ -31,7 +32,7 @@ KIND: Final = "Deployment"
 
 
 class Rollout:
-    """A Deployment and its ReplicaSets; both are what the API made of what was written so far."""
+    """A Deployment and its ReplicaSets, updated with the results of each write."""
 
     def __init__(
         self,
@@ -42,7 +43,7 @@ class Rollout:
         recorder: Recorder,
         clock: Clock,
     ) -> None:
-        """Write through `client`; `event_log` says who has a name that is wanted."""
+        """Write through `client`; `event_log` is read for the object that already has a name."""
         self.deployment = deployment
         self._sets = {each.name: each for each in decide.by_age(replica_sets)}
         self._client = client
@@ -52,29 +53,29 @@ class Rollout:
 
     @property
     def view(self) -> Deployment:
-        """The Deployment, decoded."""
+        """The decoded Deployment."""
         return self.deployment.view(Deployment)
 
     @property
     def all(self) -> list[Object]:
-        """All ReplicaSets, the oldest first."""
+        """All ReplicaSets, oldest first."""
         return decide.by_age(self._sets.values())
 
     @property
     def new(self) -> Object | None:
-        """The ReplicaSet that has the template of the Deployment."""
+        """The ReplicaSet with the template of the Deployment."""
         return decide.find_new(self.view, self.all)
 
     @property
     def old(self) -> list[Object]:
-        """The others."""
+        """All other ReplicaSets."""
         new = self.new
         return [each for each in self.all if new is None or each.uid != new.uid]
 
-    # The new one.
+    # The new ReplicaSet.
 
     def sync_revision(self) -> Object | None:
-        """Give the new ReplicaSet, if it is there, the annotations it should have, and the Deployment its revision."""
+        """Update the annotations of the new ReplicaSet, if it exists, and the Deployment's revision."""
         new = self.new
         if new is None:
             return None
@@ -91,7 +92,7 @@ class Rollout:
         return new
 
     def require_new(self) -> Object | None:
-        """Return the new ReplicaSet, made if need be; None when the name that it should have was taken."""
+        """Return the new ReplicaSet, created if needed; None if its name was taken."""
         return self.sync_revision() or self._create()
 
     def _create(self) -> Object | None:
@@ -111,7 +112,7 @@ class Rollout:
         return created
 
     def _wanted(self) -> tuple[Object, int, int]:
-        """Return the ReplicaSet to make, how many pods it shall have, and its revision."""
+        """Return the ReplicaSet to create, its size, and its revision."""
         view, owner = self.view, Owner(self.deployment, API_VERSION, KIND)
         hash_ = template_hash(view.template, view.status.collision_count)
         template = {**view.template, "metadata": dict(view.template.get("metadata") or {})}
@@ -142,7 +143,7 @@ class Rollout:
         return Object.from_dict({**head, "metadata": metadata, "spec": spec}), count, revision
 
     def _taken(self, wanted: Object) -> Object | None:
-        """Return what has the name of the new ReplicaSet if it is just that; else count a collision."""
+        """Return the object with the new ReplicaSet's name if it is equal; else count a collision."""
         current = self._log.get(REPLICA_SETS, wanted.key)
         if current is None:
             raise NotFound(f"{REPLICA_SETS} {wanted.key} was there, and is gone")
@@ -162,7 +163,7 @@ class Rollout:
         self._tell(WARNING, status.NOT_CREATED, message)
 
     def _note_revision(self, revision: str, reason: str, name: str) -> None:
-        """Have the Deployment say which revision it is at, and that its new ReplicaSet was made, or found."""
+        """Update the Deployment's revision, and its condition about the created or found ReplicaSet."""
         view = self.view
         conditions = view.status.conditions
         begins = reason == status.CREATED or condition_of(conditions, status.PROGRESSING) is None
@@ -179,9 +180,9 @@ class Rollout:
     # Sizes.
 
     def resize(self, sizes: Mapping[str, int], *, note: bool = False) -> bool:
-        """Give ReplicaSets these sizes; return whether one has changed.
+        """Set the sizes of ReplicaSets; return whether any has changed.
 
-        With `note` also those that stay as large are told for how many pods they were made.
+        With `note` the annotations of ReplicaSets with an unchanged size are updated too.
         """
         changed = False
         for name, wanted in sizes.items():
@@ -205,7 +206,7 @@ class Rollout:
         return True
 
     def clean_up(self) -> None:
-        """Delete the old ReplicaSets beyond the limit of the history."""
+        """Delete the old ReplicaSets beyond the history limit."""
         for each in decide.to_clean_up(self.view, self.old):
             try:
                 self._client.delete(each)
@@ -220,18 +221,18 @@ class Rollout:
         self._write_status(status.with_conditions(self._status(), conditions))
 
     def write_status(self, wanted: Mapping[str, Any]) -> bool:
-        """Write a status of the Deployment; False if it has that already."""
+        """Write the status of the Deployment; return False if it is unchanged."""
         if wanted == self._status():
             return False
         self._write_status(wanted)
         return True
 
     def update(self, fields: Mapping[str, Any]) -> None:
-        """Write the Deployment, its status apart."""
+        """Write the Deployment, without its status."""
         self.deployment = self._client.update(Object.from_dict(fields))
 
     def tell(self, type_: str, reason: str, message: str) -> None:
-        """Tell of something on the Deployment."""
+        """Record an Event on the Deployment."""
         self._tell(type_, reason, message)
 
     def _status(self) -> dict[str, Any]:

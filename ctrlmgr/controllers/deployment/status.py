@@ -1,6 +1,6 @@
-"""What the status of a Deployment says: numbers, availability, progress, failures.
+"""Builds the status of a Deployment: numbers, availability, progress, failures.
 
-Rules come from Kubernetes' `pkg/controller/deployment/{sync,progress}.go` and `util/deployment_util.go`.
+Source: Kubernetes' `pkg/controller/deployment/{sync,progress}.go` and `util/deployment_util.go`.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _SECOND: Final = 1_000_000
 
 
 def condition(type_: str, status: str, reason: str, message: str, now: int) -> Condition:
-    """Return a condition that has come about `now`, in microseconds since 1970."""
+    """Return a condition with the times `now`, in microseconds since 1970."""
     at = format_time_seconds(now)
     times = {"lastUpdateTime": at, "lastTransitionTime": at}
     return {"type": type_, "status": status, **times, "reason": reason, "message": message}
 
 
 def numbers(deployment: Object, new: Object | None, replica_sets: Sequence[Object], now: int) -> dict[str, Any]:
-    """Return the status that the ReplicaSets give a Deployment, with its conditions but for their availability.
+    """Return the status from the ReplicaSets, with the new Available condition and the other existing ones.
 
-    Zeros are left out, as Go writes them.
+    Zeros are omitted, as in Go's encoding.
     """
     view = deployment.view(Deployment)
     ready = sum(map(available, replica_sets))
@@ -64,7 +64,7 @@ def numbers(deployment: Object, new: Object | None, replica_sets: Sequence[Objec
 
 
 def with_conditions(status: Mapping[str, Any], conditions: list[Condition]) -> dict[str, Any]:
-    """Return a status with other conditions; none at all when there are none."""
+    """Return a status with other conditions; the field is omitted if there are none."""
     kept = {name: value for name, value in status.items() if name != "conditions"}
     return {**kept, "conditions": conditions} if conditions else kept
 
@@ -82,7 +82,7 @@ def _availability(view: Deployment, ready: int, now: int) -> Condition:
 
 
 def of_rollout(deployment: Object, new: Object | None, replica_sets: Sequence[Object], now: int) -> dict[str, Any]:
-    """Return the status of a Deployment that is rolled out: the numbers, its progress, what failed."""
+    """Return the status of a Deployment during a rollout: numbers, progress, failures."""
     view = deployment.view(Deployment)
     status = numbers(deployment, new, replica_sets, now)
     conditions: list[Condition] = status["conditions"]
@@ -111,7 +111,7 @@ def _with_progress(
         return with_condition(conditions, told)
     if _has_progressed(view, status):
         told = condition(PROGRESSING, "True", UPDATED, f"{subject} is progressing.", now)
-        # The time of the update is when there was progress last, so it is set even if the reason stays.
+        # The update time is the time of the latest progress, so it is set even if the reason is unchanged.
         if current is not None and current["status"] == "True":
             told["lastTransitionTime"] = current.get("lastTransitionTime")
         return [*without(conditions, PROGRESSING), told]
@@ -122,7 +122,7 @@ def _with_progress(
 
 
 def is_complete(deployment: Object, status: Mapping[str, Any]) -> bool:
-    """Say whether, by a status, all pods are new and available, and there are no others (`DeploymentComplete`)."""
+    """Return whether, by a status, all pods are new and available, and there are no others (`DeploymentComplete`)."""
     wanted = deployment.view(Deployment).replicas
     names = ("updatedReplicas", "replicas", "availableReplicas")
     is_observed = status.get("observedGeneration", 0) >= (deployment.metadata.generation or 0)
@@ -141,7 +141,7 @@ def _has_progressed(view: Deployment, status: Mapping[str, Any]) -> bool:
 
 
 def has_timed_out(view: Deployment, progress: Mapping[str, Any] | None, now: int) -> bool:
-    """Say whether there has been no progress for too long (`DeploymentTimedOut`)."""
+    """Return whether the progress deadline is exceeded (`DeploymentTimedOut`)."""
     if view.deadline is None or progress is None or progress.get("reason") == COMPLETE:
         return False
     return progress.get("reason") == TIMED_OUT or _due(view.deadline, progress) < now
@@ -153,19 +153,19 @@ def _due(deadline: int, progress: Mapping[str, Any]) -> int:
 
 
 def look_again_in(deployment: Object, status: Mapping[str, Any], now: int) -> float | None:
-    """Return the seconds after which a rollout that stands still has to be looked at again, None for never."""
+    """Return the seconds until a rollout must be checked for its deadline, None for never."""
     view = deployment.view(Deployment)
     progress = condition_of(view.status.conditions, PROGRESSING)
     if view.deadline is None or progress is None or progress.get("reason") == TIMED_OUT:
         return None
     if is_complete(deployment, status):
         return None
-    # A second more: a condition's time has none of its own.
+    # One second more, because condition times are whole seconds.
     return max((_due(view.deadline, progress) - now) / _SECOND, 0.0) + 1
 
 
 def _failure(new: Object | None, replica_sets: Iterable[Object]) -> Condition | None:
-    """Return the first failure of a ReplicaSet, the new one's before others', as a condition of the Deployment."""
+    """Return the first failure of a ReplicaSet, the new one's first, as a condition of the Deployment."""
     for each in (*((new,) if new is not None else ()), *replica_sets):
         found = condition_of(each.view(ReplicaSet).status.conditions, REPLICA_FAILURE)
         if found is not None:
@@ -176,9 +176,9 @@ def _failure(new: Object | None, replica_sets: Iterable[Object]) -> Condition | 
 
 
 def pausing(view: Deployment, now: int) -> Condition | None:
-    """Return the condition to set because a Deployment was paused or resumed; None for none.
+    """Return the condition to set after a Deployment was paused or resumed; None if unchanged.
 
-    With it the clock of the deadline begins anew. A rollout that has timed out keeps saying so.
+    It restarts the progress deadline. A rollout that has timed out keeps its condition.
     """
     progress = condition_of(view.status.conditions, PROGRESSING)
     reason = progress.get("reason") if progress is not None else None

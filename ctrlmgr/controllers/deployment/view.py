@@ -1,6 +1,6 @@
-"""What the deployment controller reads of a Deployment, and what follows from it.
+"""The fields of a Deployment that its controller reads, and values derived from them.
 
-Rules come from Kubernetes' `pkg/controller/deployment/util/deployment_util.go`.
+Source: Kubernetes' `pkg/controller/deployment/util/deployment_util.go`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _RECREATE: Final = "Recreate"
 
 
 class Strategy(msgspec.Struct, frozen=True, rename="camel"):
-    """How old pods give way to new ones."""
+    """The strategy for replacing old pods with new ones."""
 
     type: str = _ROLLING
     rolling_update: RollingUpdate | None = None
 
 
 class DeploymentSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """The spec."""
+    """The spec of a Deployment."""
 
     replicas: int | None = None
     selector: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -44,7 +44,7 @@ class DeploymentSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DeploymentStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """The status."""
+    """The status of a Deployment."""
 
     observed_generation: int = 0
     replicas: int = 0
@@ -56,63 +56,63 @@ class DeploymentStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Deployment(msgspec.Struct, frozen=True, dict=True):
-    """A Deployment; `dict` is where the compiled selector is kept."""
+    """A Deployment; `dict` allows cached properties."""
 
     spec: DeploymentSpec = msgspec.field(default_factory=DeploymentSpec)
     status: DeploymentStatus = msgspec.field(default_factory=DeploymentStatus)
 
     @property
     def replicas(self) -> int:
-        """How many pods there shall be; 1 where it does not say."""
+        """The desired number of pods; 1 if unset."""
         return 1 if self.spec.replicas is None else self.spec.replicas
 
     @property
     def template(self) -> Mapping[str, Any]:
-        """What pods are made of."""
+        """The pod template."""
         return self.spec.template
 
     @cached_property
     def selector(self) -> LabelSelector | None:
-        """Which ReplicaSets are its own; None if that is not valid."""
+        """The selector of its ReplicaSets; None if it is not valid."""
         return selector_of(self.spec.selector)
 
     @property
     def is_rolling(self) -> bool:
-        """Whether old pods give way a few at a time."""
+        """Whether old pods are replaced gradually."""
         return self.spec.strategy.type == _ROLLING
 
     @property
     def recreates(self) -> bool:
-        """Whether all old pods go before the first new one comes."""
+        """Whether all old pods are deleted before new ones are created."""
         return self.spec.strategy.type == _RECREATE
 
     @property
     def surge(self) -> int:
-        """How many more pods than wanted there may be."""
+        """The maximum number of pods above the desired number."""
         return self._fenceposts.surge if self.is_rolling else 0
 
     @property
     def unavailable(self) -> int:
-        """How many pods fewer than wanted may be available."""
+        """The maximum number of unavailable pods."""
         if not self.is_rolling or not self.replicas:
             return 0
         return min(self._fenceposts.unavailable, self.replicas)
 
     @property
     def surge_alone(self) -> int:
-        """How many more pods a new ReplicaSet may bring, whatever may be unavailable."""
+        """The surge without regard to the allowed unavailable pods."""
         rolling = self.spec.strategy.rolling_update or RollingUpdate()
         return fenceposts(rolling.max_surge, 0, self.replicas).surge
 
     @property
     def deadline(self) -> int | None:
-        """Seconds within which there must be progress; None for any."""
+        """The progress deadline in seconds; None for no deadline."""
         seconds = self.spec.progress_deadline_seconds
         return None if seconds == _NO_LIMIT else seconds
 
     @property
     def history_limit(self) -> int | None:
-        """How many old ReplicaSets are kept; None for all."""
+        """The number of old ReplicaSets to keep; None for all."""
         limit = self.spec.revision_history_limit
         return None if limit == _NO_LIMIT else limit
 

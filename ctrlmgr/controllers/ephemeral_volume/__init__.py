@@ -1,4 +1,4 @@
-"""The ephemeral volume controller: makes the claims of pods' ephemeral volumes."""
+"""The ephemeral volume controller: creates the claims of pods' ephemeral volumes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the ephemeral volume controller can be told."""
+    """The options of the ephemeral volume controller."""
 
     concurrent_ephemeralvolume_syncs: Annotated[
         int,

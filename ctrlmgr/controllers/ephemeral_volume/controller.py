@@ -1,8 +1,8 @@
-"""The ephemeral volume controller: each ephemeral volume of a pod has a claim of its own, which goes with the pod.
+"""The ephemeral volume controller: each ephemeral volume of a pod has its own claim, which is deleted with the pod.
 
-Guarantees, Kubernetes' (`pkg/controller/volume/ephemeral/controller.go`): the claim is called `POD-VOLUME` and owned by
-the pod; a claim of that name that is another's is left alone, an Event says so, and what comes after it waits. A claim
-that is deleted while its pod is there is made anew. A pod that is being deleted gets none.
+Guarantees, Kubernetes' (`pkg/controller/volume/ephemeral/controller.go`): the claim's name is `POD-VOLUME`, and the pod
+owns it. If another owner's claim has that name, it is not changed, an Event reports it, and the pod's later volumes
+wait. A claim that is deleted while its pod exists is created again. A terminating pod gets no claims.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def claim_for(pod: Mapping[str, Any], volume: Mapping[str, Any]) -> dict[str, An
 
 
 class EphemeralVolumes:
-    """The reconciler of one pod."""
+    """Reconciles a pod's ephemeral volumes."""
 
     def __init__(self, pods: Lister, claims: Lister, recorder: Recorder) -> None:
         """Read from these caches; pods are indexed by the claims of their ephemeral volumes."""
         self._pods, self._claims, self._recorder = pods, claims, recorder
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Make the claims that are not there; raises what the API refuses, or that a claim is another's."""
+        """Create the missing claims; raises the errors of the API, and an error for another owner's claim."""
         pod = self._pods.get(key)
         if pod is None or pod.is_terminating:
             return
@@ -79,13 +79,13 @@ class EphemeralVolumes:
         self._recorder.event(pod, WARNING, "FailedBinding", f"ephemeral volume {volume['name']}: {problem}")
 
     def claim_keys(self, change: Change) -> Iterator[Key]:
-        """Yield the pods that have a claim which is gone: it may have been made for one of them."""
+        """Yield the pods that use a deleted claim, which may have to be created again."""
         if change.new is None:
             yield from (each.key for each in pods_of_claim(self._pods, change.object.key))
 
 
 def pod_keys(change: Change) -> Iterator[Key]:
-    """Yield a pod that comes, if it has ephemeral volumes: what it asks for does not change."""
+    """Yield a new pod with ephemeral volumes; its volumes cannot change later."""
     pod = change.new
     if pod is None or pod.is_terminating or (change.old is not None and change.old.uid == pod.uid):
         return
@@ -94,7 +94,7 @@ def pod_keys(change: Change) -> Iterator[Key]:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     claims, pods = context.informers.informer(CLAIMS), context.informers.informer(PODS)
     index_by_claim(pods)
     reconciler = EphemeralVolumes(pods.lister, claims.lister, context.recorder(DESCRIPTOR))

@@ -1,4 +1,4 @@
-"""Retires tokens of service accounts that were made unasked and have not been used for a year."""
+"""The legacy ServiceAccount token cleaner: retires auto-generated tokens that were not used for a year."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctrlmgr.settings import DURATION, Setting
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the controller can be told."""
+    """The options of the legacy ServiceAccount token cleaner."""
 
     legacy_service_account_token_clean_up_period: Annotated[
         float,

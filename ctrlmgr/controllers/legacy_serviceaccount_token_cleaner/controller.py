@@ -1,9 +1,9 @@
-"""The cleaner of legacy tokens: retires what has gone out of use, once a day.
+"""The legacy ServiceAccount token cleaner: retires unused auto-generated tokens, once a day.
 
-Guarantees: nothing is retired before the use of tokens has been noted for a whole period, which the ConfigMap
-`kube-system/kube-apiserver-legacy-service-account-token-tracking` tells. It is made when it is missing.
+Guarantees: no token is retired before the use of tokens was tracked for a whole period. The ConfigMap
+`kube-system/kube-apiserver-legacy-service-account-token-tracking` has the start of tracking; it is created if missing.
 
-Rules: `pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go`,
+Source: `pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go`,
 `pkg/controlplane/controller/legacytokentracking/controller.go`.
 """
 
@@ -50,7 +50,7 @@ class _ConfigMap(msgspec.Struct, frozen=True, gc=False):
 
 
 def desired_tracking(current: Object | None, now: int) -> Object | None:
-    """Return the ConfigMap that says since when use is noted, None if `current` says so."""
+    """Return the ConfigMap with the start of tracking, None if `current` is valid."""
     since = ((current.view(_ConfigMap).data or {}) if current is not None else {}).get(_SINCE, "")
     if is_day(since) and since <= day(now):
         return None
@@ -59,7 +59,7 @@ def desired_tracking(current: Object | None, now: int) -> Object | None:
 
 
 class LegacyTokenCleaner:
-    """Looks at all tokens once a day."""
+    """Checks all tokens once a day."""
 
     def __init__(
         self,
@@ -72,9 +72,9 @@ class LegacyTokenCleaner:
         apiserver: Client,
         clock: Clock,
     ) -> None:
-        """Retire what has not been used for `period` seconds.
+        """Retire tokens that were not used for `period` seconds.
 
-        Since when use is noted is written through `apiserver`: the API server notes it, and says so itself.
+        The ConfigMap is written through `apiserver`, because the API server tracks the use of tokens.
         """
         self._apiserver = apiserver
         self._config_maps = config_maps
@@ -85,11 +85,11 @@ class LegacyTokenCleaner:
         self._clock = clock
 
     def on_start(self) -> Iterable[Key]:
-        """Begin with a look at all there are."""
+        """Yield the only key, which stands for all tokens."""
         return [_TRACKING]
 
     def reconcile(self, key: Key, client: EngineClient) -> Result:
-        """Retire what has gone out of use; raises what `client` raises."""
+        """Retire unused tokens; raises the errors of `client`."""
         now, current = self._clock.now(), self._config_maps.get(key)
         if (wanted := desired_tracking(current, now)) is not None:
             if current is None:
@@ -101,7 +101,7 @@ class LegacyTokenCleaner:
         return Result(_EVERY)
 
     def _has_been_tracked(self, current: Object | None, now: int) -> bool:
-        """Whether use has been noted for a whole period."""
+        """Return whether use was tracked for a whole period."""
         since = (current.view(_ConfigMap).data or {})[_SINCE] if current is not None else day(now)
         return since <= day(now - round(self._period * 1_000_000))
 
@@ -118,12 +118,12 @@ class LegacyTokenCleaner:
                 else:
                     client.delete(secret)
             except (Conflict, NotFound):
-                continue  # it has changed: tomorrow is another day
+                continue  # it has changed; the next round checks it again
             log.info("unused token retired", secret=str(secret.key), fate=decided.value)
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     resources = (_CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, PODS)
     config_maps, secrets, accounts, pods = (context.informers.informer(each).lister for each in resources)
     period, apiserver = options.legacy_service_account_token_clean_up_period, context.apiserver_client()

@@ -1,10 +1,10 @@
-"""Which tokens in Secrets have gone out of use.
+"""Decides which tokens in Secrets are no longer used.
 
-Guarantees: only a token that its account lists was made unasked, and only such a one is ever retired: first marked as
-invalid, and after as long again removed. One that was used, that a pod mounts, or of which the use is not known for
-long enough is left alone.
+Guarantees: only an auto-generated token, which its ServiceAccount lists, is ever retired. It is first marked as
+invalid, and deleted after another period. A token that was used, that a pod mounts, or whose use was not tracked for
+long enough is kept.
 
-Rules: `pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go`, KEP-2799.
+Source: `pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go`, KEP-2799.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 class Fate(Enum):
-    """What becomes of a token."""
+    """The action for a token."""
 
     KEPT = "kept"
     INVALIDATED = "invalidated"
@@ -49,12 +49,12 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
 
 
 def day(moment: int) -> str:
-    """Return the day (UTC) of a moment in microseconds since 1970."""
+    """Return the day (UTC) of a time in microseconds since 1970."""
     return datetime.fromtimestamp(moment // 1_000_000, UTC).strftime("%Y-%m-%d")
 
 
 def is_day(text: str) -> bool:
-    """Say whether `text` is a day as labels have it."""
+    """Return whether `text` is a valid day, in the format of the labels."""
     if not _DAY.fullmatch(text):
         return False
     try:
@@ -77,9 +77,9 @@ def mounted_secrets(pods: Iterable[Object]) -> set[tuple[str, str]]:
 def fate(
     secret: Object, account: Object | None, mounted: Collection[tuple[str, str]], *, now: int, period: float
 ) -> Fate:
-    """Return what becomes of the token in `secret` at `now` (microseconds since 1970).
+    """Return the action for the token in `secret` at `now` (microseconds since 1970).
 
-    `period` is how long (seconds) it may go unused.
+    `period` is the maximum time (seconds) without use.
     """
     cutoff = now - round(period * 1_000_000)
     created = secret.metadata.creation_timestamp
@@ -99,6 +99,6 @@ def fate(
 
 
 def invalidation(secret: Object, now: int) -> dict[str, Any]:
-    """Return the patch that marks `secret`, as it is now, as invalid from today on."""
+    """Return the patch that marks `secret`, if unchanged, as invalid from today on."""
     metadata = {"uid": secret.uid, "resourceVersion": str(secret.revision), "labels": {INVALID_SINCE: day(now)}}
     return {"metadata": metadata}

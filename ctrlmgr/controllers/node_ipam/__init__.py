@@ -1,4 +1,4 @@
-"""The node IPAM controller: gives each node a range of the cluster's pod addresses, one of each family."""
+"""The node IPAM controller: allocates a range of pod addresses to each node, one per IP family."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _read_ranges(value: object) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the node IPAM controller can be told; the sizes are lengths of masks, 0 being the family's default."""
+    """The options of the node IPAM controller; sizes are prefix lengths, 0 is the IP family's default."""
 
     allocate_node_cidrs: Annotated[
         bool,

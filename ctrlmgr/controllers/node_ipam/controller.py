@@ -1,8 +1,8 @@
-"""The node IPAM controller: writes `spec.podCIDR` and `spec.podCIDRs` of nodes that have none.
+"""The node IPAM controller: sets `spec.podCIDR` and `spec.podCIDRs` of nodes that have none.
 
-Guarantees, those of Kubernetes' range allocator: what nodes have already is taken before anything is given, the ranges
-of Services too; a node that has a range keeps it, wherever it came from; the ranges of a node that goes come back. One
-worker: what is taken needs no lock. A node for which there is no range is told so in an Event and tried again.
+Guarantees, those of Kubernetes' range allocator: existing ranges of nodes and of Services are marked as used before any
+range is allocated. A node keeps an existing range. The ranges of a deleted node become free. There is one worker, so no
+lock is needed. If no range is free, an Event reports it, and the node is retried.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ _decode_service_cidr = msgspec.json.Decoder(_ServiceCidr).decode
 
 
 class NoRange(CtrlmgrError):
-    """Every range is taken."""
+    """All ranges are used."""
 
     retryable = True
 
 
 class NodeIpam:
-    """The reconciler of one node."""
+    """Reconciles a node's ranges."""
 
     def __init__(self, nodes: Lister, service_cidrs: Lister, pools: Sequence[Pool], recorder: Recorder) -> None:
-        """Give ranges of `pools`."""
+        """Allocate ranges from `pools`."""
         self._nodes = nodes
         self._service_cidrs = service_cidrs
         self._pools = pools
@@ -69,7 +69,7 @@ class NodeIpam:
         self._held: dict[str, list[Network]] = {}
 
     def on_start(self) -> Iterator[Key]:
-        """Take what is taken, before the first node is given anything."""
+        """Mark existing ranges as used, before the first allocation."""
         for service_cidr in self._service_cidrs.list():
             for text in _decode_service_cidr(service_cidr.body).spec.cidrs or ():
                 self._occupy(ipaddress.ip_network(text))
@@ -78,7 +78,7 @@ class NodeIpam:
         yield from (node.key for node in self._nodes.list())
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Give a node its ranges, or take back those of one that has gone; raises `NoRange`."""
+        """Allocate a node's ranges, or release those of a deleted node; raises `NoRange`."""
         node = self._nodes.get(key)
         if node is None:
             self._release(self._held.pop(key.name, []))
@@ -86,7 +86,7 @@ class NodeIpam:
             self._give(node, client)
 
     def _hold(self, node: Object) -> bool:
-        """Take the ranges that a node has; False if it has none."""
+        """Mark the ranges of a node as used; return False if it has none."""
         texts = _decode_node(node.body).spec.ranges
         if not texts:
             return False
@@ -129,20 +129,20 @@ class NodeIpam:
 
 
 class _Idle:
-    """What runs where nodes are given no ranges."""
+    """The reconciler if node ranges are disabled."""
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Do nothing; it has no watches and is never called."""
+        """Do nothing; without watches it is never called."""
 
 
 def node_keys(change: Change) -> Iterator[Key]:
-    """Yield a node that has come, gone, or changed in its ranges."""
+    """Yield a node that was created, deleted, or has other ranges."""
     if change.new is None or change.old is None or _decode_node(change.new.body) != _decode_node(change.old.body):
         yield change.object.key
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares; without `allocate_node_cidrs` it has nothing to do."""
+    """Build the controller from its context and options; without `allocate_node_cidrs` it does nothing."""
     if not options.allocate_node_cidrs or options.cidr_allocator_type != "RangeAllocator":
         return assemble(DESCRIPTOR, context, _Idle())
     nodes, service_cidrs = context.informers.informer(NODES), context.informers.informer(SERVICE_CIDRS)

@@ -1,7 +1,8 @@
-"""The ranges that a pool of addresses is cut into, and which of them are taken.
+"""Divides a pool of addresses into ranges of equal size, and tracks which are used.
 
-Guarantees, those of Kubernetes' `pkg/controller/nodeipam/ipam/cidrset`: ranges are given in turn, so that one that
-came back is not given again at once; what overlaps a foreign range is occupied; a range from elsewhere is no concern.
+Guarantees, those of Kubernetes' `pkg/controller/nodeipam/ipam/cidrset`: ranges are allocated in rotation, so that a
+released one is not reused at once. Ranges that overlap a foreign network are marked as used; networks outside of the
+pool are ignored.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from ctrlmgr.errors import SettingsError
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 MOST_BITS = 16
-"""How many bits a node's range may be longer than its pool."""
+"""Maximum difference of the prefix lengths of a node's range and its pool."""
 _DEFAULT_MASK = {4: 24, 6: 64}
 
 
 class Pool:
-    """One pool, cut into ranges of one size."""
+    """A pool, divided into ranges of one size."""
 
     def __init__(self, pool: Network, mask: int) -> None:
-        """Cut `pool` into ranges with a mask of `mask` bits; raises `SettingsError` if that cannot be."""
+        """Divide `pool` into ranges with the prefix length `mask`; raises `SettingsError` if that is impossible."""
         if not pool.prefixlen <= mask <= pool.max_prefixlen:
             raise SettingsError(f"controllers.cluster_cidr: {pool} cannot be cut into ranges with a mask of {mask}")
         if pool.version == 6 and mask - pool.prefixlen > MOST_BITS:
@@ -37,15 +38,15 @@ class Pool:
         self._next = 0
 
     def occupy(self, network: Network) -> None:
-        """Take what overlaps `network`."""
+        """Mark the ranges that overlap `network` as used."""
         self._taken.update(self._indexes(network))
 
     def release(self, network: Network) -> None:
-        """Give back what overlaps `network`."""
+        """Release the ranges that overlap `network`."""
         self._taken.difference_update(self._indexes(network))
 
     def allocate(self) -> Network | None:
-        """Take the next free range; None if there is none."""
+        """Allocate the next free range; None if there is none."""
         if len(self._taken) >= self._count:
             return None
         index = self._next
@@ -74,9 +75,9 @@ def _overlap(a: Network, b: Network) -> bool:
 
 
 def pools(cluster: str, both: int, ipv4: int, ipv6: int) -> list[Pool]:
-    """Return the pools for `cluster`, one range or two, and these lengths of masks (0: the family's default).
+    """Return the pools for `cluster`, one network or two, with these prefix lengths (0: the IP family's default).
 
-    Raises `SettingsError` for masks that do not fit, or that are given for a single family by the wrong name.
+    Raises `SettingsError` for unsuitable prefix lengths, or for `both` with two IP families.
     """
     networks = [ipaddress.ip_network(part) for part in (cluster or "10.244.0.0/16").split(",")]
     if len(networks) > 1 and both:

@@ -1,4 +1,4 @@
-"""The volume binder: binds claims to volumes, and says what becomes of volumes whose claim has gone."""
+"""The PersistentVolume binder: binds claims to volumes, and reclaims volumes whose claim was deleted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import DURATION
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the volume binder can be told."""
+    """The options of the PersistentVolume binder."""
 
     pvclaimbinder_sync_period: Annotated[
         float,

@@ -1,7 +1,7 @@
-"""The volume binder's reconciler: writes what `decide` says about claims and volumes.
+"""The reconciler of the PersistentVolume binder: writes the decisions of `decide` about claims and volumes.
 
-Guarantees: one key at a time, and each on everything that was written before, whether the caches show it yet or not. A
-write that loses a race raises, and the key comes again. A claim or volume in no final phase is checked again after the
+Guarantees: it reconciles one key at a time, and includes all its earlier writes, even if the caches do not contain them
+yet. After a conflict the key is retried. A claim or volume that is not in a final phase is checked again after a
 period.
 
 Its keys: a namespace and a name is a claim, a name alone a volume.
@@ -40,7 +40,7 @@ _BY_VOLUME: Final = "volume of a claim"
 
 
 class _Seen:
-    """The objects of one resource: what the cache shows, or what was written here since."""
+    """The objects of one resource: from the cache, or newer from this controller's writes."""
 
     def __init__(self, lister: Lister) -> None:
         self._lister = lister
@@ -57,7 +57,7 @@ class _Seen:
 
     def _newest(self, key: Key, cached: Object | None) -> Object | None:
         written = self._written.get(key)
-        if written is None or cached is None:  # what is gone is gone
+        if written is None or cached is None:  # it was deleted
             return cached
         if cached.revision < written.revision:
             return written
@@ -66,7 +66,7 @@ class _Seen:
 
 
 class VolumeBinder:
-    """The reconciler of claims and volumes; also what its decisions read."""
+    """Reconciles claims and volumes, and provides what the decisions read."""
 
     def __init__(
         self, claims: Lister, volumes: Lister, classes: Lister, pods: Lister, recorder: Recorder, period: float
@@ -77,10 +77,10 @@ class VolumeBinder:
         self._recorder = recorder
         self._period = period
         self.wake: Callable[[Key], None] = lambda key: None
-        """Has a key looked at."""
+        """Enqueues a key."""
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """See to a claim or a volume."""
+        """Reconcile a claim or a volume."""
         seen = self._claims if key.namespace else self._volumes
         obj = seen.get(key)
         if obj is None:
@@ -106,7 +106,7 @@ class VolumeBinder:
         return None if is_final else Result(requeue_after=self._period)
 
     def _write(self, resource: Resource, seen: _Seen, wanted: Fields | None, client: EngineClient) -> Object | None:
-        """Write an object's fields, then its status, as far as they are not so; return it as it is then."""
+        """Write an object's fields, then its status, if they differ; return the current object."""
         if wanted is None:
             return None
         meta = wanted["metadata"]
@@ -139,10 +139,10 @@ class VolumeBinder:
         except NotFound:
             log.debug("volume already gone", volume=volume.name)
 
-    # What decisions read
+    # Reads for decisions
 
     def volume(self, name: str) -> Fields | None:
-        """Return a volume."""
+        """Return a volume, None if it does not exist."""
         found = self._volumes.get(Key("", name))
         return None if found is None else found.to_dict()
 
@@ -151,29 +151,29 @@ class VolumeBinder:
         return [each.to_dict() for each in self._volumes.list()]
 
     def claim(self, namespace: str, name: str) -> Fields | None:
-        """Return a claim."""
+        """Return a claim, None if it does not exist."""
         found = self._claims.get(Key(namespace, name))
         return None if found is None else found.to_dict()
 
     def storage_class(self, name: str) -> Fields | None:
-        """Return a storage class."""
+        """Return a storage class, None if it does not exist."""
         found = self._classes.get(Key("", name))
         return None if found is None else found.to_dict()
 
     def default_class(self) -> str | None:
-        """Return the name of the storage class of claims that name none."""
+        """Return the name of the default storage class, None if there is none."""
         return default_class(_View(self._classes), CLASSES, *DEFAULT_CLASS)
 
     def waiting_pods(self, claim: Fields) -> list[str]:
-        """Return the names of the pods that use a claim and have no node yet."""
+        """Return the names of the unscheduled pods that use a claim."""
         meta = claim["metadata"]
         pods = pods_of_claim(self._pods, Key(meta["namespace"], meta["name"]))
         return [each.name for each in pods if not each.view(Pod).is_terminal and not each.view(Pod).spec.node_name]
 
-    # What concerns which keys
+    # Mapping changes to keys
 
     def claim_keys(self, change: Change) -> Iterator[Key]:
-        """Yield a claim that has come or changed, and the volume of one that is gone or has another now."""
+        """Yield a created or changed claim, and the volumes of a claim that was deleted or has another volume now."""
         if change.new is not None:
             yield change.new.key
         names = {name for each in (change.old, change.new) if each is not None for name in volume_name(each)}
@@ -182,7 +182,7 @@ class VolumeBinder:
             yield from (each.key for each in self._volume_cache.by_index(_BY_CLAIM, str(change.object.key)))
 
     def volume_keys(self, change: Change) -> Iterator[Key]:
-        """Yield a volume that has come or changed, and the claims that it names or that name it."""
+        """Yield a created or changed volume, and the claims that it names or that name it."""
         if change.new is not None:
             yield change.new.key
         for each in (change.old, change.new):
@@ -191,7 +191,7 @@ class VolumeBinder:
 
 
 class _View:
-    """Storage classes, as admission reads them."""
+    """Storage classes, with the interface of admission's view."""
 
     def __init__(self, classes: Lister) -> None:
         self._classes = classes
@@ -204,13 +204,13 @@ class _View:
 
 
 def volume_name(claim: Object) -> list[str]:
-    """Return the name of the volume that a claim names, if it does."""
+    """Return a list with the name of a claim's volume, empty if it names none."""
     name = claim.to_dict()["spec"].get("volumeName")
     return [name] if name else []
 
 
 def claim_name(volume: Object) -> list[str]:
-    """Return the claim that a volume names, if it does, as `NAMESPACE/NAME`."""
+    """Return a list with the claim of a volume, as `NAMESPACE/NAME`, empty if it names none."""
     reference = volume.to_dict()["spec"].get("claimRef")
     return [f"{reference.get('namespace', '')}/{reference.get('name', '')}"] if reference else []
 
@@ -221,7 +221,7 @@ def _key(name: str) -> Key:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     claims, volumes, classes, pods = (context.informers.informer(each) for each in (CLAIMS, VOLUMES, CLASSES, PODS))
     claims.add_index(_BY_VOLUME, volume_name)
     volumes.add_index(_BY_CLAIM, claim_name)

@@ -1,11 +1,11 @@
-"""What is to be done about a claim or a volume: pure functions of what is there.
+"""Decides the writes for a claim or a volume: pure functions.
 
 Guarantees, those of Kubernetes' `pkg/controller/volume/persistentvolume/pv_controller.go`:
-- Binding goes volume first, then claim, each its fields before its status; any step may be the last one made, and the
-  next look goes on from there.
-- Which of the two names the other decides who is bound; the uid in a volume's `claimRef` decides which claim is meant.
-- What the user said stays: only what the controller bound it unbinds, by the annotations that it left.
-- A claim that has lost its volume stays Lost, and a volume whose claim has gone is never given to another.
+- Binding writes the volume first, then the claim, each with its fields before its status. After an interruption at any
+  step the next reconcile continues.
+- The references between both decide whether they are bound; the uid in a volume's `claimRef` identifies the claim.
+- References that a user set are kept: the controller only removes bindings that its annotations mark as its own.
+- A claim that has lost its volume stays Lost. A volume whose claim was deleted is never bound to another.
 """
 
 from __future__ import annotations
@@ -41,33 +41,33 @@ Fields = Mapping[str, Any]
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 _TEMPORARY: Final = re.compile(r"^/tmp/.+$")
-"""Which directories of a host the deleter of such volumes takes."""
+"""The host paths that the deleter of such volumes supports."""
 
 
 class Around(Protocol):
-    """What a decision reads."""
+    """The lookups that decisions need."""
 
     def volume(self, name: str) -> Fields | None:
-        """Return a volume."""
+        """Return a volume, None if it does not exist."""
 
     def volumes(self) -> list[Fields]:
         """Return all volumes, by name."""
 
     def claim(self, namespace: str, name: str) -> Fields | None:
-        """Return a claim."""
+        """Return a claim, None if it does not exist."""
 
     def storage_class(self, name: str) -> Fields | None:
-        """Return a storage class."""
+        """Return a storage class, None if it does not exist."""
 
     def default_class(self) -> str | None:
-        """Return the name of the storage class of claims that name none."""
+        """Return the name of the default storage class, None if there is none."""
 
     def waiting_pods(self, claim: Fields) -> list[str]:
-        """Return the names of the pods that use a claim and have no node yet."""
+        """Return the names of the unscheduled pods that use a claim."""
 
 
 class Told(NamedTuple):
-    """An Event, about the claim or about the volume."""
+    """An Event about the claim or the volume."""
 
     type: str
     reason: str
@@ -76,16 +76,16 @@ class Told(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What is to be written, in this order: the volume, the claim; then what is told."""
+    """The writes, in this order: the volume, the claim, the Events."""
 
     volume: Fields | None = None
-    """As it should be; None: it stays as it is."""
+    """The volume in its desired state; None: unchanged."""
     claim: Fields | None = None
     told: tuple[Told, ...] = ()
     deletes: bool = False
-    """Whether the volume is to be deleted."""
+    """Whether to delete the volume."""
     wakes_claim: bool = False
-    """Whether the claim that the volume names is to be looked at."""
+    """Whether to reconcile the claim that the volume names."""
 
 
 _NOTHING: Final = Plan()
@@ -95,7 +95,7 @@ _NOTHING: Final = Plan()
 
 
 def for_claim(claim: Fields, around: Around) -> Plan:
-    """Return what is to be done about a claim."""
+    """Return the plan for a claim."""
     claim = _migrated(claim, annotation(claim, PROVISIONERS[1]) or annotation(claim, PROVISIONERS[0]))
     if annotation(claim, BIND_COMPLETED) is not None:
         return _bound(claim, around)
@@ -113,7 +113,7 @@ def for_claim(claim: Fields, around: Around) -> Plan:
     if is_bound_to(volume, claim):
         return _bind(volume, claim)
     if annotation(claim, BOUND_BY_CONTROLLER) is not None:
-        return _NOTHING  # who took away the other annotation has to put that right
+        return _NOTHING  # a client that removed the other annotation must restore it
     message = f'volume "{volume["metadata"]["name"]}" already bound to a different claim.'
     return Plan(claim=_with_status(claim, PENDING, None), told=(Told(WARNING, "FailedBinding", message),))
 
@@ -142,7 +142,7 @@ def _waits(pods: list[str]) -> Told:
 
 
 def _provision(claim: Fields, storage_class: Fields | None) -> Plan:
-    """Ask for a volume of whom the class names; nothing here makes any."""
+    """Request provisioning by the class's provisioner; this controller provisions no volumes."""
     if storage_class is None:
         message = f'storageclass.storage.k8s.io "{class_of(claim)}" not found'
         return Plan(told=(Told(WARNING, "ProvisioningFailed", message),))
@@ -163,7 +163,7 @@ def _provision(claim: Fields, storage_class: Fields | None) -> Plan:
 
 
 def _bound(claim: Fields, around: Around) -> Plan:
-    """Return what is to be done about a claim that has been bound once."""
+    """Return the plan for a claim that was bound before."""
     name = claim["spec"].get("volumeName")
     if not name:
         return _lose(
@@ -184,7 +184,7 @@ def _lose(claim: Fields, reason: str, message: str) -> Plan:
     return Plan(claim=_with_status(claim, LOST, None), told=(Told(WARNING, reason, message),) if is_new else ())
 
 
-# The two together
+# Binding
 
 
 def _bind(volume: Fields, claim: Fields) -> Plan:
@@ -192,7 +192,7 @@ def _bind(volume: Fields, claim: Fields) -> Plan:
 
 
 def reserved(volume: Fields, claim: Fields) -> Fields:
-    """Return a volume that names a claim, and says so if its author did not have it do that."""
+    """Return a volume that references a claim, annotated if the controller set the reference."""
     meta = claim["metadata"]
     reference = volume["spec"].get("claimRef") or {}
     bound = volume
@@ -222,7 +222,7 @@ def _bound_claim(claim: Fields, volume: Fields) -> Fields:
 
 
 def _with_status(claim: Fields, phase: str, volume: Fields | None) -> Fields:
-    """Return a claim in a phase, with what its volume has; capacity is taken over when it is bound, not later."""
+    """Return a claim in a phase, with its volume's status fields; the capacity is copied only when it becomes bound."""
     status = dict(claim.get("status") or {})
     changes, status["phase"] = status.get("phase") != phase, phase
     if volume is None:
@@ -242,7 +242,7 @@ def _with_status(claim: Fields, phase: str, volume: Fields | None) -> Fields:
 
 
 def for_volume(volume: Fields, around: Around) -> Plan:
-    """Return what is to be done about a volume."""
+    """Return the plan for a volume."""
     volume = _migrated(volume, annotation(volume, PROVISIONED_BY))
     reference = volume["spec"].get("claimRef")
     if reference is None or not reference.get("uid"):
@@ -282,7 +282,7 @@ def _different_modes(volume: Fields, claim: Fields) -> tuple[Told, ...]:
 
 
 def _unbound(volume: Fields) -> Fields:
-    """Return a volume whose claim has another: as it was before the controller bound it, or reserved by name."""
+    """Return a volume whose claim has another one: without the controller's reference, or with only the name left."""
     found = deepcopy(dict(volume))
     if annotation(volume, BOUND_BY_CONTROLLER) is not None:
         del found["spec"]["claimRef"]
@@ -293,7 +293,7 @@ def _unbound(volume: Fields) -> Fields:
 
 
 def _reclaim(volume: Fields) -> Plan:
-    """Return what becomes of a volume whose claim is gone, as its policy says."""
+    """Return the plan for a volume whose claim was deleted, by its reclaim policy."""
     if (volume.get("status") or {}).get("phase") not in (RELEASED, FAILED):
         volume = _in_phase(volume, RELEASED)
     policy = volume["spec"].get("persistentVolumeReclaimPolicy")
@@ -310,7 +310,7 @@ def _reclaim(volume: Fields) -> Plan:
 
 
 def _undeletable(volume: Fields) -> str | None:
-    """Return why a volume cannot be deleted; "" if it can, None if another program does it."""
+    """Return why a volume cannot be deleted; "" if it can, None if an external provisioner deletes it."""
     provisioner, spec = annotation(volume, PROVISIONED_BY), volume["spec"]
     if provisioner and provisioner != "kubernetes.io/host-path":
         return f"no volume plugin matched name: {provisioner}" if provisioner.startswith(IN_TREE) else None
@@ -350,7 +350,7 @@ def _annotated(obj: Fields, wanted: Mapping[str, str]) -> Fields:
 
 
 def _migrated(obj: Fields, plugin: str | None) -> Fields:
-    """Return a claim or volume with the annotation that says which driver has taken the place of its plugin."""
+    """Return a claim or volume with the annotation of the CSI driver that replaced its plugin."""
     driver = MIGRATED.get(plugin or "")
     if driver is None or annotation(obj, MIGRATED_TO) == driver:
         return obj

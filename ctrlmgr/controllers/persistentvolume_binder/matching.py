@@ -1,8 +1,8 @@
-"""Which volume a claim may have: pure functions.
+"""Finds the volume for a claim: pure functions.
 
 Guarantees, Kubernetes' (`component-helpers/storage/volume`, `pkg/controller/volume/persistentvolume/index.go`): a
-volume that is reserved for the claim goes before all others; else it is the smallest that is large enough, of those
-with the fewest access modes that have what the claim asks for.
+volume that is reserved for the claim is preferred. Otherwise it is the smallest that is large enough, of those with the
+fewest access modes that include the claim's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Fields = Mapping[str, Any]
 
 
 def is_bound_to(volume: Fields, claim: Fields) -> bool:
-    """Say whether a volume names a claim, by its uid if it has one."""
+    """Return whether a volume references a claim, by its uid if it has one."""
     reference = volume["spec"].get("claimRef")
     if reference is None:
         return False
@@ -29,7 +29,7 @@ def is_bound_to(volume: Fields, claim: Fields) -> bool:
 
 
 def mismatch(volume: Fields, claim: Fields) -> str:
-    """Return why a volume that a claim names is not for it; "" if it is."""
+    """Return why a volume that a claim names is unsuitable; "" if it is suitable."""
     if size(volume) < asked(claim):
         return "requested PV is too small"
     if class_of(volume) != class_of(claim):
@@ -42,15 +42,16 @@ def mismatch(volume: Fields, claim: Fields) -> str:
 
 
 def modes_differ(volume: Fields, claim: Fields) -> bool:
-    """Say whether one is a file system and the other a device."""
+    """Return whether the volume modes (file system or block device) differ."""
     one, other = (each["spec"].get("volumeMode") or "Filesystem" for each in (volume, claim))
     return bool(one != other)
 
 
 def best(claim: Fields, volumes: Iterable[Fields], *, delayed: bool) -> Fields | None:
-    """Return the volume that a claim gets, None if there is none.
+    """Return the volume for a claim, None if there is none.
 
-    If its class has it wait for a pod (`delayed`), that is one which is reserved for it or none: the scheduler chooses.
+    If the claim's class waits for a pod (`delayed`), only a reserved volume is returned: otherwise the scheduler
+    chooses.
     """
     wanted = _modes(claim)
     by_modes: dict[tuple[str, ...], list[Fields]] = {}
@@ -65,7 +66,7 @@ def best(claim: Fields, volumes: Iterable[Fields], *, delayed: bool) -> Fields |
 
 
 def candidates(claim: Fields, volumes: Iterable[Fields]) -> list[Fields]:
-    """Return the volumes that the scheduler may choose from for a claim, smallest first; one that is reserved alone."""
+    """Return the volumes that the scheduler may choose for a claim, smallest first; a reserved one alone."""
     least, wanted_class, wanted = asked(claim), class_of(claim), _modes(claim)
     fields = claim["spec"].get("selector")
     selector = selector_of(fields) if fields is not None else None
@@ -121,10 +122,10 @@ def _attributes(obj: Fields) -> str:
 
 
 def size(volume: Fields) -> int:
-    """Return how much a volume holds, in billionths of bytes."""
+    """Return a volume's capacity, in billionths of bytes."""
     return parse((volume["spec"].get("capacity") or {}).get("storage") or "0")
 
 
 def asked(claim: Fields) -> int:
-    """Return how much a claim asks for, in billionths of bytes."""
+    """Return a claim's requested storage, in billionths of bytes."""
     return parse(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage") or "0")

@@ -1,6 +1,6 @@
-"""The annotations, phases and plugins that binding goes by.
+"""The annotations, phases and plugins of volume binding.
 
-Rules: `k8s.io/component-helpers/storage/volume`, `k8s.io/csi-translation-lib/plugins`.
+Source: `k8s.io/component-helpers/storage/volume`, `k8s.io/csi-translation-lib/plugins`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
-"""On a claim: it has been bound to its volume once."""
+"""On a claim: it was bound to its volume before."""
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
-"""On a claim or volume: that it names the other is not its author's doing."""
+"""On a claim or volume: the controller, not the user, set its reference to the other."""
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 MIGRATED_TO: Final = "pv.kubernetes.io/migrated-to"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
@@ -35,7 +35,7 @@ MIGRATED: Final[Mapping[str, str]] = {
     "kubernetes.io/portworx-volume": "pxd.portworx.com",
     "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
 }
-"""What has taken the place of plugins that Kubernetes had."""
+"""The CSI drivers that replaced in-tree plugins."""
 SOURCES: Final[Mapping[str, str]] = {
     "awsElasticBlockStore": "kubernetes.io/aws-ebs",
     "azureDisk": "kubernetes.io/azure-disk",
@@ -45,9 +45,9 @@ SOURCES: Final[Mapping[str, str]] = {
     "portworxVolume": "kubernetes.io/portworx-volume",
     "vsphereVolume": "kubernetes.io/vsphere-volume",
 }
-"""By source of a volume, the plugin that was for it."""
+"""The in-tree plugin of each volume source."""
 ELSEWHERE: Final = frozenset({"csi", *SOURCES})
-"""Sources of volumes that a driver outside deletes."""
+"""Volume sources that an external driver deletes."""
 
 
 def class_of(obj: Mapping[str, Any]) -> str:
@@ -59,12 +59,12 @@ def class_of(obj: Mapping[str, Any]) -> str:
 
 
 def names_class(claim: Mapping[str, Any]) -> bool:
-    """Say whether a claim says which class it wants, be it none."""
+    """Return whether a claim sets its class, even to none."""
     annotations = claim["metadata"].get("annotations") or {}
     return BETA_CLASS in annotations or claim["spec"].get("storageClassName") is not None
 
 
 def annotation(obj: Mapping[str, Any], name: str) -> str | None:
-    """Return an annotation."""
+    """Return an annotation, None if it is missing."""
     found: str | None = (obj["metadata"].get("annotations") or {}).get(name)
     return found

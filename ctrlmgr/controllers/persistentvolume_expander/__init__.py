@@ -1,4 +1,4 @@
-"""The volume expander: says whom a claim that asks for more waits for."""
+"""The PersistentVolume expander: reports which component expands a claim that requests more storage."""
 
 from __future__ import annotations
 

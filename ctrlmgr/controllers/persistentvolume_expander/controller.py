@@ -1,6 +1,6 @@
-"""The volume expander's reconciler.
+"""The reconciler of the PersistentVolume expander.
 
-Guarantee: a claim is looked at when it comes, when it asks for more, and when it has more; nothing is told in between.
+Guarantee: a claim is reconciled when it is created, when its request grows, and when its capacity grows.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ctrlmgr.manager import Controller, Watch
 
 
 class VolumeExpander:
-    """The reconciler of one claim."""
+    """Reconciles a claim."""
 
     def __init__(self, claims: Lister, volumes: Lister, recorder: Recorder) -> None:
         """Read from these caches."""
         self._claims, self._volumes, self._recorder = claims, volumes, recorder
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Say whom a claim waits for, and note it on the claim."""
+        """Record an Event about the expected resizer, and annotate the claim with it."""
         claim = self._claims.get(key)
         if claim is None:
             return
@@ -43,7 +43,7 @@ class VolumeExpander:
 
 
 def claim_keys(change: Change) -> Iterator[Key]:
-    """Yield a claim that comes, that asks for more than before, or has more."""
+    """Yield a claim that was created, or whose request or capacity has grown."""
     new, old = change.new, change.old
     if new is None:
         return
@@ -56,7 +56,7 @@ def claim_keys(change: Change) -> Iterator[Key]:
 
 
 def build(context: ControllerContext, options: NoOptions) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     claims, volumes = context.informers.informer(CLAIMS), context.informers.informer(VOLUMES)
     expander = VolumeExpander(claims.lister, volumes.lister, context.recorder(DESCRIPTOR))
     return assemble(DESCRIPTOR, context, expander, [Watch(claims, claim_keys)])

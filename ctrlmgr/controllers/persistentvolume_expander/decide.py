@@ -1,7 +1,7 @@
-"""Whether a claim waits for its volume to grow, and for whom: a pure function.
+"""Decides whether a claim waits for the expansion of its volume, and by which component: a pure function.
 
-Rules: Kubernetes' `pkg/controller/volume/expand/expand_controller.go`. No volume is expanded here, as no plugin is left
-that ran in the controller manager: a program outside does it, told by annotation if it took the place of a plugin.
+Source: Kubernetes' `pkg/controller/volume/expand/expand_controller.go`. No volume is expanded here, because all in-tree
+plugins were removed. An external resizer expands volumes; an annotation names it if it replaced a plugin.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ _OUTSIDE: Final = "waiting for an external controller to expand this PVC"
 
 
 class Expansion(NamedTuple):
-    """What is told of a claim that waits, and which program is to see to it, if that is known."""
+    """The message about a waiting claim, and the resizer, if it is known."""
 
     message: str
     resizer: str = ""
 
 
 def asked(claim: Mapping[str, Any]) -> int:
-    """Return how much a claim asks for, in billionths of bytes."""
+    """Return a claim's requested storage, in billionths of bytes."""
     return _amount((claim["spec"].get("resources") or {}).get("requests"))
 
 
 def held(claim: Mapping[str, Any]) -> int:
-    """Return how much a claim has."""
+    """Return a claim's capacity, in billionths of bytes."""
     return _amount((claim.get("status") or {}).get("capacity"))
 
 
 def expansion(claim: Mapping[str, Any], volume: Mapping[str, Any] | None) -> Expansion | None:
-    """Return what there is to do for a claim with its volume; None: nothing."""
+    """Return the expansion that a claim waits for; None: none."""
     if (claim.get("status") or {}).get("phase") != BOUND or volume is None:
         return None
     reference = volume["spec"].get("claimRef") or {}

@@ -1,4 +1,4 @@
-"""Keeps PersistentVolumeClaims that are being deleted for as long as a pod uses them."""
+"""The PersistentVolumeClaim protection controller: delays the deletion of claims while a pod uses them."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The claim protection controller: a claim that is being deleted goes when no pod uses it any more.
+"""The PersistentVolumeClaim protection controller: delays the deletion of a claim while a pod uses it.
 
 Guarantees, Kubernetes' (`pkg/controller/volume/pvcprotection/pvc_protection_controller.go`):
-- A pod uses a claim when it has a node, whether it has ended or not: until it is deleted its volumes may be mounted. A
-  claim that was made for a pod's ephemeral volume is not used by that pod once this is deleted without grace.
-- A pod without a node never gets to use a claim that is being deleted, as no kubelet starts it.
+- A pod uses a claim if it is bound to a node, even after it has ended: until it is deleted its volumes may be mounted.
+  A claim of a pod's ephemeral volume is no longer used when that pod is being deleted with grace period 0.
+- A pod without a node does not use a terminating claim, because no kubelet will start it.
 
-Kubernetes asks the API server for all pods before it lets a claim go, as its cache of pods may be older than that of
-claims. Here all caches stand at one revision: one that shows the deletion shows each pod that was bound before it.
+Kubernetes reads all pods from the API server before it releases a claim, because its cache of pods may be older than
+that of claims. Here all caches are at one revision: if they contain the deletion, they contain all earlier bindings.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FINALIZER: Final = "kubernetes.io/pvc-protection"
 
 
 def uses(pod: Object, claim: Object) -> bool:
-    """Say whether a pod has to be gone before a claim."""
+    """Return whether a pod uses a claim, so that it must be deleted first."""
     if not pod.view(Pod).spec.node_name:
         return False
     for each in claims_of(pod):
@@ -49,7 +49,7 @@ def _is_shut_down(pod: Object) -> bool:
 
 
 def released_by(change: Change) -> Iterator[Key]:
-    """Yield the claims that a change of a pod may let go: it went, has ended, or has no node."""
+    """Yield the claims that a pod's change may release: it was deleted, has ended, or has no node."""
     pods = [change.object]
     if change.old is not None and change.new is not None and change.old.uid != change.new.uid:
         pods.append(change.old)
@@ -60,7 +60,7 @@ def released_by(change: Change) -> Iterator[Key]:
 
 
 def build(context: ControllerContext, options: NoOptions) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     claims, pods = context.informers.informer(CLAIMS), context.informers.informer(PODS)
     index_by_claim(pods)
     lister = pods.lister

@@ -1,4 +1,4 @@
-"""The controller of ReplicaSets: as many pods as wanted, all the time."""
+"""The ReplicaSet controller: keeps the desired number of pods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the ReplicaSet controller can be told."""
+    """The options of the ReplicaSet controller."""
 
     concurrent_replicaset_syncs: Annotated[
         int,

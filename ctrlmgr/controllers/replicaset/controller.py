@@ -1,12 +1,12 @@
-"""The controllers of ReplicaSets and ReplicationControllers, which are one.
+"""The controllers of ReplicaSets and ReplicationControllers, which share their code.
 
 Guarantees, Kubernetes' (`pkg/controller/replicaset`, `pkg/controller/replication`):
-- Active pods, that is such as have not ended and are not going, are as many as wanted; those that are too many go in
-  the order of `deletion_order`, the missing ones come in a slow start, `BURST` at a time.
-- Matching orphans are adopted, pods that no longer match are released. What is being deleted makes no pods.
-- The status is written when it or the generation has changed, also after pods could not be made: then the condition
-  ReplicaFailure says why, and it is tried again, rate limited.
-- A set decides again only once its cache shows what it did last, so it never makes one pod too many.
+- The number of active pods (not ended and not being deleted) becomes the desired one. Surplus pods are deleted in
+  `deletion_order`; missing pods are created with slow start, up to `BURST` at a time.
+- Matching orphans are adopted, and pods that no longer match are released. A set that is being deleted creates no pods.
+- The status is written if it or the generation has changed, also after a failure. Then the condition ReplicaFailure has
+  the reason, and the reconcile is retried with backoff.
+- A set is reconciled only after the caches contain its last writes, so it never creates too many pods.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 
 class Flavour(NamedTuple):
-    """One of the two kinds, and where they differ."""
+    """One of the two kinds, and its differences."""
 
     descriptor: ControllerDescriptor[Any]
     resource: Resource
@@ -73,7 +73,7 @@ REPLICATION_CONTROLLER: Final = Flavour(
 
 
 class ReplicaSetReconciler:
-    """Keeps the pods of one ReplicaSet, or ReplicationController."""
+    """Reconciles the pods of one ReplicaSet or ReplicationController."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class ReplicaSetReconciler:
         clock: Clock,
         at_once: int = 1,
     ) -> None:
-        """Read from these caches; see `index_by_controller`, which both need. So many pods are made `at_once`."""
+        """Read from these caches, which need `index_by_controller`; create `at_once` pods concurrently."""
         self._at_once = at_once
         self._flavour = flavour
         self._sets = sets
@@ -96,7 +96,7 @@ class ReplicaSetReconciler:
         self._clock = clock
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Make or delete pods and write the status; raises what the API refuses."""
+        """Create or delete pods, and write the status; raises the errors of the API."""
         obj = self._sets.get(key)
         if obj is None:
             return None
@@ -114,7 +114,7 @@ class ReplicaSetReconciler:
         return None if due is None else Result(requeue_after=due)
 
     def _manage(self, owner: Owner, pods: list[Object], client: EngineClient) -> CtrlmgrError | None:
-        """Do the next step, and return what was wrong with it."""
+        """Take the next step; return its error."""
         view = owner.object.view(ReplicaSet)
         related = self._related(owner.object) if len(pods) > view.replicas > 0 else ()
         step = next_step(view.replicas, pods, related, self._clock.now())
@@ -129,7 +129,7 @@ class ReplicaSetReconciler:
         return control.delete_each(step.delete)
 
     def _ready_ages(self, pods: Iterable[Object]) -> list[int]:
-        """Return how old the ready ones among some pods are, in thousandths of a second."""
+        """Return the ages of the ready pods, in milliseconds."""
         created = (pod.metadata.creation_timestamp for pod in pods if is_ready(pod))
         return [(self._clock.now() - parse_time(each)) // 1000 for each in created if each]
 
@@ -158,12 +158,12 @@ def _said(failure: CtrlmgrError | None) -> str | None:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller of ReplicaSets from its context and options."""
     return _build(REPLICA_SET, context, options.concurrent_replicaset_syncs)
 
 
 def build_for_replication_controllers(context: ControllerContext, options: replicationcontroller.Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller of ReplicationControllers from its context and options."""
     return _build(REPLICATION_CONTROLLER, context, options.concurrent_rc_syncs)
 
 

@@ -1,6 +1,6 @@
-"""What becomes of a ReplicaSet's pods, and what its status says; decided without writing anything.
+"""Decides a ReplicaSet's next step and its status, without writing.
 
-Rules come from Kubernetes' `pkg/controller/replicaset/{replica_set,replica_set_utils}.go`.
+Source: Kubernetes' `pkg/controller/replicaset/{replica_set,replica_set_utils}.go`.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from ctrlmgr.controllers.workloads.pods import is_available, is_ready
 from ctrlmgr.controllers.workloads.replica_sets import ReplicaSet
 
 BURST: Final = 500
-"""How many pods are made or deleted in one go (`BurstReplicas`)."""
+"""Maximum number of pods created or deleted at a time (`BurstReplicas`)."""
 REPLICA_FAILURE: Final = "ReplicaFailure"
 
 
 class Step(NamedTuple):
-    """What is to be done next: so many pods to be made, or these to be deleted."""
+    """The next step: the number of pods to create, or the pods to delete."""
 
     create: int = 0
     delete: Sequence[Object] = ()
 
 
 def next_step(replicas: int, pods: Sequence[Object], related: Iterable[Object], now: int) -> Step:
-    """Return what brings the active `pods` to the number wanted; `related` and `now` are for `deletion_order`."""
+    """Return the step towards the desired number of pods; `related` and `now` are for `deletion_order`."""
     surplus = len(pods) - replicas
     if surplus < 0:
         return Step(create=min(-surplus, BURST))
@@ -42,10 +42,10 @@ def next_step(replicas: int, pods: Sequence[Object], related: Iterable[Object], 
 def desired_status(
     owner: Object, pods: Sequence[Object], terminating: int | None, failure: str | None, now: int
 ) -> dict[str, Any]:
-    """Return the status, observed generation apart, that goes with the active `pods`.
+    """Return the status for the active `pods`, without the observed generation.
 
-    `terminating` is how many are on their way out, None where the kind does not say; `failure` is why pods could not
-    be made or deleted. Zeros are left out, as Go writes them.
+    `terminating` is the number of terminating pods, None if the kind does not report it; `failure` is the error of
+    creating or deleting pods. Zeros are omitted, as in Go's encoding.
     """
     view = owner.view(ReplicaSet)
     labels = ((view.template.get("metadata") or {}).get("labels") or {}).items()
@@ -63,7 +63,7 @@ def desired_status(
 
 
 def desired_conditions(view: ReplicaSet, pods: int, failure: str | None, now: int) -> list[dict[str, Any]]:
-    """Return the conditions: one of a failure is set once, and stays as it was set until nothing fails."""
+    """Return the conditions; a failure condition is set once and stays unchanged until there is no failure."""
     conditions = view.status.conditions
     if failure is None:
         return without(conditions, REPLICA_FAILURE)
@@ -81,7 +81,7 @@ def desired_conditions(view: ReplicaSet, pods: int, failure: str | None, now: in
 
 
 def with_status(owner: Object, status: Mapping[str, Any]) -> Object | None:
-    """Return the owner with a status and the generation that it was made for; None if it has that already."""
+    """Return the owner with a status and its observed generation; None if it has them already."""
     fields = owner.to_dict()
     current = dict(fields.get("status") or {})
     observed = current.pop("observedGeneration", 0)

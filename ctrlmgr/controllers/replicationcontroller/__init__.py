@@ -1,4 +1,4 @@
-"""The controller of ReplicationControllers, which is that of ReplicaSets over again."""
+"""The ReplicationController controller, which shares its code with the ReplicaSet controller."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the ReplicationController controller can be told."""
+    """The options of the ReplicationController controller."""
 
     concurrent_rc_syncs: Annotated[
         int,

@@ -1,4 +1,4 @@
-"""Counts what namespaces with ResourceQuotas use."""
+"""The ResourceQuota controller: counts the usage of namespaces with ResourceQuotas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import DURATION, whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the quota controller can be told."""
+    """The options of the ResourceQuota controller."""
 
     concurrent_resource_quota_syncs: Annotated[
         int,

@@ -1,13 +1,12 @@
-"""The quota controller: keeps in the status of each ResourceQuota what the objects of its namespace use.
+"""The ResourceQuota controller: keeps the usage of each namespace in the status of its ResourceQuotas.
 
 Guarantees:
-- What is created is charged by admission in the same append. This controller gives back: it counts anew when objects
-  have gone, ended, shrunk or left a scope, when a quota comes or is changed, and every so often.
-- It never takes back a charge that it has not seen: it writes upon the very revision of the quota that it has read, and
-  every charge makes another one.
-- While a quota is new, writes may be under way that were decided before it was there. It therefore counts again a few
-  times after it has first written what a quota limits.
-- It knows all kinds there are, custom ones as they come.
+- Admission charges a created object in the same append. This controller corrects the usage when objects were deleted,
+  have ended, shrunk or left a scope, when a quota is created or changed, and periodically.
+- It never overwrites a charge that it has not counted: it writes at the revision of the quota that it has read, and
+  every charge changes that revision.
+- Writes that were decided before a quota existed may still be in progress. So a new quota is counted again a few times.
+- It counts all kinds, including custom kinds.
 """
 
 from __future__ import annotations
@@ -33,35 +32,38 @@ from ctrlmgr.informer import Change, Informer, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 
 _AGAIN: Final = (1.0, 5.0, 30.0)
-"""Seconds after which a quota is counted again that has begun to limit something."""
+"""Seconds until each recount of a quota with new limits."""
 
 
 class QuotaCounter:
-    """A reconciler whose key is a quota's."""
+    """Reconciles ResourceQuotas."""
 
     def __init__(self, quotas: Lister, *, clock: Clock, period: float) -> None:
-        """Read `quotas`, and count each every `period` seconds at least."""
+        """Read `quotas`, and count each at least every `period` seconds."""
         self._quotas = quotas
         self._clock = clock
         self._period = period
         self._evaluators = Evaluators()
         self._counted: dict[Resource, tuple[Evaluator, Lister]] = {}
         self._left: dict[Key, list[float]] = {}
-        """How often new quotas are to be counted again; a key is with one worker at a time."""
+        """The remaining recounts of new quotas; only one worker uses a key at a time."""
 
     def count(self, resource: Resource, objects: Lister) -> Evaluator | None:
-        """Count the objects of a resource from now on; returns what counts them, None for what no quota counts."""
+        """Start counting the objects of a resource; return its evaluator, None if no quota counts it."""
         evaluator = self._evaluators.of(resource)
         if evaluator is not None:
-            self._counted = {**self._counted, resource: (evaluator, objects)}  # replaced, as workers read it
+            self._counted = {
+                **self._counted,
+                resource: (evaluator, objects),
+            }  # replaced, because workers read it
         return evaluator
 
     def forget(self, resource: Resource) -> None:
-        """Count a resource no more."""
+        """Stop counting a resource."""
         self._counted = {each: found for each, found in self._counted.items() if each != resource}
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Write what is used, if that is not what the status says; raises what `client` raises."""
+        """Write the usage if it differs from the status; raises the errors of `client`."""
         obj = self._quotas.get(key)
         if obj is None:
             self._left.pop(key, None)
@@ -88,7 +90,7 @@ class QuotaCounter:
         return format_time_seconds(self._clock.now())
 
     def quota_changed(self, change: Change) -> Iterable[Key]:
-        """Return the key of a quota that is new, or limits something else than before."""
+        """Return the key of a quota that is new or has other limits."""
         new, old = change.new, change.old
         if new is None:
             return ()
@@ -97,7 +99,7 @@ class QuotaCounter:
         return (new.key,)
 
     def freed(self, evaluator: Evaluator, change: Change) -> Iterable[Key]:
-        """Return the keys of quotas that an object's change concerns; what is new has been charged already."""
+        """Return the keys of the quotas that an object's change affects; new objects were charged already."""
         if change.old is None:
             return ()
         quotas = [Quota(each) for each in self._quotas.list(change.old.namespace)]
@@ -107,7 +109,7 @@ class QuotaCounter:
 
 
 class _Kinds:
-    """Has the objects of all kinds counted."""
+    """Adds the objects of all kinds to the counter."""
 
     def __init__(self, counter: QuotaCounter, quotas: Lister) -> None:
         self._counter = counter
@@ -116,14 +118,14 @@ class _Kinds:
         self.controller: Controller | None = None
 
     def watch(self, resource: Resource, informer: Informer) -> Watch | None:
-        """Return what looks at the objects of a resource, None if no quota counts them."""
+        """Return a watch on the objects of a resource, None if no quota counts them."""
         evaluator = self._counter.count(resource, informer.lister)
         if evaluator is None:
             return None
         return Watch(informer, lambda change: self._counter.freed(evaluator, change))
 
     def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
-        """Count the instances of a definition."""
+        """Start counting the instances of a definition."""
         if not definition.namespaced or resource in self._custom:
             return
         self._custom.add(resource)
@@ -134,19 +136,19 @@ class _Kinds:
                 self.controller.queue.add(quota.key)
 
     def end(self, definition: Definition, resource: Resource) -> None:
-        """Know nothing of the kind any more."""
+        """Stop counting the kind."""
         self._counter.forget(resource)
         self._custom.discard(resource)
 
 
 def _counted(kinds: Kinds) -> Sequence[Resource]:
-    """Return the resources that live in namespaces and are kept."""
+    """Return the stored resources of namespaced built-in kinds."""
     found = {kind.storage for kind in kinds if kind.namespaced and not kind.is_custom and "delete" in kind.verbs}
     return sorted(found)
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     informers = context.informers
     quotas = informers.informer(QUOTAS)
     counter = QuotaCounter(quotas.lister, clock=context.clock, period=options.resource_quota_sync_period)

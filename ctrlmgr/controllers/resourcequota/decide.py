@@ -1,8 +1,8 @@
-"""Counting: what a quota's status should say, from the objects of its namespace.
+"""Computes a quota's status from the objects of its namespace.
 
-Guarantees: pure. What is not counted by any evaluator that is known now keeps no number: nothing is known of it.
+Guarantees: pure functions. A resource without an evaluator has no usage in the status.
 
-Rules come from apiserver's `pkg/quota/v1/resources.go` (`CalculateUsage`) and Kubernetes'
+Source: apiserver's `pkg/quota/v1/resources.go` (`CalculateUsage`) and Kubernetes'
 `pkg/controller/resourcequota/resource_quota_controller.go`.
 """
 
@@ -18,7 +18,7 @@ from ctrlmgr.api.object import Object
 
 
 class Status(NamedTuple):
-    """What a quota's status should say."""
+    """The desired status of a quota."""
 
     hard: Mapping[str, str]
     used: Mapping[str, str]
@@ -27,7 +27,7 @@ class Status(NamedTuple):
 def counted(
     quota: Quota, evaluators: Iterable[Evaluator], objects: Callable[[Evaluator], Sequence[Object]], now: str
 ) -> Status:
-    """Count what `objects` of a quota's namespace use; `now` is RFC 3339."""
+    """Return the usage of the `objects` in a quota's namespace; `now` is RFC 3339."""
     names: set[str] = set()
     used: dict[str, str] = {}
     for evaluator in evaluators:
@@ -44,14 +44,14 @@ def counted(
 
 
 def differs(quota: Quota, status: Status) -> bool:
-    """Whether a quota's status says anything else; the amounts count, not how they are written."""
+    """Return whether a quota's status differs; amounts are compared by value."""
     return not quota.is_counted or not (are_equal(quota.hard, status.hard) and are_equal(quota.used, status.used))
 
 
 def changes_use(
     quotas: Iterable[Quota], evaluator: Evaluator, old: Object, new: Object | None, now: str
 ) -> list[Quota]:
-    """Return the quotas for which it matters that an object has changed, or (None) has gone."""
+    """Return the quotas that are affected by an object's change, or (None) its deletion."""
     concerned = [quota for quota in quotas if evaluator.names(quota.hard)]
     if not concerned or new is None:
         return concerned

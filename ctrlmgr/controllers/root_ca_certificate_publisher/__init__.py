@@ -1,4 +1,4 @@
-"""Publishes the authority's certificate in every namespace as the ConfigMap `kube-root-ca.crt`."""
+"""The root CA certificate publisher: keeps the ConfigMap `kube-root-ca.crt` in every namespace."""
 
 from __future__ import annotations
 

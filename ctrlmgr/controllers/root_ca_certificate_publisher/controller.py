@@ -1,8 +1,8 @@
-"""The root CA publisher: every active namespace has a ConfigMap with the certificate to verify this server by.
+"""The root CA certificate publisher: every active namespace has a ConfigMap with this server's CA certificate.
 
-Guarantees, all of them Kubernetes' (`pkg/controller/certificates/rootcacertpublisher`): one that is deleted comes back,
-one whose data was changed is put right, and has a description whatever it says; in a namespace that is being
-deleted nothing is created.
+Guarantees, all of them Kubernetes' (`pkg/controller/certificates/rootcacertpublisher`): a deleted ConfigMap is created
+again, and changed data is corrected. A missing description is added. In a namespace that is being deleted nothing is
+created.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _ConfigMap(msgspec.Struct, frozen=True, gc=False):
 
 
 def desired_config_map(namespace: str, authority: str, current: Object | None) -> Object | None:
-    """Return the ConfigMap to write, with the certificate `authority` (PEM); None if `current` is right."""
+    """Return the ConfigMap to write, with the certificate `authority` (PEM); None if `current` is correct."""
     data = {"ca.crt": authority}
     if current is None:
         metadata = {"name": NAME, "namespace": namespace, "annotations": {DESCRIPTION: _DESCRIPTION}}
@@ -55,7 +55,7 @@ def desired_config_map(namespace: str, authority: str, current: Object | None) -
 
 
 class RootCAPublisher:
-    """Sees to the ConfigMap of the namespace that is its key."""
+    """Reconciles the ConfigMap of a namespace, which is the key."""
 
     def __init__(self, namespaces: Lister, config_maps: Lister, authority: str) -> None:
         """Publish `authority` (PEM)."""
@@ -64,7 +64,7 @@ class RootCAPublisher:
         self._authority = authority
 
     def reconcile(self, key: Key, client: Client) -> None:
-        """Create or correct it; raises what `client` raises."""
+        """Create or correct the ConfigMap; raises the errors of `client`."""
         if not namespace_is_active(self._namespaces.get(key)):
             return
         current = self._config_maps.get(Key(key.name, NAME))
@@ -76,12 +76,12 @@ class RootCAPublisher:
                 client.create(wanted)
             else:
                 client.update(wanted)
-        except (NamespaceTerminating, NotFound) as error:  # what it was to be in, or what was to be corrected, goes
+        except (NamespaceTerminating, NotFound) as error:  # the namespace or the ConfigMap was deleted meanwhile
             log.debug("root CA not published", namespace=key.name, error=str(error))
 
 
 def _namespace_of_changed(change: Change) -> Iterable[Key]:
-    """Return the namespace whose ConfigMap was changed or deleted; only we create it."""
+    """Return the namespace whose ConfigMap was changed or deleted; only this controller creates it."""
     old = change.old
     return (
         (Key("", old.namespace),) if change.type is not EventType.ADDED and old is not None and old.name == NAME else ()
@@ -89,7 +89,7 @@ def _namespace_of_changed(change: Change) -> Iterable[Key]:
 
 
 def build(context: ControllerContext, options: NoOptions) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     namespaces, config_maps = context.informers.informer(NAMESPACES), context.informers.informer(CONFIG_MAPS)
     publisher = RootCAPublisher(namespaces.lister, config_maps.lister, context.root_ca)
     watches = [Watch(namespaces, active_namespace, after_sync=True), Watch(config_maps, _namespace_of_changed)]

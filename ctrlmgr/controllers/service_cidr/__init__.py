@@ -1,4 +1,4 @@
-"""Keeps the finalizer and the Ready condition of ServiceCIDRs."""
+"""The ServiceCIDR controller: keeps the finalizer and the Ready condition of ServiceCIDRs."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
-"""The ServiceCIDR controller: a ServiceCIDR says whether it is ready, and stays while Services have addresses of it.
+"""The ServiceCIDR controller: keeps the condition Ready, and delays deletion while Services use addresses of the range.
 
 Guarantees:
-- One that is not being deleted has the finalizer and the condition Ready.
-- One that is being deleted goes once no address is of it alone, `GRACE` seconds after the deletion at the earliest: by
-  then no process gives any of it any more. As long as it cannot go, its condition Ready says why.
-- Addresses stay where another ServiceCIDR holds them too, unless that one is being deleted as well and is not larger.
+- A ServiceCIDR that is not being deleted has the finalizer and the condition Ready.
+- A ServiceCIDR that is being deleted loses the finalizer when no address depends on it alone, at the earliest `GRACE`
+  seconds after the deletion: by then no process allocates from it. Until then the condition Ready has the reason.
+- An address does not depend on it if another ServiceCIDR contains the address too, unless that one is being deleted as
+  well and is not larger.
 
-Kubernetes: `pkg/controller/servicecidrs/servicecidrs_controller.go` (where two of the same range that are deleted at
-once let each other go).
+Source: Kubernetes' `pkg/controller/servicecidrs/servicecidrs_controller.go` (where two equal ranges that are deleted at
+the same time both lose the finalizer).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 FINALIZER: Final = "networking.k8s.io/service-cidr-finalizer"
 GRACE: Final = 10.0
-"""Seconds that every process has to hear of a deletion (`deletionGracePeriod`)."""
+"""Seconds until every process has seen a deletion (`deletionGracePeriod`)."""
 MAX_RETRIES: Final = 15
 
 IS_READY: Final = Condition(READY, "True", "", "Kubernetes Service CIDR is ready")
@@ -49,7 +50,7 @@ TERMINATING: Final = Condition(
 
 
 def is_needed(service_cidr: Object, others: Iterable[Object], addresses: Iterable[Object]) -> bool:
-    """Whether an address that Services were given is of `service_cidr` and of none of the `others`."""
+    """Return whether an allocated address is in `service_cidr` and in none of the `others`."""
     own = networks(service_cidr)
     remaining = [network for other in others for network in networks(other) if _stays(other, network, own)]
     if all(any(_contains(each, network) for each in remaining) for network in own):
@@ -62,7 +63,7 @@ def is_needed(service_cidr: Object, others: Iterable[Object], addresses: Iterabl
 
 
 def _stays(other: Object, network: Network, own: Iterable[Network]) -> bool:
-    """Whether another's range can be counted on: as it stays, or is larger and so cannot go before the addresses do."""
+    """Return whether another range remains: it is not being deleted, or is larger than one of `own`."""
     return not other.is_terminating or any(_contains(network, each) and network != each for each in own)
 
 
@@ -75,17 +76,17 @@ def _is_of(address: str, ranges: Sequence[AddressRange]) -> bool:
 
 
 class ServiceCIDRReconciler:
-    """Looks after the ServiceCIDR that is its key."""
+    """Reconciles a ServiceCIDR, which is the key."""
 
     def __init__(self, service_cidrs: Lister, addresses: Lister, recorder: Recorder, *, clock: Clock) -> None:
-        """Read from these caches; `recorder` is told of what cannot be said to be ready."""
+        """Read from these caches; `recorder` records failures as Events."""
         self._service_cidrs = service_cidrs
         self._addresses = addresses
         self._recorder = recorder
         self._clock = clock
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Take it one step further; raises what `client` raises."""
+        """Take the next step; raises the errors of `client`."""
         service_cidr = self._service_cidrs.get(key)
         if service_cidr is None:
             return None
@@ -118,7 +119,7 @@ class ServiceCIDRReconciler:
         return None
 
     def _say(self, service_cidr: Object, condition: Condition, client: Client) -> None:
-        """Set the condition, unless it says the same already."""
+        """Set the condition, unless it is unchanged."""
         known = service_cidr.view(ServiceCIDR).ready
         if known == condition:
             return
@@ -141,12 +142,12 @@ def _with_finalizers(service_cidr: Object, finalizers: Sequence[str]) -> Object:
 
 
 def _keys(service_cidrs: Lister) -> Callable[[Change], Iterable[Key]]:
-    """Return what names the ServiceCIDR that has changed, and those whose end may depend on it."""
+    """Return a function from a change to the changed ServiceCIDR and all terminating ones."""
     return lambda change: {change.object.key, *_terminating(service_cidrs)}
 
 
 def _keys_of_address(service_cidrs: Lister) -> Callable[[Change], Iterable[Key]]:
-    """Return what names the ServiceCIDRs whose end may depend on an address that has come or gone."""
+    """Return a function from a created or deleted address to all terminating ServiceCIDRs."""
     return lambda change: () if change.type is EventType.MODIFIED else _terminating(service_cidrs)
 
 
@@ -155,7 +156,7 @@ def _terminating(service_cidrs: Lister) -> list[Key]:
 
 
 def build(context: ControllerContext, options: NoOptions) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     service_cidrs, addresses = context.informers.informer(SERVICE_CIDRS), context.informers.informer(IP_ADDRESSES)
     recorder = context.recorder(DESCRIPTOR)
     reconciler = ServiceCIDRReconciler(service_cidrs.lister, addresses.lister, recorder, clock=context.clock)

@@ -1,4 +1,4 @@
-"""Service account tokens: Secrets of type `kubernetes.io/service-account-token` hold a token of their account."""
+"""The ServiceAccount token controller: fills Secrets of type `kubernetes.io/service-account-token`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the controller can be told."""
+    """The options of the ServiceAccount token controller."""
 
     concurrent_serviceaccount_token_syncs: Annotated[
         int,

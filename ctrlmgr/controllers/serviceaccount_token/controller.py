@@ -1,11 +1,12 @@
-"""The service account token controller: fills Secrets that are to hold a token, and removes those of gone accounts.
+"""The ServiceAccount token controller: fills token Secrets, and deletes those of deleted ServiceAccounts.
 
 Guarantees:
-- A Secret of type `kubernetes.io/service-account-token` whose annotation names an account gets a token of it, the
-  authority's certificate and the namespace. No account is given such a Secret unasked.
-- One whose account is gone, or is another one of the same name, goes; an account does not list one that is gone.
+- A Secret of type `kubernetes.io/service-account-token` whose annotation names a ServiceAccount gets its token, the CA
+  certificate and the namespace. No such Secret is created automatically.
+- A Secret whose ServiceAccount was deleted, or replaced by another of the same name, is deleted. A ServiceAccount's
+  list does not contain deleted Secrets.
 
-Rules: `pkg/controller/serviceaccount/tokens_controller.go`.
+Source: `pkg/controller/serviceaccount/tokens_controller.go`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from ctrlmgr.manager import Controller, Watch
 RETRIES: Final = 10
 
 _BY_ACCOUNT: Final = "service account"
-"""The index of token Secrets by the account that they name, as namespace/name."""
+"""The index of token Secrets by their ServiceAccount, as namespace/name."""
 
 _ACCOUNT, _SECRET, _GONE = "account", "secret", "gone"
 
@@ -42,7 +43,7 @@ class _Typed(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Gone(NamedTuple):
-    """A token Secret that was deleted, as far as its key tells of it."""
+    """A deleted token Secret, from the fields in its key."""
 
     secret: str
     account: str
@@ -50,17 +51,17 @@ class _Gone(NamedTuple):
 
 
 class TokenReconciler:
-    """Sees to one account's Secrets, one Secret, or the references to one that is gone, as the key says."""
+    """Reconciles a ServiceAccount's Secrets, a Secret, or the reference to a deleted Secret, by the key."""
 
     def __init__(self, accounts: Lister, secrets: Lister, root_ca: bytes, new_token: NewToken) -> None:
-        """Put `root_ca` (PEM) into Secrets, and what `new_token` makes."""
+        """Write `root_ca` (PEM) into Secrets, and the tokens that `new_token` returns."""
         self._accounts = accounts
         self._secrets = secrets
         self._root_ca = root_ca
         self._new_token = new_token
 
     def reconcile(self, key: Key, client: Client) -> None:
-        """Do what the key says; raises what `client` raises."""
+        """Reconcile the object of the key; raises the errors of `client`."""
         what, _, rest = key.name.partition("/")
         try:
             if what == _ACCOUNT:
@@ -73,7 +74,7 @@ class TokenReconciler:
             else:
                 self._forget(key.namespace, _Gone(*rest.split("/")), client)
         except (NotFound, NamespaceTerminating):
-            return  # it went meanwhile
+            return  # it was deleted meanwhile
 
     def _see_to(self, secret: Object, client: Client) -> None:
         name = secret.annotations.get(ACCOUNT_NAME, "")
@@ -96,12 +97,12 @@ class TokenReconciler:
 
 
 def is_token_secret(secret: Object) -> bool:
-    """Say whether a Secret is to hold a token of an account that it names."""
+    """Return whether a Secret is a token Secret with a ServiceAccount's name."""
     return secret.view(_Typed).type == TYPE and bool(secret.annotations.get(ACCOUNT_NAME))
 
 
 def _account_key(change: Change) -> Iterable[Key]:
-    """Return the key of an account that came or went: its Secrets are looked at."""
+    """Return the key of a created or deleted ServiceAccount, whose Secrets are then reconciled."""
     if change.type is EventType.MODIFIED:
         return ()
     account = change.object
@@ -127,7 +128,7 @@ def _index(secrets: Informer) -> None:
 
 
 def build(context: IdentityContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares; the root certificate is put beside the tokens."""
+    """Build the controller from its context and options."""
     accounts, secrets = context.informers.informer(SERVICE_ACCOUNTS), context.informers.informer(SECRETS)
     _index(secrets)
     new_token = token_maker(context.identity.token_key)

@@ -1,9 +1,9 @@
-"""What a Secret that is to hold a token of a service account should be.
+"""Decides the content of a ServiceAccount's token Secret.
 
-Guarantees: what is there is kept, whatever made it: a token is only made where none is. The certificate of the
-authority is put right, the namespace is filled in, and annotations say whose token it is.
+Guarantees: an existing token is kept, even if another program created it. The CA certificate is corrected, a missing
+namespace is added, and annotations name the ServiceAccount.
 
-Rules: `pkg/controller/serviceaccount/tokens_controller.go`.
+Source: `pkg/controller/serviceaccount/tokens_controller.go`.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ctrlmgr.authentication.keys import key_id
 from ctrlmgr.authentication.legacy_claims import ACCOUNT_NAME, ACCOUNT_UID, legacy_claims, secret_data
 
 NewToken: TypeAlias = Callable[[Object, str], str]
-"""Makes the token of an account that is kept in a Secret called so."""
+"""Returns a token of a ServiceAccount for the Secret with this name."""
 
 
 def token_maker(key: PrivateKey) -> NewToken:
-    """Return what makes tokens that are signed with `key`."""
+    """Return a function that issues tokens signed with `key`."""
     name = key_id(key.public_key())
     return lambda account, secret: sign(msgspec.json.encode(legacy_claims(account, secret)), key, name)
 
 
 def desired_secret(secret: Object, account: Object, root_ca: bytes, new_token: NewToken) -> Object | None:
-    """Return what `secret` is to become as a holder of a token of `account`, None if it is that."""
+    """Return `secret` with the token of `account` and other missing data, None if it is complete."""
     data = secret_data(secret)
     added: dict[str, bytes] = {}
     if root_ca and data.get("ca.crt") != root_ca:
@@ -53,7 +53,7 @@ def desired_secret(secret: Object, account: Object, root_ca: bytes, new_token: N
 
 
 def without_reference(account: Object, secret: str) -> Object | None:
-    """Return `account` without `secret` in its list, None if it is not there."""
+    """Return `account` without `secret` in its list, None if it is not in the list."""
     fields = account.to_dict()
     references: list[dict[str, Any]] = fields.get("secrets") or []
     left = [each for each in references if each.get("name") != secret]

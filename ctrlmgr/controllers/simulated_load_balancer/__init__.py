@@ -1,4 +1,7 @@
-"""A simulated load balancer: gives Services of type LoadBalancer addresses of a pool. Nothing listens there."""
+"""The simulated load balancer: assigns addresses of a pool to Services of type LoadBalancer.
+
+No program listens there.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from ctrlmgr.settings.kinds import RANGES
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the simulated load balancer can be told."""
+    """The options of the simulated load balancer."""
 
     simulated_load_balancer_range: Annotated[
         str,

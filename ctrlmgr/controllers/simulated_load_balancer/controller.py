@@ -1,8 +1,7 @@
 """The simulated load balancer: writes `status.loadBalancer.ingress` of Services of type LoadBalancer.
 
-Guarantees: each Service has one address of the pool, of its first family, which no other Service has, for as long as it
-is of that type. A Service that names a class of load balancers is another controller's. One worker: what is given needs
-no lock.
+Guarantees: each Service of that type has one unique address of the pool, of its first IP family. A Service with a load
+balancer class is ignored. There is one worker, so no lock is needed.
 """
 
 from __future__ import annotations
@@ -23,27 +22,27 @@ from ctrlmgr.manager import Controller, Result, Watch, own_key
 from ctrlmgr.simulation.nodes import free_address
 
 _AGAIN = 30.0
-"""Seconds after which a Service for which there was no address is looked at again."""
+"""Seconds until the retry for a Service without a free address."""
 
 
 def wants_address(service: Mapping[str, Any]) -> bool:
-    """Say whether a Service is to have an address of ours."""
+    """Return whether a Service gets an address from this controller."""
     spec = service.get("spec") or {}
     return spec.get("type") == "LoadBalancer" and not spec.get("loadBalancerClass")
 
 
 class LoadBalancer:
-    """The reconciler of one Service."""
+    """Reconciles a Service."""
 
     def __init__(self, services: Lister, ranges: str, recorder: Recorder) -> None:
-        """Give addresses of `ranges`, one or two, parted by a comma."""
+        """Assign addresses of `ranges`, one or two networks separated by a comma."""
         self._services = services
         self._pools = {each.version: each for each in map(ipaddress.ip_network, ranges.split(","))}
         self._recorder = recorder
         self._given: dict[Key, str] = {}
 
     def on_start(self) -> Iterator[Key]:
-        """Remember what has been given."""
+        """Read the assigned addresses, and yield all Services."""
         self._given.clear()
         for service in self._services.list():
             fields = service.to_dict()
@@ -52,7 +51,7 @@ class LoadBalancer:
             yield service.key
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Give the Service an address, or take it back."""
+        """Assign an address to the Service, or release it."""
         service = self._services.get(key)
         fields = service.to_dict() if service is not None else {}
         if service is None or not wants_address(fields):
@@ -91,7 +90,7 @@ def _addresses(fields: Mapping[str, Any]) -> list[str]:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     services = context.informers.informer(SERVICES)
     reconciler = LoadBalancer(services.lister, options.simulated_load_balancer_range, context.recorder(DESCRIPTOR))
     return assemble(DESCRIPTOR, context, reconciler, [Watch(services, own_key)])

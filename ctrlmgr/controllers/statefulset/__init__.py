@@ -1,4 +1,4 @@
-"""Keeps the pods of StatefulSets, each of which has a name, a place in a row, and storage of its own."""
+"""The StatefulSet controller: keeps pods with stable names, an order, and their own storage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the StatefulSet controller can be told."""
+    """The options of the StatefulSet controller."""
 
     concurrent_statefulset_syncs: Annotated[
         int,

@@ -1,4 +1,4 @@
-"""The StatefulSet controller; what it promises is said in `statefulset.decide`."""
+"""The StatefulSet controller; `statefulset.decide` states its guarantees."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ log = structlog.get_logger(__name__)
 
 HASH_LABEL: Final = "controller.kubernetes.io/hash"
 _HISTORY: Final = 10
-"""How many old revisions are kept where the spec does not say, as the API server has it."""
+"""The default number of old revisions to keep, as in the API server."""
 
 
 def selects(stateful_set: Object, obj: Object) -> bool:
-    """Say whether a StatefulSet selects a pod or a revision."""
+    """Return whether a StatefulSet selects a pod or a revision."""
     selector = stateful_set.view(StatefulSet).selector
     return selector is not None and not selector.is_empty and selector.matches(obj.labels)
 
 
 class StatefulSetReconciler:
-    """Brings one StatefulSet on by what can be done now."""
+    """Reconciles a StatefulSet."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class StatefulSetReconciler:
         self._clock = clock
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Do what can be done now, and write the status; raises what the API refuses."""
+        """Take the possible steps, and write the status; raises the errors of the API."""
         assert isinstance(client, EngineClient), "pods are made as the API makes them"
         obj = self._sets.get(key)
         if obj is None:
@@ -122,7 +122,7 @@ class StatefulSetReconciler:
         return self._history.create(wanted, lambda count: revision_hash(encoded, count), collisions, client)
 
     def _carry_out(self, obj: Object, found: Members, update: str, control: StatefulPodControl) -> CtrlmgrError | None:
-        """Do the steps of each phase in a slow start; return the first error, after whose phase nothing is done."""
+        """Perform the steps of each phase with slow start; stop after a phase with an error, and return it."""
         planner = Planner(
             obj, found, update, lambda name: self._claims.get(Key(obj.namespace, name)), self._clock.now()
         )
@@ -160,7 +160,7 @@ class StatefulSetReconciler:
 
 
 def _do_all(steps: Sequence[Step], control: StatefulPodControl, *, in_order: bool) -> CtrlmgrError | None:
-    """Do the steps: in order up to the first that fails, otherwise in a slow start."""
+    """Perform the steps: if ordered, up to the first failure; otherwise with slow start."""
     if not in_order:
         return in_batches(len(steps), lambda number: control.do(steps[number]))[1]
     for step in steps:
@@ -172,7 +172,7 @@ def _do_all(steps: Sequence[Step], control: StatefulPodControl, *, in_order: boo
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     resources = (STATEFUL_SETS, PODS, CLAIMS, CONTROLLER_REVISIONS)
     sets, pods, claims, revisions = (context.informers.informer(each) for each in resources)
     index_by_controller(pods)

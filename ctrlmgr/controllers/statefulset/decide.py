@@ -1,11 +1,13 @@
-"""What is to be done about a StatefulSet's pods, and what its status says; decided without writing anything.
+"""Decides a StatefulSet's next steps and its status, without writing.
 
 Guarantees, Kubernetes' (`pkg/controller/statefulset/stateful_set_control.go`):
-- Ordered: pods come one after the other from the lowest number, each when all before it are available, and go from the
-  highest when all that stay are available. One that has ended goes and comes again. In parallel nothing waits.
-- A pod below the partition (or, without one, among the first that the current revision has) is made from the current
-  revision, any other from the new one; of those that have the old one the highest goes, once all above are available.
-- Scaling comes before updating.
+- Ordered: pods are created one by one from the lowest ordinal, each when all before it are available. They are deleted
+  from the highest, when all remaining ones are available. A pod that has ended is deleted and created again. With the
+  policy Parallel, no pod waits for another.
+- A pod below the partition (or, without one, among the first pods that the current revision has) is created from the
+  current revision, any other from the update revision. Of the pods with an old revision, the highest is deleted when
+  all above it are available.
+- Scaling has precedence over updating.
 """
 
 from __future__ import annotations
@@ -33,44 +35,44 @@ GetClaim = Callable[[str], Object | None]
 
 
 class Act(Enum):
-    """What is done about a pod."""
+    """An action for a pod."""
 
     CREATE = "create"
     DELETE = "delete"
     CLAIM = "claim"
-    """The claims it lacks are made."""
+    """Create its missing claims."""
     UPDATE = "update"
-    """Its identity, storage and claims are put right."""
+    """Correct its identity, storage and claims."""
     HAND_OVER = "hand over"
-    """Its claims are given to whom they belong."""
+    """Set the owners of its claims."""
     REPLACE = "replace"
-    """It is deleted because of its revision."""
+    """Delete it because of its revision."""
 
 
 class Step(NamedTuple):
-    """What is to be done about one pod, in this order."""
+    """The actions for one pod, in order."""
 
     pod: Object
     acts: tuple[Act, ...]
 
 
 Phases = Sequence[Sequence[Step]]
-"""Steps that may fail each on its own; the next phase is for when none has."""
+"""Phases of independent steps; a phase starts only if none of the steps before it has failed."""
 
 _NOTHING: Final = ()
 
 
 class Members(NamedTuple):
-    """The pods of a StatefulSet: those that it shall have, and those beyond."""
+    """The pods of a StatefulSet: desired ones, and surplus ones."""
 
     replicas: Sequence[Object]
-    """By number; what is not there yet is there as it shall be made."""
+    """By ordinal; a missing pod is present as it will be created."""
     condemned: Sequence[Object]
-    """The highest number first."""
+    """The highest ordinal first."""
 
 
 class Revisions(NamedTuple):
-    """The revision that pods have had, and the one they are to have: names and templates."""
+    """The current revision and the update revision: names and templates."""
 
     current: str
     current_template: Mapping[str, Any]
@@ -79,7 +81,7 @@ class Revisions(NamedTuple):
 
 
 def members(stateful_set: Object, pods: Iterable[Object], revisions: Revisions) -> Members:
-    """Sort pods by whether the StatefulSet wants them, and add those that it lacks."""
+    """Return the desired pods, including missing ones, and the surplus pods."""
     view = stateful_set.view(StatefulSet)
     found = {ordinal_of(pod): pod for pod in pods}
     condemned = [pod for number, pod in found.items() if number not in view.ordinals and number >= 0]
@@ -98,7 +100,7 @@ def _missing(stateful_set: Object, ordinal: int, revisions: Revisions) -> Object
 
 
 def is_created(pod: Object) -> bool:
-    """Say whether a pod is there, rather than yet to be made."""
+    """Return whether a pod exists, and is not just planned."""
     return pod.revision != 0
 
 
@@ -111,10 +113,10 @@ def _is_running(pod: Object) -> bool:
 
 
 class Planner:
-    """Plans for one StatefulSet as it is at one moment."""
+    """Plans the steps for one StatefulSet at one moment."""
 
     def __init__(self, stateful_set: Object, found: Members, update: str, claim: GetClaim, now: int) -> None:
-        """`update` is the name of the new revision, `now` in microseconds since 1970."""
+        """Plan at `now`, microseconds since 1970; `update` is the name of the update revision."""
         self._set = stateful_set
         self._view = stateful_set.view(StatefulSet)
         self._members = found
@@ -126,7 +128,7 @@ class Planner:
         )
 
     def phases(self) -> Phases:
-        """Return what is to be done now."""
+        """Return the phases of steps to perform now."""
         if self._set.is_terminating:
             return _NOTHING
         replicas, blocked = self._of_all(self._members.replicas, self._of_replica)
@@ -140,7 +142,7 @@ class Planner:
     def _of_all(
         self, pods: Sequence[Object], decide: Callable[[Object], tuple[tuple[Act, ...], bool]]
     ) -> tuple[list[Step], bool]:
-        """Return the steps of all pods; in order only up to one that the others wait for, which is said."""
+        """Return the steps of all pods, if ordered only up to one that blocks the others; and whether one blocks."""
         steps = []
         for pod in pods:
             acts, blocks = decide(pod)
@@ -151,7 +153,7 @@ class Planner:
         return steps, False
 
     def _of_replica(self, pod: Object) -> tuple[tuple[Act, ...], bool]:
-        """Return what is to be done about a pod that there shall be, and whether those after it wait."""
+        """Return the actions for a desired pod, and whether it blocks the pods after it."""
         if not is_created(pod):
             return ((), True) if self._has_stale_claim(pod) else ((Act.CREATE,), True)
         if _has_ended(pod):
@@ -174,7 +176,7 @@ class Planner:
         return (Act.DELETE,), True
 
     def _of_update(self) -> list[Step]:
-        """Return the deletion of the highest pod of another revision, if all above it are available."""
+        """Return the deletion of the highest pod with another revision, if all above it are available."""
         replicas = self._members.replicas
         for number in range(len(replicas) - 1, (self._view.partition or 0) - 1, -1):
             pod = replicas[number]
@@ -195,7 +197,7 @@ class Planner:
         return (self._claim(claim_name(each, self._set, ordinal)) for each in self._view.claim_templates)
 
     def _has_stale_claim(self, pod: Object) -> bool:
-        """Say whether a claim goes with an earlier pod, before which the new one cannot have it."""
+        """Return whether a claim belongs to an earlier pod and must be deleted before the new pod is created."""
         if not self._view.retention.deletes_with_pod:
             return False
         return any(claim is not None and is_stale_for_pod(claim, pod) for claim in self._claims(pod))
@@ -216,9 +218,9 @@ def desired_status(
     now: int,
     replaced: int = 0,
 ) -> dict[str, Any]:
-    """Return the status that the pods give it; `replaced` of those with the current revision have just been deleted.
+    """Return the status from the pods; `replaced` pods of the current revision were just deleted.
 
-    When all pods have the new revision and are ready, it is the current one from then on (`completeRollingUpdate`).
+    If all pods have the update revision and are ready, it becomes the current one (`completeRollingUpdate`).
     """
     view = stateful_set.view(StatefulSet)
     there = [pod for pod in pods if is_created(pod)]
@@ -242,7 +244,7 @@ def desired_status(
 
 
 def is_inconsistent(stateful_set: Object, status: Mapping[str, Any]) -> bool:
-    """Say whether a status is worth writing: newer, or other in anything but the collisions."""
+    """Return whether to write a status: it has a newer generation, or differs in more than the collision count."""
     now = stateful_set.view(StatefulSet).status
     if status["observedGeneration"] > now.observed_generation:
         return True

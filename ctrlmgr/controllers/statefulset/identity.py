@@ -1,6 +1,6 @@
-"""Which pod is which: names, numbers, labels, the claims that belong to each.
+"""The identity of a StatefulSet's pods: names, ordinals, labels and claims.
 
-Rules come from Kubernetes' `pkg/controller/statefulset/stateful_set_utils.go`.
+Source: Kubernetes' `pkg/controller/statefulset/stateful_set_utils.go`.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _LARGEST: Final = 2**31 - 1
 
 
 def ordinal_of(pod: Object) -> int:
-    """Return the number of a pod, by its name; -1 if it has none."""
+    """Return the ordinal in a pod's name; -1 if it has none."""
     match = _NAME.fullmatch(pod.name)
     ordinal = int(match[2]) if match else -1
     return ordinal if ordinal <= _LARGEST else -1
 
 
 def is_member(stateful_set: Object, pod: Object) -> bool:
-    """Say whether a pod is called as one of a StatefulSet is."""
+    """Return whether a pod's name is that of a member of a StatefulSet."""
     match = _NAME.fullmatch(pod.name)
     return match is not None and match[1] == stateful_set.name
 
 
 def revision_of(pod: Object) -> str:
-    """Return the name of the revision that a pod was made from."""
+    """Return the name of the revision that a pod was created from."""
     return pod.labels.get(REVISION, "")
 
 
@@ -46,7 +46,7 @@ def claim_name(template: Mapping[str, Any], stateful_set: Object, ordinal: int) 
 
 
 def new_pod(stateful_set: Object, template: Mapping[str, Any], ordinal: int, revision: str) -> Object:
-    """Return the pod of a number, made from a template that is that of a revision."""
+    """Return the pod with an ordinal, from the template of a revision."""
     view = stateful_set.view(StatefulSet)
     name = f"{stateful_set.name}-{ordinal}"
     pod = pod_from_template(template, Owner(stateful_set, API_VERSION, KIND), name=name)
@@ -60,7 +60,7 @@ def new_pod(stateful_set: Object, template: Mapping[str, Any], ordinal: int, rev
 
 
 def volumes_of(stateful_set: Object, ordinal: int, volumes: Any) -> list[dict[str, Any]]:
-    """Return the volumes of a pod with those of its claims, which replace others of their names."""
+    """Return the volumes of a pod including its claims', which replace others of the same name."""
     templates = stateful_set.view(StatefulSet).claim_templates
     claimed = {
         each["metadata"]["name"]: {
@@ -73,7 +73,7 @@ def volumes_of(stateful_set: Object, ordinal: int, volumes: Any) -> list[dict[st
 
 
 def new_claims(stateful_set: Object, ordinal: int) -> list[Object]:
-    """Return the claims that a pod has to have, with the labels that the StatefulSet selects by."""
+    """Return the claims of a pod, with the labels of the StatefulSet's selector."""
     view = stateful_set.view(StatefulSet)
     labels = view.spec.selector.get("matchLabels") or {}
     found = []
@@ -92,14 +92,14 @@ def new_claims(stateful_set: Object, ordinal: int) -> list[Object]:
 
 
 def has_identity(stateful_set: Object, pod: Object) -> bool:
-    """Say whether a pod is called and labelled as its number demands."""
+    """Return whether a pod has the name and label for its ordinal."""
     ordinal = ordinal_of(pod)
     is_named = ordinal >= 0 and pod.name == f"{stateful_set.name}-{ordinal}"
     return is_named and pod.labels.get(POD_NAME) == pod.name
 
 
 def has_storage(stateful_set: Object, pod: Object) -> bool:
-    """Say whether a pod has a volume of each of its claims."""
+    """Return whether a pod has a volume for each of its claims."""
     templates = stateful_set.view(StatefulSet).claim_templates
     if not templates:
         return True
@@ -112,7 +112,7 @@ def has_storage(stateful_set: Object, pod: Object) -> bool:
 
 
 def identified(stateful_set: Object, pod: Object) -> Object:
-    """Return a pod with the labels and the volumes that its number demands."""
+    """Return a pod with the labels and volumes for its ordinal."""
     fields, ordinal = pod.to_dict(), ordinal_of(pod)
     fields["metadata"]["labels"] = {**(pod.labels or {}), POD_NAME: pod.name, POD_INDEX: str(ordinal)}
     if not has_storage(stateful_set, pod):

@@ -1,7 +1,7 @@
-"""Carries out what was decided about the pods and claims of a StatefulSet, and tells of it.
+"""Performs steps on the pods and claims of a StatefulSet, and records Events.
 
-Guarantees, Kubernetes' (`pkg/controller/statefulset/stateful_pod_control.go`): a pod's claims are there before it is;
-each pod and each claim that is made, changed or deleted, and each failure, is an Event on the StatefulSet.
+Guarantees, Kubernetes' (`pkg/controller/statefulset/stateful_pod_control.go`): a pod's claims are created before it.
+Each creation, change and deletion of a pod or claim, and each failure, is an Event on the StatefulSet.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ class StatefulPodControl:
     """Writes for one StatefulSet during one reconcile."""
 
     def __init__(self, stateful_set: Object, claim: GetClaim, client: EngineClient, recorder: Recorder) -> None:
-        """Write through `client`, and tell `recorder`; `claim` finds claims."""
+        """Write through `client`; `claim` looks up claims, `recorder` records Events."""
         self._set = stateful_set
         self._claim = claim
         self._client = client
         self._recorder = recorder
         self.replaced = 0
-        """How many pods were deleted because of their revision."""
+        """The number of pods that were deleted because of their revision."""
 
     def do(self, step: Step) -> None:
-        """Do what a step says; raises what the API refuses."""
+        """Perform the actions of a step; raises the errors of the API."""
         for act in step.acts:
             self._acts[act](self, step.pod)
 
@@ -82,7 +82,7 @@ class StatefulPodControl:
         self._hand_over(pod)
 
     def _create_claims(self, pod: Object) -> None:
-        """Create the claims that a pod lacks; raises `InternalError` with all refusals once all have been tried."""
+        """Create a pod's missing claims; after all attempts, raises `InternalError` with all errors."""
         problems = []
         for wanted in new_claims(self._set, ordinal_of(pod)):
             current = self._claim(wanted.name)
@@ -94,7 +94,7 @@ class StatefulPodControl:
             raise InternalError(aggregate(problems))
 
     def _create_claim(self, pod: Object, wanted: Object) -> list[str]:
-        """Create a claim; return what was wrong, if anything."""
+        """Create a claim; return a list of its error, if any."""
         try:
             self._client.create(wanted)
         except ApiError as error:
@@ -105,14 +105,14 @@ class StatefulPodControl:
         return []
 
     def _hand_over(self, pod: Object) -> None:
-        """Give a pod's claims, as far as they are known, to whom the retention policy says."""
+        """Set the owners of a pod's known claims by the retention policy."""
         for template in self._set.view(StatefulSet).claim_templates:
             name = claim_name(template, self._set, ordinal_of(pod))
             claim = self._claim(name)
             if claim is None:
                 continue
             if has_unexpected_controller(claim, self._set, pod):
-                # "manging" is how Kubernetes spells it.
+                # "manging" is Kubernetes' spelling.
                 message = (
                     f"PersistentVolumeClaim {name} has a conflicting OwnerReference that acts as a manging controller, "
                     "the retention policy is ignored for this claim"

@@ -1,7 +1,6 @@
-"""Whom claims belong to, which says when they go: none, the StatefulSet, or the pod that was scaled away.
+"""The owner of a claim, which decides when it is deleted: none, the StatefulSet, or the pod that was scaled away.
 
-Rules come from Kubernetes' `pkg/controller/statefulset/stateful_set_utils.go`, `isClaimOwnerUpToDate` and around it
-(KEP 1847).
+Source: Kubernetes' `pkg/controller/statefulset/stateful_set_utils.go`, `isClaimOwnerUpToDate` and around it (KEP 1847).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def _is_to_pod(reference: OwnerReference, pod: Object) -> bool:
 
 
 def is_stale_for_pod(claim: Object, pod: Object) -> bool:
-    """Say whether a claim belongs to an earlier pod of this name, with which it is going to go."""
+    """Return whether a claim belongs to an earlier pod of this name, and will be deleted with it."""
     reference = next((each for each in _references(claim) if _is_to_pod(each, pod)), None)
     return reference is not None and reference.uid != pod.uid
 
@@ -39,7 +38,7 @@ def _is_stale_for_set(claim: Object, stateful_set: Object) -> bool:
 
 
 def has_unexpected_controller(claim: Object, stateful_set: Object, pod: Object) -> bool:
-    """Say whether something else controls a claim that the policy is about."""
+    """Return whether another object controls a claim that the policy applies to."""
     policy = stateful_set.view(StatefulSet).retention
     if not policy.deletes_with_set and not policy.deletes_with_pod:
         return False
@@ -53,7 +52,7 @@ def has_unexpected_controller(claim: Object, stateful_set: Object, pod: Object) 
 
 
 def is_up_to_date(claim: Object, stateful_set: Object, pod: Object) -> bool:
-    """Say whether a claim of a pod belongs to whom the policy says, or is better not touched."""
+    """Return whether a claim has the owners that the policy requires, or must not be changed."""
     if _is_stale_for_set(claim, stateful_set) or is_stale_for_pod(claim, pod):
         return True
     uids = {each.uid: each for each in _references(claim)}
@@ -67,14 +66,14 @@ def is_up_to_date(claim: Object, stateful_set: Object, pod: Object) -> bool:
 
 
 def _wanted(stateful_set: Object, pod: Object) -> tuple[bool, bool]:
-    """Return whether the claims of a pod belong to the StatefulSet, and whether to the pod."""
+    """Return whether the StatefulSet, and whether the pod, should own the pod's claims."""
     view = stateful_set.view(StatefulSet)
     is_scaled_away = view.retention.deletes_with_pod and ordinal_of(pod) not in view.ordinals
     return view.retention.deletes_with_set and not is_scaled_away, is_scaled_away
 
 
 def with_owner(claim: Object, stateful_set: Object, pod: Object) -> Object:
-    """Return a claim that belongs to whom the policy says; to neither if something unexpected controls it."""
+    """Return a claim with the owners that the policy requires; neither if another object controls it."""
     fields: dict[str, Any] = claim.to_dict()
     current: list[Mapping[str, Any]] = fields["metadata"].get("ownerReferences") or []
     pairs = zip(current, _references(claim), strict=True)

@@ -1,4 +1,4 @@
-"""What the StatefulSet controller reads of a StatefulSet, and what follows from it."""
+"""The fields of a StatefulSet that its controller reads, and values derived from them."""
 
 from __future__ import annotations
 
@@ -23,43 +23,43 @@ _RETAIN: Final = "Retain"
 
 
 class RollingUpdate(msgspec.Struct, frozen=True):
-    """From which pod on they are brought to the new revision."""
+    """The first ordinal that is updated to the new revision."""
 
     partition: int = 0
 
 
 class UpdateStrategy(msgspec.Struct, frozen=True, rename="camel"):
-    """How pods come to the new revision."""
+    """The strategy for updating pods to a new revision."""
 
     type: str = _ROLLING
     rolling_update: RollingUpdate | None = None
 
 
 class RetentionPolicy(msgspec.Struct, frozen=True, rename="camel"):
-    """What becomes of claims: `Retain` or `Delete`."""
+    """The retention of claims: `Retain` or `Delete`."""
 
     when_deleted: str = _RETAIN
     when_scaled: str = _RETAIN
 
     @property
     def deletes_with_set(self) -> bool:
-        """Whether claims go with the StatefulSet."""
+        """Whether claims are deleted with the StatefulSet."""
         return self.when_deleted == _DELETE
 
     @property
     def deletes_with_pod(self) -> bool:
-        """Whether claims go with a pod that is scaled away."""
+        """Whether claims are deleted when their pod is scaled away."""
         return self.when_scaled == _DELETE
 
 
 class Ordinals(msgspec.Struct, frozen=True):
-    """Where the pods' numbers begin."""
+    """The first ordinal of the pods."""
 
     start: int = 0
 
 
 class StatefulSetSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """The spec."""
+    """The spec of a StatefulSet."""
 
     replicas: int | None = None
     selector: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -75,7 +75,7 @@ class StatefulSetSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class StatefulSetStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """The status."""
+    """The status of a StatefulSet."""
 
     observed_generation: int = 0
     replicas: int = 0
@@ -89,54 +89,54 @@ class StatefulSetStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class StatefulSet(msgspec.Struct, frozen=True, dict=True):
-    """A StatefulSet; `dict` is where the compiled selector is kept."""
+    """A StatefulSet; `dict` allows cached properties."""
 
     spec: StatefulSetSpec = msgspec.field(default_factory=StatefulSetSpec)
     status: StatefulSetStatus = StatefulSetStatus()
 
     @property
     def replicas(self) -> int:
-        """How many pods there shall be; 1 where it does not say."""
+        """The desired number of pods; 1 if unset."""
         return 1 if self.spec.replicas is None else self.spec.replicas
 
     @property
     def ordinals(self) -> range:
-        """The numbers of the pods that there shall be."""
+        """The ordinals of the desired pods."""
         start = self.spec.ordinals.start
         return range(start, start + self.replicas)
 
     @property
     def template(self) -> Mapping[str, Any]:
-        """What pods are made of."""
+        """The pod template."""
         return self.spec.template
 
     @property
     def claim_templates(self) -> Sequence[Mapping[str, Any]]:
-        """What each pod's claims are made of."""
+        """The templates of each pod's claims."""
         return self.spec.volume_claim_templates or ()
 
     @property
     def retention(self) -> RetentionPolicy:
-        """What becomes of claims."""
+        """The retention policy of claims."""
         return self.spec.persistent_volume_claim_retention_policy
 
     @property
     def is_ordered(self) -> bool:
-        """Whether one pod waits for another."""
+        """Whether pods wait for each other."""
         return self.spec.pod_management_policy != "Parallel"
 
     @property
     def is_rolling(self) -> bool:
-        """Whether pods are brought to a new revision, rather than left to those that delete them."""
+        """Whether the controller updates pods to a new revision, and does not wait for their deletion (OnDelete)."""
         return self.spec.update_strategy.type == _ROLLING
 
     @property
     def partition(self) -> int | None:
-        """How many pods from the first stay at their revision; None where it does not say."""
+        """The number of first pods that keep their revision; None if unset."""
         rolling = self.spec.update_strategy.rolling_update
         return None if rolling is None else rolling.partition
 
     @cached_property
     def selector(self) -> LabelSelector | None:
-        """Which pods are its own; None if that is not valid."""
+        """The pod selector; None if it is not valid."""
         return selector_of(self.spec.selector)

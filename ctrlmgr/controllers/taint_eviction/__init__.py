@@ -13,7 +13,7 @@ from ctrlmgr.settings.kinds import whole
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the taint eviction controller can be told."""
+    """The options of the taint eviction controller."""
 
     concurrent_taint_evictions: Annotated[
         int, whole(1), Setting("How many pods are driven off tainted nodes at the same time.")

@@ -1,7 +1,7 @@
-"""The taint eviction controller: keeps the plans of `decide` and carries them out.
+"""The taint eviction controller: stores the plans of `decide` and performs them.
 
-Guarantees: a pod is marked with the condition DisruptionTarget before it is deleted, and an Event says so before that.
-A key is with one worker at a time, so a pod's plan is too.
+Guarantees: before a pod is deleted, an Event is recorded and then the condition DisruptionTarget is set. Only one
+worker uses a key at a time, so plans need no lock.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
     spec: _PodSpec = _PodSpec()
 
 
-_decode_pod = msgspec.json.Decoder(_Pod).decode  # not kept on the object: others read other parts of pods
+_decode_pod = msgspec.json.Decoder(_Pod).decode  # not cached: other controllers decode other fields
 _decode_node = msgspec.json.Decoder(_Node).decode
 
 
 class TaintEviction:
-    """The reconciler of one pod."""
+    """Reconciles a pod."""
 
     def __init__(self, nodes: Lister, pods: Lister, recorder: Recorder, *, clock: Clock) -> None:
         """Read from these caches."""
@@ -75,14 +75,14 @@ class TaintEviction:
         self._plans: dict[Key, Plan] = {}
 
     def on_start(self) -> Iterator[Key]:
-        """Begin with every pod on a tainted node, counting anew."""
+        """Reset the plans, and yield every pod on a tainted node."""
         self._plans.clear()
         for node in self._nodes.list():
             if _no_execute(node):
                 yield from (pod.key for pod in pods_of_node(self._pods, node.name))
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Delete the pod if its time has come, or come back when it will."""
+        """Delete the pod if it is due, or requeue it."""
         pod = self._pods.get(key)
         plan = self._plans.get(key)
         if pod is None:
@@ -117,7 +117,7 @@ class TaintEviction:
         subject = ObjectReference("Pod", key.namespace, key.name, uid, "v1")
         self._recorder.event(subject, NORMAL, _REASON, message)
 
-    # What concerns which pods
+    # Mapping changes to pods
 
     def node_keys(self, change: Change) -> Iterator[Key]:
         """Yield the pods of a node whose NoExecute taints have changed."""
@@ -127,12 +127,12 @@ class TaintEviction:
             yield from (pod.key for pod in pods_of_node(self._pods, change.object.name))
 
     def pod_keys(self, change: Change) -> Iterator[Key]:
-        """Yield a pod that has come to a node, tolerates other things than before, or is gone.
+        """Yield a pod that was bound to a node, has other tolerations, or was deleted.
 
-        Most pods are on nodes without such taints and are passed over: a taint that comes later finds the pods which
-        the cache then holds, this one too.
+        Most pods are on nodes without such taints and are skipped. A later taint yields all pods of its node from the
+        cache.
         """
-        node = change.object.view(Pod).spec.node_name  # decoded already, for the index of nodes
+        node = change.object.view(Pod).spec.node_name  # decoded already, for the index by node
         if not node or not (change.object.key in self._plans or self._is_tainted(node)):
             return
         old, new = change.old, change.new
@@ -145,7 +145,7 @@ class TaintEviction:
 
 
 def _no_execute(node: Object) -> list[Taint]:
-    """Return its taints of that effect; most nodes have none, and are not decoded for that."""
+    """Return a node's NoExecute taints; a node without any is not decoded."""
     if not node.mentions(_NO_EXECUTE):
         return []
     return [each for each in _decode_node(node.body).spec.taints or () if each.effect == NO_EXECUTE]
@@ -167,7 +167,7 @@ def _drive_off(pod: Object, now: int, client: EngineClient) -> None:
 
 
 def build(context: ControllerContext, options: Options) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     nodes, pods = context.informers.informer(NODES), context.informers.informer(PODS)
     index_by_node(pods)
     reconciler = TaintEviction(nodes.lister, pods.lister, context.recorder(DESCRIPTOR), clock=context.clock)

@@ -1,9 +1,9 @@
-"""When a pod must leave a node with NoExecute taints: a pure function.
+"""Decides when a pod must leave a node with NoExecute taints: a pure function.
 
 Guarantees, those of Kubernetes' `pkg/controller/tainteviction`:
-- A pod that does not tolerate one of the taints leaves at once; one that tolerates all of them for a time leaves when
-  the shortest of the times that apply is over, counted from when the taints were first seen beside it.
-- A change of taints or tolerations never moves a departure that is planned; only their end calls it off.
+- A pod that does not tolerate one of the taints is evicted at once. A pod that tolerates all of them for a limited time
+  is evicted after the shortest of these times, counted from when the taints were first seen.
+- A change of taints or tolerations does not move a planned eviction; it is cancelled only if no taint applies any more.
 
 Times are microseconds since 1970.
 """
@@ -19,7 +19,7 @@ _SECOND: Final = 1_000_000
 
 
 class Plan(NamedTuple):
-    """A departure: since when and for when it is planned; one that has been carried out is `done`."""
+    """A planned eviction: when it was planned, and when it is due; `done` after it was performed."""
 
     uid: str
     since: int
@@ -28,7 +28,7 @@ class Plan(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The plan from here on, None without one; whether one was called off; whether it is time to go."""
+    """The new plan, None without one; whether one was cancelled; whether to evict now."""
 
     plan: Plan | None
     called_off: bool = False
@@ -38,7 +38,7 @@ class Decision(NamedTuple):
 def decide(
     uid: str, taints: Sequence[Taint], tolerations: Sequence[Toleration], plan: Plan | None, now: int
 ) -> Decision:
-    """Decide about a pod beside the NoExecute taints of its node."""
+    """Return the decision for a pod, given the NoExecute taints of its node."""
     pending = plan is not None and not plan.done
     if not taints:
         return Decision(None, called_off=pending)
@@ -57,9 +57,9 @@ def decide(
 
 
 def shortest(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> int | None:
-    """Return for how many seconds these tolerations bear these taints, None: for ever.
+    """Return the seconds for which the tolerations cover the taints, None: forever.
 
-    A time of zero or less is none at all. Of several tolerations of one taint the first counts, each taint by itself.
+    A time of zero or less means at once. For each taint the first matching toleration counts.
     """
     used = [next(each for each in tolerations if each.tolerates(taint)) for taint in taints]
     times = [each.toleration_seconds for each in used if each.toleration_seconds is not None]

@@ -1,4 +1,4 @@
-"""The TTL controller: tells kubelets for how long they may keep what they have read."""
+"""The TTL controller: sets for how long kubelets may cache Secrets and ConfigMaps."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The TTL controller: an annotation says for how many seconds a kubelet may keep secrets and config maps it has read.
+"""The TTL controller: annotates nodes with the seconds for which a kubelet may cache Secrets and ConfigMaps.
 
-Guarantees, those of Kubernetes' `pkg/controller/ttl`: the more nodes, the longer, in steps that overlap, so that a
-cluster at a boundary does not have all its nodes rewritten again and again. A node is corrected when it is touched; a
-new step alone rewrites none.
+Guarantees, those of Kubernetes' `pkg/controller/ttl`: the TTL grows with the number of nodes, in overlapping steps, so
+that a cluster at a boundary does not rewrite its nodes repeatedly. A node's annotation is corrected when the node
+changes; a new step alone rewrites no node.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ANNOTATION: Final = "node.alpha.kubernetes.io/ttl"
 
 
 class Step(NamedTuple):
-    """A size of cluster, from `least` to `most` nodes, and its seconds."""
+    """A range of cluster sizes, from `least` to `most` nodes, and its TTL in seconds."""
 
     least: int
     most: float
@@ -40,7 +40,7 @@ STEPS: Final = (
 
 
 def next_step(step: int, nodes: int) -> int:
-    """Return the step after `step` when there are so many nodes now."""
+    """Return the index of the step for this number of nodes, starting from the current step."""
     while nodes > STEPS[step].most:
         step += 1
     while nodes < STEPS[step].least:
@@ -49,15 +49,15 @@ def next_step(step: int, nodes: int) -> int:
 
 
 class NodeTTL:
-    """The reconciler of one node. One worker: what it remembers needs no lock."""
+    """Reconciles a node. There is one worker, so no lock is needed."""
 
     def __init__(self, nodes: Lister) -> None:
-        """Read from this cache."""
+        """Read from `nodes`."""
         self._nodes = nodes
         self._step = 0
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Write the annotation unless it is there."""
+        """Write the annotation if it differs."""
         self._step = next_step(self._step, len(self._nodes))
         node = self._nodes.get(key)
         wanted = str(STEPS[self._step].seconds)
@@ -66,13 +66,13 @@ class NodeTTL:
 
 
 def node_keys(change: Change) -> Iterator[Key]:
-    """Yield every node that comes, and one that changes in its annotations."""
+    """Yield every new node, and a node whose annotation has changed."""
     new, old = change.new, change.old
     if new is not None and (old is None or old.annotations.get(ANNOTATION) != new.annotations.get(ANNOTATION)):
         yield new.key
 
 
 def build(context: ControllerContext, options: NoOptions) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     nodes = context.informers.informer(NODES)
     return assemble(DESCRIPTOR, context, NodeTTL(nodes.lister), [Watch(nodes, node_keys)])

@@ -1,4 +1,4 @@
-"""Keeps VolumeAttributesClasses that are being deleted for as long as a volume or a claim names them."""
+"""The VolumeAttributesClass protection controller: delays the deletion of classes that a volume or claim uses."""
 
 from __future__ import annotations
 

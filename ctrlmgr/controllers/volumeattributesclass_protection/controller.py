@@ -1,8 +1,8 @@
-"""The controller that protects VolumeAttributesClasses: one that is being deleted goes when nothing names it.
+"""The VolumeAttributesClass protection controller: delays the deletion of a class while a volume or claim uses it.
 
 Guarantees, Kubernetes' (`pkg/controller/volume/vacprotection/vac_protection_controller.go`):
-- A volume uses the class that its spec names. A claim uses the class that its spec names, the one that it has
-  (`status.currentVolumeAttributesClassName`) and the one that its volume is being changed to
+- A volume uses the class in its spec. A claim uses the class in its spec, its current one
+  (`status.currentVolumeAttributesClassName`) and the target of a modification
   (`status.modifyVolumeStatus.targetVolumeAttributesClassName`).
 - A class that is not being deleted has the finalizer.
 """
@@ -28,11 +28,11 @@ CLAIMS: Final = Resource("", "persistentvolumeclaims")
 FINALIZER: Final = "kubernetes.io/vac-protection"
 _INDEX: Final = "volumeAttributesClassName"
 _FIELD: Final = b"olumeAttributesClassName"
-"""What the body of a volume or claim that names a class has in it."""
+"""The body of every volume or claim that uses a class contains this."""
 
 
 def classes_of(obj: Object) -> frozenset[str]:
-    """Return the names of the classes that a volume or a claim uses; most use none, and are not decoded for that."""
+    """Return the names of the classes that a volume or claim uses; an object without any is not decoded."""
     if not obj.mentions(_FIELD):
         return frozenset()
     fields: dict[str, Any] = obj.to_dict()
@@ -50,7 +50,7 @@ def released_by(change: Change) -> Iterator[Key]:
 
 
 def build(context: ControllerContext, options: NoOptions) -> Controller:
-    """Build it from what its descriptor declares."""
+    """Build the controller from its context and options."""
     classes, *users = (context.informers.informer(each) for each in (CLASSES, VOLUMES, CLAIMS))
     for each in users:
         each.add_index(_INDEX, _names)
@@ -64,5 +64,5 @@ def _names(obj: Object) -> list[str]:
 
 
 def _is_named(*lookups: Callable[[str, str], Any]) -> Callable[[Object], bool]:
-    """Return whether one of `lookups`, each from an index and a value to objects, finds a user of a class."""
+    """Return a function that says whether one of `lookups` (index, value → objects) finds a user of a class."""
     return lambda obj: any(lookup(_INDEX, obj.name) for lookup in lookups)

@@ -1,4 +1,4 @@
-"""Recording a Kubernetes cluster from outside, as any client may: list and watch, merged into one order.
+"""Records a Kubernetes cluster as a client: lists and watches resources, and merges them into one order.
 
 kubeconfig → cluster → streams (a thread each) → merge → redaction → rotation (the files)
 """

@@ -1,7 +1,7 @@
-"""A Kubernetes API server as a recorder sees it: what it serves, lists in pages, watches as lines.
+"""A client for a Kubernetes API server: discovery, lists in pages, watches as lines.
 
-Guarantees: what is wrong comes out as one of our errors: `Expired` for revisions that are gone, other refusals by
-their code, `ServiceUnavailable` for everything that may be better the next time. A dead connection is noticed.
+Guarantees: all failures are raised as our errors: `Expired` for compacted revisions, other refusals by their code,
+`ServiceUnavailable` for everything that a retry may solve. A dead connection is detected.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Served(NamedTuple):
 
     resource: Resource
     path: str
-    """Of its version: `/api/v1`, `/apis/apps/v1`."""
+    """The path of its version: `/api/v1`, `/apis/apps/v1`."""
     namespaced: bool
     short_names: tuple[str, ...] = ()
 
     def url(self, namespace: str) -> str:
-        """Return where its objects are: a namespace's, or all."""
+        """Return the path of its objects, in a namespace or in all."""
         inside = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
         return f"{self.path}{inside}/{self.resource.plural}"
 
@@ -67,7 +67,7 @@ class _Status(msgspec.Struct):
 
 
 class Page(NamedTuple):
-    """What a list says: the revision it is of, and every object."""
+    """A complete list: its revision, and all objects."""
 
     revision: Revision
     objects: list[Object]
@@ -81,10 +81,10 @@ _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=
 
 
 class Cluster:
-    """One API server; may be used by any number of threads at a time."""
+    """A client for one API server; thread-safe."""
 
     def __init__(self, access: Access, *, program: str = "ctrlmgr-record") -> None:
-        """Reach it as `access` says, under the name `program`; nothing is sent yet."""
+        """Connect as `access` says, with the user agent `program`; sends no request yet."""
         self.server = access.server
         self._access = access
         self._headers = {"user-agent": f"{program}/{__version__}", "accept": "application/json"}
@@ -96,9 +96,9 @@ class Cluster:
         )
 
     def served(self) -> list[Served]:
-        """Return every resource that can be listed and watched, each in the version that its group prefers.
+        """Return every resource that can be listed and watched, each in its group's preferred version.
 
-        A group that cannot be asked, as those of extension servers that are down, is passed over.
+        A group that is unavailable, such as that of an extension server that is down, is skipped.
         """
         found = self._served_by("/api/v1", "")
         for group in self._json("/apis").get("groups") or ():
@@ -116,7 +116,7 @@ class Cluster:
         ]
 
     def list(self, served: Served, namespace: str) -> Page:
-        """Return all there is of a resource now, page by page of one revision."""
+        """Return all current objects of a resource, in pages of one revision."""
         revision, objects = 0, []
         for page in self._pages(served, namespace, "application/json"):
             head = {"kind": _encode(page.kind.removesuffix("List")), "apiVersion": _encode(page.api_version)}
@@ -127,7 +127,7 @@ class Cluster:
         return Page(revision, objects)
 
     def versions(self, served: Served, namespace: str) -> tuple[Revision, dict[Key, Revision]]:
-        """Return the revision of now, and that of each object's last change."""
+        """Return the current revision, and the revision of each object's last change."""
         revision: Revision = 0
         found: dict[Key, Revision] = {}
         for page in self._pages(served, namespace, _METADATA_ONLY):
@@ -148,17 +148,17 @@ class Cluster:
                 return
 
     def watch(self, served: Served, namespace: str, revision: Revision, seconds: int) -> Iterator[bytes]:
-        """Yield the lines of a watch from `revision` on, until the server ends it, after `seconds` at the latest."""
+        """Yield the lines of a watch from `revision` on, until the server ends it, after at most `seconds`."""
         return self.lines(served, namespace, {"resourceVersion": str(revision)}, seconds)
 
     def lines(self, served: Served, namespace: str, query: Mapping[str, str], seconds: int) -> Iterator[bytes]:
-        """Yield the lines of a watch that also asks for `query`, as `watch` does."""
+        """Yield the lines of a watch with additional `query` parameters, as `watch` does."""
         asked = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds), **query}
         timeout = urllib3.Timeout(connect=10, read=seconds + 30)
         response = self._send(served.url(namespace), asked, {}, timeout)
         rest = b""
         try:
-            # `stream` would wait for 64 KiB where the server, or a proxy of HTTP/1.0, does not send chunks.
+            # `stream` would wait for 64 KiB if the server, or an HTTP/1.0 proxy, does not send chunks.
             while piece := response.read1(1 << 16):
                 *lines, rest = (rest + piece).split(b"\n")
                 yield from lines
@@ -168,7 +168,7 @@ class Cluster:
             response.close()
 
     def request(self, method: str, path: str, query: Mapping[str, str]) -> bytes:
-        """Send a request without a body, for what is no resource; return the answer's."""
+        """Send a request without a body to a path that is not a resource; return the response body."""
         return self._read(path, self._send(path, query, {}, _TIMEOUT, method))
 
     def _json(self, path: str) -> dict[str, Any]:
@@ -199,7 +199,7 @@ class Cluster:
         method: str = "GET",
         body: bytes | None = None,
     ) -> urllib3.BaseHTTPResponse:
-        """Send a request; credentials that are no longer taken are fetched anew, once."""
+        """Send a request; after a 401, refresh the credentials once and retry."""
         url = f"{self.server}{path}" + (f"?{urlencode(query)}" if query else "")
         response = self._sent(method, url, headers, timeout, body)
         if response.status == 401:
@@ -211,7 +211,7 @@ class Cluster:
         return response
 
     def _refusal(self, code: int, body: bytes, what: str) -> ApiError:
-        """Return the error that an answer stands for."""
+        """Return the error for a response."""
         return refusal(code, body, what)
 
     def _sent(
@@ -232,7 +232,7 @@ class Cluster:
 
 
 def refusal(code: int, body: bytes, what: str) -> ApiError:
-    """Return the error that an answer stands for; `what` is what was asked for."""
+    """Return the error for a response; `what` names the request."""
     try:
         message = _decode_status(body).message
     except msgspec.MsgspecError:

@@ -1,7 +1,7 @@
-"""What a recording that is to go on holds at its end.
+"""Reads the end of a recording that is to be continued, and checks that it can be.
 
-Guarantees: nothing is added to a file that cannot be read to its end, that holds what is not recorded any more, or that
-is of another cluster or log, as far as that can be told.
+Guarantees: a file is not continued if it cannot be read completely, or contains objects that are no longer recorded. A
+file of another cluster or log is refused too, as far as this can be detected.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHOWN: Final = 3
 
 
 class Ending(NamedTuple):
-    """The last revision of a recording, and what there is then."""
+    """The last revision of a recording, and the objects that exist there."""
 
     path: Path
     revision: Revision
@@ -43,7 +43,7 @@ def read_ending(path: Path) -> Ending:
 
 
 def check_chosen(ending: Ending, chosen: Collection[Resource], namespace: str) -> None:
-    """Raise `SettingsError` if the file has objects of which no change would be told any more."""
+    """Raise `SettingsError` if the file has objects whose further changes would not be recorded."""
     others = sorted(str(resource) for resource in ending.objects if resource not in chosen)
     if others:
         raise SettingsError(f"--append: {ending.path} also holds {_shown(others)}, which would not be recorded")
@@ -58,7 +58,7 @@ def check_chosen(ending: Ending, chosen: Collection[Resource], namespace: str) -
 
 
 def check_log(ending: Ending, log: EventLog, wanted: Callable[[Object], bool]) -> None:
-    """Raise `SettingsError` unless the file ends with what of a log is wanted; `Expired` if that is forgotten."""
+    """Raise `SettingsError` unless the file's end equals the log's wanted objects; `Expired` if that is compacted."""
     head = log.head().revision
     if ending.revision > head:
         raise SettingsError(f"--append: {ending.path} ends at revision {ending.revision}, the log at {head}")

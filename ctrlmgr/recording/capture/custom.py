@@ -1,7 +1,7 @@
-"""Which custom kinds a cluster serves, by what the watch of its definitions says: when to begin with one, and to end.
+"""Follows the CustomResourceDefinitions of a cluster, and says when to start and stop recording each custom kind.
 
-Guarantees: a kind is begun once, at the revision at which it was established, and ended once, at the revision of its
-definition's deletion; one that comes again before its end was seen simply goes on.
+Guarantees: a kind is started once, at the revision at which it was established, and stopped once, at the revision of
+its definition's deletion. A kind that is defined again before it was stopped continues.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from ctrlmgr.recording.capture.cluster import Served
 
 
 class Begun(NamedTuple):
-    """A kind is served from a revision on; 0: it may have been there for longer, so it has to be listed."""
+    """A kind is served from a revision on; 0: it may have existed earlier, so it must be listed."""
 
     served: Served
     revision: Revision
 
 
 class Moved(NamedTuple):
-    """The version of a kind that was recorded is not served any more, but another one."""
+    """The recorded version of a kind is no longer served, but another one is."""
 
     served: Served
 
 
 class Ended(NamedTuple):
-    """A definition is gone, and with it all objects of its kind."""
+    """A definition was deleted, and with it all objects of its kind."""
 
     resource: Resource
     revision: Revision
@@ -40,20 +40,20 @@ Step: TypeAlias = Begun | Moved | Ended
 
 
 class CustomKinds:
-    """What there is of custom kinds; used by one thread."""
+    """The served custom kinds; for one thread."""
 
     def __init__(self, namespace: str = "") -> None:
-        """Follow none yet; with a namespace only kinds that are in namespaces are followed."""
+        """Start without kinds; with a namespace only namespaced kinds are followed."""
         self._namespace = namespace
         self._served: dict[Resource, Served] = {}
         self._defined: set[Resource] = set()
 
     def known(self, served: Served) -> None:
-        """Take a kind that is recorded from the beginning."""
+        """Add a kind that is recorded from the beginning."""
         self._served[served.resource] = served
 
     def changed(self, type: EventType, obj: Object) -> Iterator[Step]:
-        """Take a definition's change, and yield what follows from it."""
+        """Process a definition's change, and yield the resulting steps."""
         definition = Definition(obj.to_dict())
         if type is EventType.DELETED:
             yield from self._gone(Resource(definition.group, definition.names.plural), obj.revision)
@@ -61,7 +61,7 @@ class CustomKinds:
             yield from self._shown(definition, obj.revision)
 
     def listed(self, objects: Mapping[Key, Object], revision: Revision) -> Iterator[Step]:
-        """Take all definitions that there are at a revision, and yield what follows from them."""
+        """Process all definitions that exist at a revision, and yield the resulting steps."""
         definitions = [Definition(obj.to_dict()) for obj in objects.values()]
         there = {Resource(each.group, each.names.plural) for each in definitions}
         for resource in self._defined - there:

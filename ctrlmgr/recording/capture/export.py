@@ -1,6 +1,6 @@
-"""Our own log as a recording: the lines of a recorder watching from outside, and who made each change.
+"""Exports our own log as a recording, with the author of each change.
 
-Guarantees: what exists at the beginning comes first, as ADDED, then every event in its order, each once.
+Guarantees: the objects that exist at the beginning are first, as ADDED, then each event once, in order.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _PAGE = 1000
 def history(
     log: EventLog, wanted: Callable[[Object], bool], *, start: Revision | None = None, opening: bool = True
 ) -> Iterator[Recorded]:
-    """Yield what there was at `start` (None: at the oldest revision still complete) and the events up to now.
+    """Yield the objects at `start` (None: at the oldest complete revision) and the events up to now.
 
-    Without `opening` only the events. Raises `Expired` when the log no longer has everything since `start`.
+    Without `opening` only the events. Raises `Expired` if events since `start` were compacted.
     """
 
     @lru_cache(maxsize=1000)
@@ -44,5 +44,5 @@ def history(
 
 
 def is_api_object(resource: Resource) -> bool:
-    """Whether clients can see a resource: what the log keeps for itself is in a group of its own."""
+    """Return whether clients can see a resource; internal ones have their own group."""
     return resource.group != INTERNAL_GROUP

@@ -1,13 +1,13 @@
-"""Several watches become one history: every change once, in the order of its revision.
+"""Merges several watches into one history with each change once, in the order of revisions.
 
-Guarantees (what goes in is what one cluster's watches say, each in its own order; revisions are of one counter):
-- What comes out is ascending, and nothing comes out before every watch has got that far: no change is ever missed
-  because its watch was slower than another.
-- An object comes first as ADDED, then as it changes; what a resumed watch says again is left out.
-- When a watch has lost its place, what its new list differs in comes out as changes. Objects that are gone were
-  deleted at a revision that is not known any more: they get free ones, the last before the list.
-- A watch may begin and end on the way, with a kind that comes and goes.
-- What goes on from an earlier recording continues it: its first lists are told as changes of what that ended with.
+Guarantees (the input is the watches of one cluster, each in its own order, with revisions of one counter):
+- The output is ascending. A change is output only after every watch has reached its revision, so a slow watch misses no
+  change.
+- An object is first ADDED, then changed; repeated events of a resumed watch are dropped.
+- If a watch has expired, the differences of its new list are output as changes. The revisions of deletions are then
+  unknown; they get unused revisions, the last before the list.
+- A watch may start and end during the recording, with its custom kind.
+- A continued recording outputs the differences of its first lists to the earlier recording's end.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from ctrlmgr.recording.format import Made
 
 
 class Recorded(NamedTuple):
-    """One change as it goes into a recording; for DELETED the last state, at the revision of the deletion."""
+    """One change in a recording; for DELETED the last state, at the revision of the deletion."""
 
     type: EventType
     object: Object
     recorded_at: int
     """Microseconds since 1970."""
     made: Made | None = None
-    """How it came about; None where a watch told of it, which does not say."""
+    """The author and reconcile; None for a watch, which does not contain them."""
 
 
 class _Waiting(NamedTuple):
-    """A change, ordered; `sure` is False for deletions whose revision is only the latest it can have been."""
+    """A change with its order; `sure` is False for a deletion whose revision is only the latest possible one."""
 
     revision: Revision
     sure: bool
@@ -46,55 +46,55 @@ class _Waiting(NamedTuple):
 
 class _Stream:
     def __init__(self) -> None:
-        self.progress: Revision | None = None  # every change up to here is known; None before the first list
-        self.objects: dict[Key, Object] = {}  # as of the last change known
+        self.progress: Revision | None = None  # all changes up to here are known; None before the first list
+        self.objects: dict[Key, Object] = {}  # as of the last known change
 
 
 class Merger:
-    """Merges the watches of some resources; used by one thread."""
+    """Merges the watches of some resources; for one thread."""
 
     def __init__(self, resources: Sequence[Resource]) -> None:
         """Expect a list of each of `resources`, and then its changes."""
         self._streams = {resource: _Stream() for resource in resources}
         self._waiting: list[_Waiting] = []
         self._number = 0
-        self._told: Revision = 0  # everything up to here has come out
+        self._told: Revision = 0  # everything up to here was output
         self._ended: Revision = 0  # of the watch that ended last
         self._earlier: Ending | None = None
 
     def resume(self, ending: Ending) -> None:
-        """Go on where an earlier recording of the same cluster ended; called before anything is taken."""
+        """Continue an earlier recording of the same cluster; call it before any input."""
         self._earlier, self._told = ending, ending.revision
         for resource, stream in self._streams.items():
             stream.objects = dict(ending.objects.get(resource, {}))
 
     @property
     def complete(self) -> Revision:
-        """The revision up to which everything is known; 0 before everything has been listed."""
+        """The revision up to which all changes are known; 0 before all resources were listed."""
         return min((stream.progress or 0 for stream in self._streams.values()), default=self._ended)
 
     def begin(self, resource: Resource, revision: Revision) -> None:
-        """Expect changes of one more resource, of which there was nothing up to `revision`; 0: its list comes first."""
+        """Expect changes of another resource, which had no objects up to `revision`; 0: its list is first."""
         stream = self._streams[resource] = _Stream()
         stream.progress = revision or None
 
     def end(self, resource: Resource, revision: Revision, recorded_at: int) -> None:
-        """Expect no more of a resource: of its objects none were left at `revision`."""
+        """Stop expecting a resource, which has no objects left at `revision`."""
         stream = self._streams.pop(resource)
         self._ended = max(revision, stream.progress or 0)
         for old in stream.objects.values():
             self._expect(Recorded(EventType.DELETED, old, recorded_at), self._ended, sure=False)
 
     def progress(self, resource: Resource) -> Revision:
-        """Return how far one watch has got."""
+        """Return the revision that a watch has reached."""
         return self._streams[resource].progress or 0
 
     def objects(self, resource: Resource) -> Mapping[Key, Object]:
-        """Return what exists as far as its watch has got."""
+        """Return the objects that exist at the revision that the watch has reached."""
         return self._streams[resource].objects
 
     def listed(self, resource: Resource, revision: Revision, objects: Sequence[Object], recorded_at: int) -> None:
-        """Take a list: the first, or that of a watch which has lost its place."""
+        """Process a list: the first, or that of an expired watch."""
         stream = self._streams[resource]
         before, now = stream.objects, {obj.key: obj for obj in objects}
         if self._earlier is not None and stream.progress is None:
@@ -106,7 +106,7 @@ class Merger:
                 old = None
             if old is None or old.revision < obj.revision:
                 type_ = EventType.ADDED if old is None else EventType.MODIFIED
-                is_late = obj.revision <= self._told  # of a resource that was found when others were long recorded
+                is_late = obj.revision <= self._told  # of a resource that was found after others were recorded
                 self._expect(Recorded(type_, obj, recorded_at), revision if is_late else obj.revision, sure=not is_late)
         for key, old in before.items():
             if key not in now:
@@ -115,7 +115,7 @@ class Merger:
         stream.progress = max(stream.progress or 0, revision)
 
     def changed(self, resource: Resource, type: EventType, obj: Object, recorded_at: int) -> None:
-        """Take a change that a watch tells of."""
+        """Process a change from a watch."""
         stream = self._streams[resource]
         if stream.progress is not None and obj.revision <= stream.progress:
             return
@@ -130,12 +130,12 @@ class Merger:
         self._expect(Recorded(type_, obj, recorded_at), obj.revision)
 
     def progressed(self, resource: Resource, revision: Revision) -> None:
-        """Take a bookmark: the watch has told of everything up to `revision`."""
+        """Process a bookmark: the watch has sent all changes up to `revision`."""
         stream = self._streams[resource]
         stream.progress = max(stream.progress or 0, revision)
 
     def ready(self) -> Iterator[Recorded]:
-        """Yield what can come out now, in order."""
+        """Yield the changes that can be output now, in order."""
         bound = self.complete
         self._told = max(self._told, bound)
         batch: list[_Waiting] = []
@@ -145,13 +145,13 @@ class Merger:
 
     @property
     def waiting(self) -> int:
-        """How many changes wait for slower watches."""
+        """The number of changes that wait for slower watches."""
         return len(self._waiting)
 
     def _placed(self, batch: Sequence[_Waiting]) -> Iterator[Recorded]:
-        """Give deletions without a revision of their own free ones, and return all in order.
+        """Assign unused revisions to deletions without one, and yield all changes in order.
 
-        There are always enough: each deletion had one, which none of what is recorded has taken.
+        There are always enough, because each deletion had a revision that no recorded change has.
         """
         taken = {each.revision for each in batch if each.sure}
         placed: list[tuple[Revision, Recorded]] = []
@@ -175,12 +175,12 @@ class Merger:
 
 
 def _check_continues(ending: Ending, resource: Resource, revision: Revision, now: Mapping[Key, Object]) -> None:
-    """Raise `SettingsError` if a list is not of the cluster that was recorded, as far as can be told."""
+    """Raise `SettingsError` if a list is not of the recorded cluster, as far as this can be detected."""
     if revision < ending.revision:
         raise SettingsError(
             f"--append: {ending.path} ends at revision {ending.revision}, the cluster is at {revision}: it is another"
         )
-    if resource == NAMESPACES:  # two are there as long as their cluster is
+    if resource == NAMESPACES:  # these two exist as long as their cluster
         before = ending.objects.get(NAMESPACES, {})
         for name in ("kube-system", "default"):
             one, other = before.get(Key("", name)), now.get(Key("", name))

@@ -1,8 +1,8 @@
-"""Records a cluster: a thread for each resource, one that merges, redacts and writes what they say.
+"""Records a cluster: one thread per resource, and one that merges, redacts and writes the changes.
 
-Guarantees: the recording holds every change of the chosen resources exactly once, from what there was at its beginning
-up to the revision at which it was stopped; whatever is stopped in the middle leaves a file that can be read. Where
-everything is recorded, custom kinds are followed as their definitions come and go.
+Guarantees: the recording has every change of the chosen resources exactly once, from the initial state to the revision
+at which it was stopped. An interrupted recording leaves a readable file. If all resources are recorded, custom kinds
+are followed as their definitions are created and deleted.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from ctrlmgr.recording.capture.streams import Changed, Failed, Listed, Message, 
 log = structlog.get_logger(__name__)
 
 _LOOK_UP = 0.2
-"""Seconds without a change after which there is time to flush, and to see whether to stop."""
+"""Seconds without a change until the recorder flushes, and checks whether to stop."""
 
 _LAST_WORDS = 15.0
-"""Seconds that watches have at the end to tell of what has happened before it."""
+"""Seconds at the end for watches to deliver all changes up to the end."""
 
 
 class State(NamedTuple):
-    """How far a recording has got."""
+    """The progress of a recording."""
 
     changes: int
     revision: Revision
     waiting: int
-    """Changes that wait for a watch which has not got as far."""
+    """Changes that wait for a slower watch."""
     size: int
-    """Bytes of the file being written."""
+    """Bytes of the current file."""
 
 
 class Recorder:
-    """Records some resources of a cluster; `run` once."""
+    """Records some resources of a cluster; `run` may be called once."""
 
     def __init__(
         self,
@@ -65,9 +65,9 @@ class Recorder:
         follows: bool = False,
         ending: Ending | None = None,
     ) -> None:
-        """Record `served`, of one namespace or ("") all, into `files`; `ending` is where these had ended before.
+        """Record `served`, of one namespace or ("") all, into `files`; `ending` is the end of a continued recording.
 
-        `follows`: custom kinds, too, that come later; definitions have to be among `served` for that.
+        With `follows` custom kinds that are created later are recorded too; `served` must contain definitions then.
         """
         self._cluster = cluster
         self._files = files
@@ -81,9 +81,7 @@ class Recorder:
             self._merger.resume(ending)
         self._kinds = CustomKinds(namespace) if follows else None
         self._streams = {each.resource: self._stream(each) for each in served}
-        self._ended: dict[
-            Resource, Revision
-        ] = {}  # definitions that are gone, whose kind's watch may still have to tell
+        self._ended: dict[Resource, Revision] = {}  # deleted definitions whose kind's watch may still deliver changes
         self._leave = threading.Event()
         if self._kinds is not None:
             for each in served:
@@ -91,15 +89,15 @@ class Recorder:
 
     @property
     def state(self) -> State:
-        """How far it has got."""
+        """The progress."""
         return State(self._files.changes, self._files.revision, self._merger.waiting, self._files.size)
 
     def run(
         self, stop: threading.Event, period: float | None = None, tell: Callable[[State], None] | None = None
     ) -> list[Resource]:
-        """Record until `stop` is set, or for `period` seconds once everything has been listed.
+        """Record until `stop` is set, or for `period` seconds after everything was listed.
 
-        Returns the resources whose last changes the cluster did not tell in time. `tell` is called about five times a
+        Return the resources whose last changes the cluster did not deliver in time. `tell` is called about five times a
         second. Raises the error of a resource that cannot be recorded.
         """
         for stream in self._streams.values():
@@ -122,7 +120,7 @@ class Recorder:
         return Stream(self._cluster, served, self._namespace, self._queue, clock=clock, random=random, begin=begin)
 
     def _take(self) -> None:
-        """Take what has come, wait a moment for it if need be, and write what can be written."""
+        """Process the queue, waiting briefly if it is empty, and write the changes that are ready."""
         try:
             self._accept(self._queue.get(timeout=_LOOK_UP))
             while not self._queue.empty():
@@ -153,14 +151,14 @@ class Recorder:
                 self._end(resource, self._ended.get(resource, 0))
 
     def _follow(self, steps: Iterable[Step]) -> None:
-        """Begin and end the watches of custom kinds."""
+        """Start and stop the watches of custom kinds."""
         for step in steps:
             match step:
                 case Begun(served, revision) if served.resource not in self._streams:
                     self._merger.begin(served.resource, revision)
                     stream = self._streams[served.resource] = self._stream(served, revision)
                     threads.start(f"record {served.resource}", partial(stream.run, self._leave))
-                case Begun(served, _) | Moved(served):  # what had ended goes on where its watch is
+                case Begun(served, _) | Moved(served):  # a stopped kind continues with its watch
                     self._ended.pop(served.resource, None)
                     self._streams[served.resource].served = served
                 case Ended(resource, revision):
@@ -169,9 +167,9 @@ class Recorder:
                         self._end(resource, revision)
 
     def _end(self, resource: Resource, revision: Revision) -> None:
-        """Follow a kind no more that is not served; 0 where its definition is not known to be gone.
+        """Stop following a kind that is no longer served; `revision` is 0 if its definition may still exist.
 
-        Such a one comes again, unless definitions are not watched: then its recording ends here.
+        Such a kind is served again later. If definitions are not watched, its recording ends.
         """
         if not revision and self._kinds is not None:
             return
@@ -182,10 +180,10 @@ class Recorder:
         self._merger.end(resource, revision, self._clock.now())
 
     def _wait_for_watches(self) -> list[Resource]:
-        """Wait until every watch has told of what there is now: bookmarks may be a minute away.
+        """Wait until every watch has delivered the current state; bookmarks may take a minute.
 
-        Definitions come first, for what they say of kinds. A watch has told everything up to a revision when what
-        exists then is what follows from what it has said.
+        Definitions are first, because they start and stop kinds. A watch has delivered everything up to a revision if
+        its objects equal the objects that exist at that revision.
         """
         deadline = self._clock.monotonic() + _LAST_WORDS
         first = [DEFINITIONS] if self._kinds is not None and DEFINITIONS in self._streams else []
@@ -193,13 +191,13 @@ class Recorder:
         return late or self._level([*self._streams], deadline)
 
     def _level(self, resources: Sequence[Resource], deadline: float) -> list[Resource]:
-        """Wait for some watches, and return which of them have not told everything by the deadline."""
+        """Wait for some watches, and return those that have not delivered everything by the deadline."""
         truths = {}
         try:
             for each in resources:
-                with suppress(NotFound):  # a kind whose definition goes at this moment
+                with suppress(NotFound):  # a kind whose definition is being deleted
                     truths[each] = self._cluster.versions(self._streams[each].served, self._namespace)
-        except CtrlmgrError:  # it is gone, and with it what it has not told
+        except CtrlmgrError:  # the cluster is unavailable
             return [*resources]
         while True:
             self._take()
@@ -222,9 +220,9 @@ class Recorder:
 
 
 def choose(served: Sequence[Served], names: Sequence[str]) -> list[Served]:
-    """Return the resources of these names: plural, `plural.group` or short; `*` is all of them.
+    """Return the resources with these names: plural, `plural.group` or short; `*` is all of them.
 
-    Events are core's unless their group is named: both groups show the same objects. Raises `SettingsError`.
+    `events` is core's unless its group is given, because both groups have the same objects. Raises `SettingsError`.
     """
     if "*" in names:
         return [each for each in served if str(each.resource) != "events.events.k8s.io"]

@@ -1,7 +1,7 @@
-"""What a recording must not hold: secrets' data, and whatever fields the caller names.
+"""Redacts a recording: the data of Secrets, and other fields that the user names.
 
-Guarantees: a value is replaced, never dropped, so the object still has its shape; the annotation in which `kubectl
-apply` keeps a copy of an object goes with any field of it; what is not named is not touched.
+Guarantees: a value is replaced and never removed, so the object keeps its structure. If a field of an object is
+redacted, the annotation with `kubectl apply`'s copy is redacted too. Other fields are not changed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ctrlmgr.errors import SettingsError
 
 REDACTED = "REDACTED"
 _BASE64 = "UkVEQUNURUQ="
-"""The same, where bytes are expected."""
+"""The same, for fields with bytes."""
 
 _BYTES = {("secrets", "data"), ("configmaps", "binaryData")}
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -28,12 +28,12 @@ Path = tuple[str, ...]
 
 
 class Redaction:
-    """Which fields of which resources are replaced."""
+    """The fields to redact, by resource."""
 
     def __init__(self, rules: Iterable[str]) -> None:
-        """Take rules as `RESOURCE:FIELD.FIELD`; a path leads through lists, and means all values of a map.
+        """Parse rules `RESOURCE:FIELD.FIELD`; a path applies to all items of a list, and to all values of a map.
 
-        Raises `SettingsError` for what is no such rule.
+        Raises `SettingsError` for an invalid rule.
         """
         self._paths: dict[Resource, list[Path]] = {}
         for rule in rules:
@@ -43,7 +43,7 @@ class Redaction:
             self._paths.setdefault(Resource.parse(resource), []).append(tuple(path.split(".")))
 
     def applied(self, obj: Object) -> Object:
-        """Return an object without what must not be seen."""
+        """Return an object with its fields redacted."""
         paths = self._paths.get(obj.resource)
         if not paths:
             return obj
@@ -58,7 +58,7 @@ class Redaction:
 
 
 def _replace(value: Any, path: Sequence[str], mark: str) -> None:
-    """Replace what `path` leads to from `value`, in place."""
+    """Replace the values at `path` below `value`, in place."""
     if isinstance(value, list):
         for each in value:
             _replace(each, path, mark)

@@ -1,8 +1,8 @@
-"""The files that a recording goes into.
+"""The files of a recording.
 
-Guarantees: each file is a recording of its own, because a further one begins with what there is at that moment; what
-was written a second ago survives the process; the last file is whole when `close` has returned. A further file never
-takes the place of one that is there.
+Guarantees: each file is a complete recording, because each further file starts with the objects that exist then. A
+change survives the process a second after it was written. The last file is complete when `close` has returned. A
+further file never overwrites an existing one.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from ctrlmgr.recording.capture.merge import Recorded
 from ctrlmgr.recording.format import RecordingWriter
 
 _FLUSH = 1.0
-"""Seconds for which what was written may be in memory alone."""
+"""Maximum seconds for which written changes are only in memory."""
 
 
 class Files:
-    """Writes changes into `path`, and from a size on into `name.2.jsonl.gz` and so on; a context manager."""
+    """Writes changes into `path`, and after a size limit into `name.2.jsonl.gz` and so on; a context manager."""
 
     def __init__(self, path: Path, clock: Clock, *, limit: int = 0, ending: Ending | None = None) -> None:
-        """Create the first file, or go on with it where it ended; raises OSError.
+        """Create the first file, or append to it after `ending`; raises OSError.
 
-        `limit` is in stored bytes, 0 for one file however large.
+        `limit` is in stored bytes, 0 for a single file of any size.
         """
         self.paths = [path]
         self.changes = 0
         self.revision: Revision = 0
-        self._latest = 0  # when the last change came
+        self._latest = 0  # when the last change was recorded
         self._clock = clock
         self._limit = limit
-        self._objects: dict[tuple[Resource, Key], Recorded] = {}  # what a further file begins with
+        self._objects: dict[tuple[Resource, Key], Recorded] = {}  # the initial objects of a further file
         if ending is not None:
             self.revision = ending.revision
             there = [obj for found in ending.objects.values() for obj in found.values()]
@@ -46,11 +46,11 @@ class Files:
 
     @property
     def size(self) -> int:
-        """Stored bytes of the file being written."""
+        """The stored bytes of the current file."""
         return self._writer.size
 
     def write(self, change: Recorded) -> None:
-        """Append a change, in a new file if the last is full."""
+        """Append a change, to a new file if the current one is full."""
         if self._limit and self._writer.size >= self._limit:
             self._turn()
         self._writer.change(*change)
@@ -64,14 +64,14 @@ class Files:
             self._objects[place] = change
 
     def tick(self) -> None:
-        """Bring what was written to the file, now and then."""
+        """Flush the file from time to time."""
         now = self._clock.monotonic()
         if now - self._flushed >= _FLUSH:
             self._writer.flush()
             self._flushed = now
 
     def close(self) -> None:
-        """Finish the file."""
+        """Complete the file."""
         self._writer.close()
 
     def _turn(self) -> None:

@@ -1,8 +1,8 @@
-"""One resource of a cluster, followed for as long as the recording lasts.
+"""Follows one resource of a cluster during a recording.
 
-Guarantees: whatever ends a watch, it goes on where it was; where the server no longer can, it lists again and says so.
-A kind that is not served any more is asked for again and again, until it is told to stop. What it tells goes to one
-queue, in the order in which the server said it.
+Guarantees: after an interruption the watch continues where it was. If the server has compacted that revision, it lists
+again and reports this. A kind that is no longer served is polled until the stream is stopped. All messages are put on
+one queue, in the server's order.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from ctrlmgr.recording.capture.cluster import Cluster, Served, refusal
 from ctrlmgr.recording.watch_event import CHANGES, decode_bookmark, decode_line
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 4.0
-"""Seconds between tries, doubled each time: never as long as a recorder waits at the end for a watch to catch up."""
+"""Minimum and maximum seconds between retries, doubled each time: less than the recorder's wait at the end."""
 
 _SHORTEST_WATCH = 240
-"""Seconds that a watch lasts at least, twice that at most, as client-go's do: they must not all end at once."""
+"""Minimum seconds of a watch; the maximum is twice that, as in client-go, so that watches do not end at the same
+time."""
 
 log = structlog.get_logger(__name__)
 
 
 class Listed(NamedTuple):
-    """All there is of a resource at a revision."""
+    """All objects of a resource at a revision."""
 
     resource: Resource
     revision: Revision
@@ -51,20 +52,20 @@ class Changed(NamedTuple):
 
 
 class Progressed(NamedTuple):
-    """Nothing but what was told has happened up to this revision."""
+    """All changes up to this revision were delivered."""
 
     resource: Resource
     revision: Revision
 
 
 class Missing(NamedTuple):
-    """A resource that was there is not served now; all that was told of it before has been passed on."""
+    """A resource that was served is not served now; all its earlier messages were delivered."""
 
     resource: Resource
 
 
 class Failed(NamedTuple):
-    """A resource cannot be recorded at all, and why."""
+    """A resource cannot be recorded, with the error."""
 
     resource: Resource
     error: CtrlmgrError
@@ -81,7 +82,7 @@ _decode_status = msgspec.json.Decoder(_Status).decode
 
 
 class Stream:
-    """Lists and watches one resource; `run` is a thread's."""
+    """Lists and watches one resource; `run` is for its own thread."""
 
     def __init__(
         self,
@@ -94,22 +95,21 @@ class Stream:
         random: Random,
         begin: Revision | None = None,
     ) -> None:
-        """Follow `served`, in one namespace or ("") everywhere, and put what it says on `queue`.
+        """Follow `served`, in one namespace or ("") all, and put messages on `queue`.
 
-        `begin` is for a kind that may not be served yet: nothing was there of it at that revision, or it is not known
-        what (0).
+        `begin` is for a kind that may not be served yet: the revision at which it had no objects, or 0 if unknown.
         """
         self.served = served
-        """Where it is asked for; may be replaced when another version is served."""
+        """The resource and its path; the recorder replaces it if another version is served."""
         self.leave = threading.Event()
-        """Ends this stream alone."""
+        """Stops only this stream."""
         self._cluster = cluster
         self._comes_and_goes = begin is not None
         self._namespace = namespace
         self._queue = queue
         self._clock = clock
         self._random = random
-        self._revision: Revision = begin or 0  # everything up to here has been put on the queue; 0: list first
+        self._revision: Revision = begin or 0  # all changes up to here are on the queue; 0: list first
 
     def run(self, stop: threading.Event) -> None:
         """Follow until `stop` or `leave` is set."""

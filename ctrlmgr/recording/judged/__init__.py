@@ -1,1 +1,1 @@
-"""Decisions of recorded controllers that ours are asked for again, where a recording shows what they were made of."""
+"""Repeats decisions of recorded controllers with ours, if the recording contains the inputs of the decision."""

@@ -1,13 +1,13 @@
-"""HorizontalPodAutoscalers in a replay: whether ours would have decided as the recorded ones did.
+"""HorizontalPodAutoscalers in a replay: checks whether ours would have made the recorded decisions.
 
-What they measured is in no recording, so our controller is not run. What they write, their status and the replicas of
-their targets, is input, and the workloads follow it. But a status tells of what was measured, and next to it what was
-decided. So at every change of a status our controller is asked for that decision again, given what the recording shows
-of the moment before; see `judged.decision`. The number and the conditions are compared. Decisions that the recording
-does not determine are counted, with the reason.
+A recording does not contain metrics, so our controller does not run. The recorded writes (the status, and the replicas
+of the targets) are inputs, and the workloads follow them. But a status contains averages of the metrics next to the
+decision. So at each change of a status our controller repeats that decision, given the recorded state just before; see
+`judged.decision`. The number and the conditions are compared. Decisions that the recording does not determine are
+counted, with the reason.
 
-Assumed is that the recorded controller had default options, and that of a pod which had been running for five minutes
-something was measured.
+It is assumed that the recorded controller had default options, and that pods had metrics after running for five
+minutes.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ SCALABLE: Final = frozenset(
         Resource("", "replicationcontrollers"),
     }
 )
-"""What of Kubernetes' own kinds has replicas."""
+"""Kubernetes' own kinds with replicas."""
 
 
 @dataclass
 class _Before:
-    """What was there before a target was scaled."""
+    """The state before a target was scaled."""
 
     target: Object
     pods: list[Object]
@@ -61,23 +61,23 @@ class _Before:
 
 @dataclass
 class _Known:
-    """What is known of one autoscaler."""
+    """The known state of one autoscaler."""
 
     object: Object
     unsure_until: int
-    """Up to when it may remember what the recording does not show, microseconds since 1970."""
+    """Until when its history may contain unrecorded samples, in microseconds since 1970."""
     memory: Memory = field(default_factory=Memory)
     before: _Before | None = None
-    """What was there before its target was scaled last, since its status was written."""
+    """The state before its target was last scaled, since its last status."""
     judged: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
 
 
 class JudgedAutoscalers:
-    """The autoscalers of a recording, and what their decisions are made of; for the thread of the replay."""
+    """The autoscalers of a recording, and the inputs of their decisions; for the replay's thread."""
 
     def __init__(self, kinds: Callable[[], Iterable[Kind]], pods: Callable[[str], list[Object]]) -> None:
-        """Know none; `kinds` are those that are served, `pods` returns those recorded to be in a namespace by now."""
+        """Start empty; `kinds` returns the served kinds, `pods` the pods recorded so far in a namespace."""
         self._kinds = kinds
         self._pods = pods
         self._selectors = Selectors()
@@ -86,9 +86,9 @@ class JudgedAutoscalers:
         self._targets: dict[tuple[Resource, Key], Object] = {}
 
     def observe(self, change: Change) -> Divergence | None:
-        """Take note of a change before all else does; what is wrong with the decision that it tells of, if of any."""
+        """Process a change before all other parts do; return the divergence if it has a wrong decision."""
         resource = change.object.resource
-        if resource == PODS:  # most changes are of pods
+        if resource == PODS:  # the most frequent changes
             return None
         if resource == AUTOSCALERS:
             return self._observe_autoscaler(change)
@@ -98,11 +98,11 @@ class JudgedAutoscalers:
 
     @property
     def judged(self) -> int:
-        """How many decisions could be compared."""
+        """The number of compared decisions."""
         return sum(each.judged for _, each in self._all())
 
     def unjudged(self) -> Iterator[Unjudged]:
-        """Yield how many could not, by autoscaler and reason."""
+        """Yield the numbers of decisions that could not be compared, by autoscaler and reason."""
         counted: Counter[tuple[Key, str]] = Counter()
         for key, known in self._all():
             counted.update({(key, reason): count for reason, count in known.reasons.items()})
@@ -189,7 +189,7 @@ class JudgedAutoscalers:
     def _surroundings(
         self, known: _Known, old: Object, kind: Kind, replicas: int
     ) -> tuple[Object | None, list[Object]]:
-        """Return the target and its pods as they were when it read that `replicas` were wanted."""
+        """Return the target and its pods at the time when the autoscaler read `replicas`."""
         place = (kind.storage, Key(old.namespace, old.view(Autoscaler).spec.scale_target_ref.name))
         target = self._targets.get(place)
         pods = self._pods(old.namespace)
@@ -206,7 +206,7 @@ class JudgedAutoscalers:
 
 
 def _is_decision(old: Object, change: Change) -> bool:
-    """Whether the recorded controller wrote a status."""
+    """Return whether the recorded controller wrote a status."""
     new = change.object
     if old.to_dict().get("status") == new.to_dict().get("status"):
         return False
@@ -228,7 +228,7 @@ def _selected(kind: Kind, target: Object, pods: list[Object]) -> list[Object]:
 
 
 def _repeat_last(memory: Memory, now: int) -> None:
-    """Have the last recommendation made again up to the period before: while a status stays, nothing else is found."""
+    """Repeat the last recommendation in the period before: an unchanged status means an unchanged recommendation."""
     if memory.recommendations:
         last = max(memory.recommendations, key=lambda each: each.at)
         if last.at < now - _PERIOD:
@@ -236,7 +236,7 @@ def _repeat_last(memory: Memory, now: int) -> None:
 
 
 def _longest(autoscaler: Object) -> int:
-    """Return for how long an autoscaler may remember anything, in microseconds."""
+    """Return the longest time of an autoscaler's history, in microseconds."""
     behavior = autoscaler.view(Autoscaler).spec.behavior
     rules = (behavior.scale_up, behavior.scale_down) if behavior is not None else ()
     return int(max([_WINDOW, *(seconds for each in rules for seconds in _windows(each))]) * _SECOND)

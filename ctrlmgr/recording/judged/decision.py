@@ -1,11 +1,10 @@
-"""One decision of a recorded autoscaler, made again by ours.
+"""Repeats one decision of a recorded autoscaler with our controller.
 
-The controller's own autoscaling pass reads what the recording shows: the autoscaler, its target, its pods, and the
-measurements in its status. Guarantee: a value that the recording does not show is never chosen so that the result fits.
-The pass runs with the extremes of such a value; if their results differ, the decision cannot be judged (`Unknown`).
-
-What may be unknown: of which of the pods that have just started something was measured; what was recommended before the
-recording shows it, and, to a second, when; a total of which only the rounded share is told.
+The controller's own autoscaling pass reads the recorded autoscaler, its target, its pods, and the metrics in its
+status. Guarantee: an unrecorded value is never chosen so that the result matches. The pass runs with the extremes of
+such a value; if the results differ, the decision cannot be judged (`Unknown`). Unrecorded values are: which recently
+started pods had metrics; recommendations before the recording, and their time to the second; and a total of which only
+a rounded average is recorded.
 """
 
 from __future__ import annotations
@@ -51,38 +50,38 @@ class Unknown(Exception):
 
 
 class RecordedDecision(NamedTuple):
-    """What the recording shows of the moment of a decision."""
+    """The recorded state at the time of a decision."""
 
     autoscaler: Object
-    """As it was before."""
+    """The autoscaler before the decision."""
     told: Sequence[dict[str, Any]]
     """The `currentMetrics` that it wrote."""
     kind: Kind
     target: Object | None
     replicas: int
-    """How many it says that its target was to have."""
+    """The desired number of its target, according to its status."""
     pods: Sequence[Object]
-    """Those that the target selects."""
+    """The pods that the target selects."""
     now: int
     remembers: bool
-    """Whether all that it can remember is in the recording."""
+    """Whether its complete history is in the recording."""
 
 
 class Outcome(NamedTuple):
-    """What a pass results in: the number, and its conditions without their times."""
+    """The result of a pass: the number, and its conditions without their times."""
 
     desired: int
     conditions: tuple[tuple[str, str, str, str], ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Return it in the form of a status."""
+        """Return the outcome in the form of a status."""
         names = ("type", "status", "reason", "message")
         conditions = [dict(zip(names, each, strict=True)) for each in self.conditions]
         return {"status": {"desiredReplicas": self.desired, "conditions": conditions}}
 
 
 def outcome_of(autoscaler: Object) -> Outcome:
-    """Return what a status says."""
+    """Return the outcome in a status."""
     status = autoscaler.view(Autoscaler).status
     said = (
         tuple(str(each.get(name) or "") for name in ("type", "status", "reason", "message"))
@@ -94,7 +93,7 @@ def outcome_of(autoscaler: Object) -> Outcome:
 def decide(
     recorded: RecordedDecision, memory: Memory, selectors: Selectors, kinds: Callable[[], Iterable[Kind]]
 ) -> Outcome:
-    """Return what our controller decides; `memory` is the autoscaler's, and what becomes of it there is kept.
+    """Return our controller's decision; `memory` is the autoscaler's history, which is updated.
 
     Raises `Unknown`.
     """
@@ -127,7 +126,7 @@ def _run_pass(
     try:
         one_pass.autoscale()
     except Problem:
-        pass  # which its conditions tell
+        pass  # its conditions contain the problem
     except NotTold as error:
         raise Unknown(UNMEASURED) from error
     one_pass.write_status()
@@ -145,7 +144,7 @@ class _Pods:
 
 
 class _Writer:
-    """Reads and writes of a pass: the recorded target, and nothing that stays."""
+    """Reads the recorded target; keeps the written status in memory."""
 
     def __init__(self, recorded: RecordedDecision) -> None:
         self._recorded = recorded
@@ -154,7 +153,7 @@ class _Writer:
 
     @property
     def found(self) -> int:
-        """How many replicas the target says it has."""
+        """The number of replicas in the target's status."""
         return 0 if self._scale is None else int(self._scale["status"]["replicas"])
 
     def scale(self, kind: Kind, namespace: str, name: str) -> Object:
@@ -171,7 +170,7 @@ class _Writer:
 
 
 def _guesses(recorded: RecordedDecision) -> list[Guess]:
-    """Return what may have been measured: all pods; or nothing of those that have just started, or only before."""
+    """Return the possible measurements: of all pods, without young ones, or of these before they were ready."""
     young = frozenset(each.name for each in recorded.pods if _is_young(MeasuredPod(each), recorded.now))
     guesses = [Guess(), *([Guess(missing=young), Guess(starting=young)] if young else ())]
     if any("averageValue" in _total_of(each) for each in recorded.told):
@@ -192,7 +191,7 @@ def _total_of(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def _memories(recorded: RecordedDecision, memory: Memory) -> Iterator[Memory]:
-    """Yield what may be remembered: what is, a moment earlier or later; and what may have been before."""
+    """Yield the possible histories: the known one, shifted by a second; and with possible earlier samples."""
     for shift in _SHIFTS:
         moved = _shifted(memory, shift)
         yield moved

@@ -1,9 +1,9 @@
-"""What an autoscaler's status tells of its measurements, as the metrics that it must have been given.
+"""Reconstructs the metrics that an autoscaler must have read from its recorded status.
 
-A status has averages and totals, not what each pod used. For what is decided from them that is enough, as long as it is
-known which pods were measured; see `Guess`. Guarantees: pods are given amounts of which the controller computes the
-very average and percentage that the status has, or there are none (`Impossible`); what the status does not tell of is
-`NotTold`. Nothing is read of a status but `currentMetrics`.
+A status has averages and totals, not the usage of each pod. That is sufficient for the decision if it is known which
+pods had metrics; see `Guess`. Guarantees: pods get amounts that result in the exact average and percentage in the
+status; otherwise `Impossible` is raised. `NotTold` is raised for a metric that the status does not contain. Only
+`currentMetrics` is read from a status.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ _RUNNING: Final = "Running"
 
 
 class NotTold(Exception):
-    """A status does not tell of a measurement."""
+    """A status does not contain a metric."""
 
 
 class Impossible(Exception):
-    """A guess does not fit what a status tells."""
+    """A guess does not fit a status."""
 
 
 class Guess(NamedTuple):
-    """What no status tells: of which pods nothing was measured, and of which only before they were ready."""
+    """Values that a status does not contain: pods without metrics, and pods measured only before they were ready."""
 
     missing: frozenset[str] = frozenset()
     starting: frozenset[str] = frozenset()
     takes_most: bool = True
-    """A share of a total is rounded up: whether the total is the greatest that it can be the share of, or the least."""
+    """An average is rounded up: whether to assume the largest or the smallest total with this average."""
 
 
 class Told:
-    """A `MetricsClient` that answers as the recorded one must have been answered, if a guess is right."""
+    """A `MetricsClient` that returns the metrics that the recorded autoscaler must have read, if a guess is right."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Told:
         replicas: int,
         guess: Guess,
     ) -> None:
-        """Answer by an autoscaler's `currentMetrics`, of its `pods` at `now`; its target says it has `replicas`."""
+        """Return metrics from `currentMetrics`, for `pods` at `now`; the target's status has `replicas`."""
         self._statuses = statuses
         self._pods = [pod for pod in pods if pod.phase == _RUNNING and pod.name not in guess.missing]
         self._situation = Situation(0, pods, now, readiness=readiness)
@@ -57,7 +57,7 @@ class Told:
         self._guess = guess
 
     def resource(self, resource: str, namespace: str, selector: LabelSelector, container: str) -> PodMetrics:
-        """Return what pods must have used of a resource."""
+        """Return the pods' reconstructed usage of a resource."""
         if container:
             current = self._current("containerResource", name=resource, container=container)
         else:
@@ -69,7 +69,7 @@ class Told:
         try:
             requests = requests_of(self._situation.pods, resource, container)
         except MetricsError:
-            return metrics  # it was in the controller's way, too
+            return metrics  # the recorded controller had the same error
         grouped = group(self._situation, metrics, resource)
         counted = sorted(metrics.keys() - grouped.ignored - grouped.unready)
         rest = _rest(len(counted), _average(current), sum(requests[name] for name in counted), percent)
@@ -79,15 +79,15 @@ class Told:
         return metrics
 
     def pods(self, name: str, namespace: str, selector: LabelSelector, metric: LabelSelector) -> PodMetrics:
-        """Return what a custom metric of pods must have been."""
+        """Return a reconstructed custom metric of pods."""
         return self._shared(self._current("pods", metric=name))
 
     def object(self, name: str, namespace: str, described: Mapping[str, Any], metric: LabelSelector) -> int:
-        """Return what a custom metric of an object must have been."""
+        """Return a reconstructed custom metric of an object."""
         return self._total(self._current("object", metric=name))
 
     def external(self, name: str, namespace: str, metric: LabelSelector) -> Sequence[int]:
-        """Return what an external metric must have been in all."""
+        """Return the reconstructed total of an external metric."""
         return [self._total(self._current("external", metric=name))]
 
     def _current(self, source: str, *, metric: str = "", **names: str) -> Mapping[str, Any]:
@@ -100,7 +100,7 @@ class Told:
         raise NotTold
 
     def _shared(self, current: Mapping[str, Any]) -> PodMetrics:
-        """Have every pod that was measured use the average."""
+        """Return the average as the value of every pod with metrics."""
         average, now = _average(current), self._situation.now
         starting = self._guess.starting
         return {pod.name: PodMetric(average, 0 if pod.name in starting else now) for pod in self._pods}
@@ -119,14 +119,14 @@ def _average(current: Mapping[str, Any]) -> int:
 
 
 def _rest(pods: int, average: int, requested: int, percent: int) -> int:
-    """Return what some pods use beyond `average` each, so that it is `percent` of what they request.
+    """Return the usage of some pods beyond `average` each, so that the total is `percent` of their requests.
 
-    Both were rounded down: the one after a division by the number of pods, the other after one by what is requested.
+    Both are rounded down, after divisions by the number of pods and by the requests.
     """
     if not pods or not requested:
         return 0
     used = average * pods
-    least = -(-percent * requested // 100)  # what makes this percentage
+    least = -(-percent * requested // 100)  # the minimum for this percentage
     rest = max(0, least - used)
     if rest >= pods or (used + rest) * 100 // requested != percent:
         raise Impossible

@@ -1,1 +1,1 @@
-"""How a replay tells which objects of a recording a controller owns, and compares them."""
+"""Decides which recorded objects belong to a controller, and compares them with ours."""

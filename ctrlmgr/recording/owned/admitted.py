@@ -1,9 +1,8 @@
-"""Gives our pods the fields that admission gave to the recorded ones; replays have no admission.
+"""Adds the fields that admission gave to recorded pods to ours, because a replay has no admission.
 
-Admission gives a new pod its service account, and a volume with that account's token under a random name. The
-controller that creates the pod writes neither, so our pods are given those of the recorded ones.
-
-Source: Kubernetes' `plugin/pkg/admission/serviceaccount`.
+Admission sets a new pod's ServiceAccount, and a volume with its token under a random name. The controller that creates
+the pod writes neither, so our pods get those of the recorded ones. Source: Kubernetes'
+`plugin/pkg/admission/serviceaccount`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _ACCOUNT: Final = ("serviceAccountName", "serviceAccount", "imagePullSecrets")
 
 
 def with_account(ours: Object, recorded: Object) -> Object:
-    """Return a pod of ours with the service account and the token that the recorded one was given."""
+    """Return our pod with the ServiceAccount and the token volume of the recorded one."""
     fields, given = ours.to_dict(), recorded.to_dict().get("spec") or {}
     spec = fields.get("spec") or {}
     account = {name: given[name] for name in _ACCOUNT if name in given and not spec.get(name)}
@@ -35,7 +34,7 @@ def with_account(ours: Object, recorded: Object) -> Object:
 
 
 def _with_mounts(ours: Any, given: Any) -> list[dict[str, Any]]:
-    """Return containers with the mounts of the token that those of the same name were given."""
+    """Return containers with the token mounts of the recorded ones of the same name."""
     mounts = {each["name"]: [one for one in each.get("volumeMounts") or () if _is_token(one)] for each in given}
     return [
         {**each, "volumeMounts": [*(each.get("volumeMounts") or ()), *mounts[each["name"]]]}

@@ -1,10 +1,10 @@
-"""What a client's write has changed of an object, done to ours; pure functions.
+"""Applies a recorded client's change to our object; pure functions.
 
-Both sides of a replay have the same object, but our controllers and the recorded ones may not have got equally far
-with it. So of a recorded write only the difference is an input: what the client changed, and nothing that stood there.
+Both sides of a replay have the same object, but our controllers may be at a different state of it than the recorded
+ones. So only the difference of a recorded write is the input: what the client changed.
 
-Guarantees: where ours was as the recorded object was, it is afterwards as the recorded one is. Lists whose items have
-an identity (conditions, containers, owners, finalizers) are changed item by item; other lists as a whole.
+Guarantees: if our object equalled the recorded one before, it does afterwards. Lists whose items have an identity
+(conditions, containers, owners, finalizers) are changed item by item; other lists as a whole.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any, Final
 
 _ABSENT: Final = object()
 _IDENTITIES: Final = ("type", "uid", "name")
-"""The field that tells one item of a list from another, the first of these that all items have."""
+"""The field that identifies the items of a list: the first of these that all items have."""
 
 _OWN: Final = ("resourceVersion", "generation")
-"""Fields of the metadata that count writes, each side its own."""
+"""Fields of the metadata that count writes, separately on each side."""
 
 
 def carried_over(old: Mapping[str, Any], new: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `ours` with what makes `new` of `old`; the generation grows by as much as that of the recorded object."""
+    """Return `ours` with the changes from `old` to `new`; the generation grows as much as the recorded one's."""
     changed: dict[str, Any] = _changed(old, new, ours)
     kept = {name: ours["metadata"][name] for name in _OWN if name in ours["metadata"]}
     grown = int(new["metadata"].get("generation", 0)) - int(old["metadata"].get("generation", 0))
@@ -54,7 +54,7 @@ def _changed_fields(old: Mapping[str, Any], new: Mapping[str, Any], ours: Mappin
 
 
 def _merged(added: Any, ours: Any) -> Any:
-    """Return a field that a client added, where ours may have been added too."""
+    """Return a field that a client added, merged with ours if it exists."""
     is_map = isinstance(added, Mapping) and isinstance(ours, Mapping)
     return _changed_fields({}, added, ours) if is_map else added
 
@@ -76,7 +76,7 @@ def _changed_list(old: Sequence[Any], new: Sequence[Any], ours: Sequence[Any]) -
 
 
 def _identity(items: Sequence[Any]) -> Callable[[Any], Any] | None:
-    """Return what tells the items of a list from each other; None if nothing does."""
+    """Return a function that identifies the items of a list; None if there is none."""
     if all(isinstance(item, str) for item in items):
         return lambda item: item
     for field in _IDENTITIES:

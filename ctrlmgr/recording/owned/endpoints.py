@@ -1,20 +1,19 @@
-"""Endpoints in a replay: what the recorded controller wrote is expected, what clients wrote stands between it.
+"""Endpoints in a replay: the recorded controller's writes are expected, other clients' writes are inputs.
 
-When our controller acts. It could after every input, but what it would write is looked at only where it can make a
-difference: at a checkpoint, and where it is about to become history that later results depend on. A recording shows
-where that is. So ours acts on an object, if its own watches have given it a reason to,
+When our controller acts. It could act after every input, but its result only matters at a checkpoint, and before it
+becomes history that later results depend on. So ours acts on an object, if its watches have triggered it,
 
-1. before an input changes that object: a client edited what the controller had made until then, and the edit stands
-   until there is a reason to act that came after it;
-2. where the recorded controller created or deleted it: with an object goes what clients had added to it;
-3. before its parent (the service) changes or goes, if the recorded controller has written it since ours acted: a
-   service that loses its selector leaves behind what was made until then. If the recorded one has not written, it had
-   not acted on the reasons that ours has, and ours must not either;
-4. at a checkpoint, after letting virtual time pass until no retry or delay is left.
+1. before an input changes that object: a client edited the controller's last result, and the edit stays until a later
+   trigger;
+2. when the recorded controller created or deleted it, because a deletion also removes clients' edits;
+3. before its parent (the Service) changes or is deleted, if the recorded controller has written it since ours acted: a
+   Service that loses its selector keeps its last Endpoints. If the recorded controller has not written, it had not
+   acted on the triggers that ours has, so ours must not act either;
+4. at a checkpoint, after virtual time has passed until no retry or delay is left.
 
-One hint is taken from the recorded writes. Where the recorded controller overwrote a client's edit that stands in our
-log, the two had crossed: it had a reason from before the edit and acted after it, where ours acted before (1). Then
-ours is told to look at that object without a reason of its own.
+One hint is taken from the recorded writes. If the recorded controller overwrote a client's edit that is in our log, the
+two writes crossed: it was triggered before the edit and acted after it, while ours acted before (1). Then ours acts on
+that object without a trigger.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ from ctrlmgr.recording.stage import Stage
 
 
 class OwnedEndpoints:
-    """What is recorded of the kind, and what our log has."""
+    """The recorded and our Endpoints."""
 
     is_shared = False
     expects_others = False
 
     def __init__(self, stage: Stage, ownership: Ownership) -> None:
-        """Follow what our controller writes on `stage`; ask before it starts."""
+        """Follow our controller's writes on `stage`; call it before the stage starts."""
         informer = stage.informer(ownership.resource)
         self.resource = ownership.resource
         self._stage = stage
@@ -49,29 +48,29 @@ class OwnedEndpoints:
         self._expectation = Expectation(ownership)
         self._lister = informer.lister
         self._changed: set[Key] = set()  # in our log, since the last checkpoint
-        self._edits: dict[Key, bytes] = {}  # the last client's edit of each object, until another client writes it
-        self._behind: set[Key] = set()  # what the recorded controller has written since ours acted on it
+        self._edits: dict[Key, bytes] = {}  # the last client's edit of each object, until the next write
+        self._behind: set[Key] = set()  # the objects that the recorded controller has written since ours acted on them
         self._tracker: WriteTracker | None = None
         informer.add_handler(self._on_change)
 
     @property
     def ownership(self) -> Ownership:
-        """What says whose work this kind is."""
+        """The ownership of this kind."""
         return self._ownership
 
     @property
     def expected(self) -> int:
-        """How many of the recorded changes were the recorded controller's."""
+        """The number of changes by the recorded controller."""
         return self._expectation.expected
 
     def track(self, tracker: WriteTracker) -> Collection[str]:
-        """Tell of each write from now on."""
+        """Report each write to `tracker` from now on."""
         self._tracker = tracker
         tracker.follow(self.resource, whole(comparable))
         return (self._ownership.controller,)
 
     def act_on(self, subject: Key) -> None:
-        """Let our controller act on an object that it has a reason to look at."""
+        """Let our controller act on an object, if it is triggered."""
         self._stage.act(self._ownership.controller, subject)
 
     def _on_change(self, change: StoreChange) -> None:
@@ -79,31 +78,31 @@ class OwnedEndpoints:
 
     @property
     def subjects(self) -> Collection[Key]:
-        """Every object of either side."""
+        """The objects of both sides."""
         return self._expectation.objects.keys() | {obj.key for obj in self._lister.list()}
 
     @property
     def changed(self) -> Iterable[Key]:
-        """What has changed since the last checkpoint."""
+        """The objects that have changed since the last checkpoint."""
         return self._changed | self._expectation.changed
 
     def compare(self, subject: Key) -> tuple[Any, Any]:
-        """Return the whole objects, but for what no two clusters agree in."""
+        """Return both objects, without the fields that differ between clusters."""
         recorded, ours = self._expectation.objects.get(subject), self._lister.get(subject)
         return recorded and comparable(recorded), ours and comparable(ours)
 
     def observe(self, change: Change) -> None:
-        """Let our controller act before a service changes, if the recorded one had."""
+        """Let our controller act before a Service changes, if the recorded one had."""
         self._expectation.observe(change)
         if change.object.resource == self._ownership.parent and change.object.key in self._behind:
             self._act(change.object.key)
 
     def expects(self, change: Change) -> bool:
-        """Return False: of other kinds everything is input."""
+        """Return False: changes of other kinds are inputs."""
         return False
 
     def take(self, change: Change) -> bool:
-        """Append a client's change as one of our object; follow suit where the recorded controller wrote."""
+        """Append a client's change to our object; let our controller act if the recorded one wrote."""
         if self._expectation.take(change):
             self._edit(change)
         else:
@@ -123,20 +122,20 @@ class OwnedEndpoints:
             self._tracker.recorded((self.resource, obj.key), Written(obj.revision, change.line, state))
 
     def prepare(self) -> None:
-        """Do nothing: what our controllers do at a checkpoint needs no preparation."""
+        """Do nothing: checkpoints need no preparation."""
 
     def passed(self, revision: Revision) -> None:
-        """Forget what was before the checkpoint."""
+        """Reset the state after a checkpoint."""
         self._changed.clear()
         self._behind.clear()
         self._expectation.checkpoint(revision)
 
     def unjudged(self) -> Iterable[Unjudged]:
-        """Return nothing: all of it can be compared."""
+        """Return nothing: everything can be compared."""
         return ()
 
     def _edit(self, change: Change) -> None:
-        """Make an input of another client's change of an owned kind; it is told of *our* object, if there is one."""
+        """Append another client's change of an owned object as an input, applied to our object if it exists."""
         key = change.object.key
         self._act(key)
         ours = self._lister.get(key)
@@ -150,7 +149,7 @@ class OwnedEndpoints:
         self._stage.append(EventType.ADDED if ours is None else EventType.MODIFIED, edited)
 
     def _follow_suit(self, change: Change) -> None:
-        """Let our controller act where the recorded one did, at once if that matters; see the module's docstring."""
+        """Let our controller act when the recorded one did, at once if that matters; see the module's docstring."""
         key = change.object.key
         edit = self._edits.pop(key, None)
         if change.type is EventType.MODIFIED and edit is None:
@@ -167,7 +166,7 @@ class OwnedEndpoints:
 
 
 def _as_incarnation_of(ours: Object | None, recorded: Object) -> Object:
-    """Return `recorded` with the identity of the object that stands in its place in our log."""
+    """Return `recorded` with the uid and creation time of our object in its place."""
     if ours is None or ours.uid == recorded.uid:
         return recorded
     return recorded.with_metadata(uid=ours.uid, creation_timestamp=ours.metadata.creation_timestamp)

@@ -1,10 +1,10 @@
-"""Names and identities for what our controllers make: those of what the recorded ones made in its place.
+"""Gives objects that our controllers create the names and uids of the recorded ones.
 
-Pods have random names and uids, and a recording tells by them what kubelets and clients did to which. So an object
-that ours makes is called as the recorded one that stands for the same, and has its uid and its time of creation, which
-also decide which of several pods goes first. Guarantees: what stands for the same has the same controller and labels,
-and is asked for on the same node; each recorded object gives its name once; one that ours makes beyond those keeps its
-own name, which the comparison then shows.
+Pods have random names and uids, by which a recording identifies the pods of kubelets' and clients' writes. So each
+object that our controllers create gets the name, uid and creation time of its recorded counterpart; the time also
+decides which pods are deleted first. Guarantees: a counterpart has the same controller and labels, and requires the
+same node. Each recorded object is used once. An additional object keeps its own name, which the comparison then
+reports.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ class _Made(msgspec.Struct):
 
 
 class ExpectedCreations:
-    """What the recorded controllers made, or are about to, that ours have not made yet."""
+    """The recorded creations that ours have not made yet."""
 
     def __init__(self) -> None:
-        """Expect nothing."""
+        """Start empty."""
         self._expected: dict[tuple[Resource, str], dict[str, Object]] = {}
-        """By kind and namespace, in the order in which they were made, by uid."""
+        """By kind and namespace, in creation order, by uid."""
 
     def expect(self, obj: Object) -> None:
-        """Take note of what a recorded controller made."""
+        """Add an object that a recorded controller created."""
         self._expected.setdefault((obj.resource, obj.namespace), {})[obj.uid] = obj
 
     def forget(self, obj: Object) -> None:
-        """Take note that something is gone: nothing is to be called so any more."""
+        """Remove a deleted object, whose name must not be used any more."""
         self._expected.get((obj.resource, obj.namespace), {}).pop(obj.uid, None)
 
     def named(self, proposal: Proposal) -> Proposal:
-        """Return what is to be appended, as the recorded object that stands for the same, if there is one."""
+        """Return the proposal with the identity of its recorded counterpart, if there is one."""
         if proposal.type is not EventType.ADDED:
             return proposal
         recorded = self._like(proposal.object)
@@ -73,7 +73,7 @@ class ExpectedCreations:
 
 
 def _place(obj: Object) -> tuple[Key, str] | tuple[Any, ...]:
-    """Return what two objects have in common that stand for the same: their name, unless that is random."""
+    """Return a key that is equal for counterparts: the name, unless it is random."""
     made = obj.view(_Made)
     if not made.metadata.generate_name:
         return obj.key, ""
@@ -82,12 +82,12 @@ def _place(obj: Object) -> tuple[Key, str] | tuple[Any, ...]:
 
 
 def _labels(obj: Object) -> dict[str, str]:
-    """Return the labels but for uids of what an object is made for, which may be its own."""
+    """Return the labels without controller uids, which may be the object's own."""
     return {name: value for name, value in obj.labels.items() if not name.endswith("controller-uid")}
 
 
 def _incarnated(ours: Object, recorded: Object) -> Object:
-    """Return our object with a recorded one's name, uid and time of creation; its uid may stand anywhere in it."""
+    """Return our object with a recorded one's name, uid and creation time; its uid may occur anywhere in it."""
     body = ours.body.replace(ours.uid.encode(), recorded.uid.encode())
     created = recorded.metadata.creation_timestamp
     made = Object(ours.resource, body).with_metadata(name=recorded.name, creation_timestamp=created)

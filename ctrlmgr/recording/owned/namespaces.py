@@ -1,18 +1,18 @@
-"""Namespaces in a replay: whether they end as the recorded ones did, and what is left in those that are ending.
+"""Namespaces in a replay: compares their deletion, and the remaining content of terminating ones.
 
-What clients do to a namespace (create it, label it, ask for its deletion, release its finalizers) is input; what the
-namespace controller does is expected: the conditions, the end of the finalizer `kubernetes`, the end of the namespace,
-and from five seconds after it was deleted the deletion of what is in it, and of the addresses claimed for services in
-it. Before that the recorded controller leaves a namespace alone, so deletions are clients'. So are, at any time, the
-deletions of what was terminating already: a client has released its finalizers, or played the kubelet.
+Clients' writes to a namespace (creation, labels, deletion requests, finalizers) are inputs. The namespace controller's
+writes are expected: the conditions, the removal of the finalizer `kubernetes`, and the namespace's deletion. From five
+seconds after the deletion request on, deletions of its content, and of the addresses claimed for its Services, are
+expected too. Before that the recorded controller waits, so deletions are clients'. Deletions of objects that were
+terminating already are always clients': they released finalizers, or acted as the kubelet.
 
-Compared are the whole namespace, but for the times of its conditions, and which objects are left in one that is
-terminating: of the kinds that the recording shows, without EndpointSlices, whose names are random.
+The whole namespace is compared, except the times of its conditions, and which objects remain in a terminating one: of
+the recorded kinds, without EndpointSlices, whose names are random.
 
-What cannot be told from a recording: a namespace may be held by objects of kinds that the recording does not show, of
-which only the recorded conditions speak. Where they do, an object of such a kind with such a finalizer is put into our
-log as a stand-in, so that the namespace stays, and taken away when they speak of it no more. What the conditions say of
-what is left is not compared from then on: it would be compared with itself. That is counted; the rest is compared.
+A namespace may be held by objects of unrecorded kinds, which only the recorded conditions mention. Then an object of
+such a kind with such a finalizer is added to our log as a stand-in, so that the namespace stays. It is removed when the
+conditions no longer mention it. From then on the conditions about remaining content are not compared, because they
+depend on the stand-ins. This is counted; the rest is compared.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ _HELD = re.compile(r"(\S+) in (\d+) resource instances")
 _CONTENT, _FINALIZERS = "NamespaceContentRemaining", "NamespaceFinalizersRemaining"
 _UNJUDGED = "what is left in it is of kinds that the recording does not show"
 _ATTEMPTS = 5
-"""How often our controller is asked to be done with a namespace that the recording makes anew."""
+"""How often our controller is run to finish a namespace that the recording creates again."""
 
 
 class OwnedNamespaces:
-    """What is recorded of namespaces and of what is in them, and what our log has."""
+    """The recorded and our namespaces and their content."""
 
     resource = NAMESPACES
     is_shared = False
     expects_others = True
 
     def __init__(self, stage: Stage, kinds: Kinds) -> None:
-        """Follow what our controller writes on `stage`; ask before it starts."""
+        """Follow our controller's writes on `stage`; call it before the stage starts."""
         informer = stage.informer(NAMESPACES)
         informer.add_handler(self._on_change)
         self._stage = stage
@@ -70,44 +70,44 @@ class OwnedNamespaces:
         self._api_versions = {kind.storage: (kind.gvk.kind, kind.gvk.api_version) for kind in kinds}
         stage.follow_definitions(self)
         self._recorded: dict[Key, Object] = {}
-        self._ending: dict[str, int] = {}  # when recorded namespaces were seen to be terminating, microseconds
-        self._there: dict[str, set[tuple[Resource, str]]] = {}  # what is recorded to be in each namespace
+        self._ending: dict[str, int] = {}  # when recorded namespaces were first terminating, in microseconds
+        self._there: dict[str, set[tuple[Resource, str]]] = {}  # the recorded content of each namespace
         self._shown: set[Resource] = set()
         self._stand_ins: dict[str, list[Object]] = {}
         self._guessed: set[str] = set()  # namespaces that have had stand-ins
         self._uncompared: Counter[str] = Counter()
         self.held: dict[str, Sequence[Object]] = {}
-        """What stood in first for what a recording does not show and holds a namespace, by its name."""
+        """The first stand-ins of each namespace, by its name."""
         self.known_held: Mapping[str, Sequence[Object]] = {}
-        """The same, if another replay of the recording has found it out already."""
-        self._is_prompt = False  # whether our controller acts whenever the recorded one had, not at the end alone
+        """The same, if an earlier replay of the recording has found them."""
+        self._is_prompt = False  # whether our controller acts when the recorded one did, and not only at the end
         self._changed: set[Key] = set()
 
     def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
-        """Have the instances of a definition among what is in namespaces, if that is where they are."""
+        """Add the instances of a definition to the content of namespaces, if they are namespaced."""
         if definition.namespaced:
             self._content[resource] = instances.lister
             version = f"{definition.group}/{definition.storage.name}"
             self._api_versions[resource] = (definition.accepted.kind, version)
 
     def end(self, definition: Definition, resource: Resource) -> None:
-        """Do nothing: the instances of a definition that is gone are gone as well."""
+        """Do nothing: the instances of a deleted definition are deleted too."""
 
     def _on_change(self, change: StoreChange) -> None:
         self._changed.add(change.object.key)
 
     @property
     def subjects(self) -> Collection[Key]:
-        """Every namespace of either side."""
+        """The namespaces of both sides."""
         return self._recorded.keys() | {obj.key for obj in self._ours.list()}
 
     @property
     def changed(self) -> Iterable[Key]:
-        """What has changed, and what is ending."""
+        """The namespaces that have changed or are terminating."""
         return self._changed | {Key("", name) for name in self._ending}
 
     def compare(self, subject: Key) -> tuple[Any, Any]:
-        """Return the namespace, and what is in it if it is terminating or has gone."""
+        """Return both namespaces, with their content if they are terminating or deleted."""
         recorded, ours = self._recorded.get(subject), self._ours.get(subject)
         theirs, mine = _comparable(recorded), _comparable(ours)
         if subject.name in self._guessed:
@@ -119,19 +119,19 @@ class OwnedNamespaces:
         return theirs or None, mine or None
 
     def observe(self, change: Change) -> None:
-        """Note what is in namespaces."""
+        """Record the content of namespaces."""
         obj, resource = change.object, change.object.resource
         self._shown.add(resource)
         if resource == ENDPOINT_SLICES and change.type is EventType.DELETED and self._is_emptying(change):
             self._act_at_once(obj.namespace)
         if change.type is EventType.MODIFIED or resource == ENDPOINT_SLICES or resource not in self._content:
-            return  # what is modified was there before
+            return  # a modified object existed before
         if namespace := obj.namespace:
             there = self._there.setdefault(namespace, set())
             (there.discard if change.type is EventType.DELETED else there.add)((resource, obj.name))
 
     def expects(self, change: Change) -> bool:
-        """Whether a change of what is in a terminating namespace is what our controller has to come to by itself."""
+        """Return whether a change of content in a terminating namespace is expected from our controller."""
         if not self._ending:
             return False
         obj = change.object
@@ -142,7 +142,7 @@ class OwnedNamespaces:
         self._stage.follow()
         ours = lister.get(obj.key)
         if ours is None:
-            return True  # it has come to it already
+            return True  # our controller has deleted it already
         if not self._is_emptying(change):
             return False
         gone = change.type is EventType.DELETED
@@ -152,17 +152,17 @@ class OwnedNamespaces:
         return is_expected
 
     def _is_emptying(self, change: Change) -> bool:
-        """Whether the recorded controller may have begun to empty the namespace of what changes."""
+        """Return whether the recorded controller may have started to delete the content of the namespace."""
         since = self._ending.get(_holder(change.object))
         return since is not None and change.recorded_at - since >= Options.namespace_deletion_grace * 1_000_000
 
     def _act_at_once(self, name: str) -> None:
-        """Let our controller go on with a namespace where the recorded one did."""
+        """Let our controller act on a namespace when the recorded one did."""
         if self._is_prompt:
             self._stage.act(CONTROLLER_NAME, Key("", name), unasked=True)
 
     def take(self, change: Change) -> bool:
-        """Append what a client did to a namespace; leave the rest to our controller."""
+        """Append a client's change of a namespace; leave other changes to our controller."""
         obj = change.object
         self._changed.add(obj.key)
         old = self._recorded.pop(obj.key, None)
@@ -181,11 +181,11 @@ class OwnedNamespaces:
             for each in self.known_held.get(obj.name, ()):
                 self._stage.append(EventType.ADDED, each)
                 self._stand_ins.setdefault(obj.name, []).append(each)
-            self._stage.act(CONTROLLER_NAME, obj.key)  # which begins to wait, as the recorded one does
+            self._stage.act(CONTROLLER_NAME, obj.key)  # this starts its grace period
         return True
 
     def take_past(self, change: Change) -> bool:
-        """Note a namespace of the past; one that is going has been since it was deleted."""
+        """Record a namespace of the past; a terminating one has been so since its deletion."""
         obj = change.object
         self._changed.add(obj.key)
         self._ending.pop(obj.name, None)
@@ -198,33 +198,33 @@ class OwnedNamespaces:
         return False
 
     def prepare(self) -> None:
-        """Do nothing: what our controllers do at a checkpoint needs no preparation."""
+        """Do nothing: checkpoints need no preparation."""
 
     def passed(self, revision: Revision) -> None:
-        """Forget what was before the checkpoint."""
+        """Reset the state after a checkpoint."""
         self._changed.clear()
 
     def track(self, tracker: WriteTracker) -> Collection[str]:
-        """Act from now on where the recorded controller did. No single write is told of: see `_left_in`."""
+        """Act when the recorded controller did, from now on. Single writes are not reported: see `_left_in`."""
         self._is_prompt = True
         return ()
 
     def act_on(self, subject: Key) -> None:
-        """Do nothing: nothing of it is tracked."""
+        """Do nothing: no single write is tracked."""
 
     def unjudged(self) -> Iterable[Unjudged]:
-        """Return at how many checkpoints nothing could be said of what was left in a namespace."""
+        """Return at how many checkpoints the remaining content of a namespace could not be compared."""
         for name, count in sorted(self._uncompared.items()):
             yield Unjudged(str(NAMESPACES), "", name, _UNJUDGED, count)
 
     def _begin(self, obj: Object) -> None:
-        """Append a namespace; one of its name that was terminating in our log has to go first."""
+        """Append a namespace; one of the same name that is terminating in our log must be deleted first."""
         self._urge(obj.key, lambda ours: ours is None)
         ours = self._ours.get(obj.key)
         self._stage.append(EventType.ADDED if ours is None else EventType.MODIFIED, obj)
 
     def _urge(self, key: Key, is_done: Callable[[Object | None], bool]) -> None:
-        """Let our controller look at a namespace, again and again, until it is done; the recorded one was by now."""
+        """Run our controller on a namespace repeatedly until it is done, because the recorded one was."""
         self._stage.follow()
         for _ in range(_ATTEMPTS):
             if is_done(self._ours.get(key)):
@@ -233,11 +233,11 @@ class OwnedNamespaces:
             self._stage.follow()
 
     def _edit(self, obj: Object) -> None:
-        """Append a client's change, with what our controller, not the recorded one, has written."""
+        """Append a client's change, with the fields that our controller has written."""
         self._stage.follow()
         ours = self._ours.get(obj.key)
         if ours is None:
-            return  # our controller was done with it too early, which the comparison says
+            return  # our controller was done too early, which the comparison reports
         fields, written = obj.to_dict(), ours.to_dict()
         status = {key: value for key, value in fields.get("status", {}).items() if key != "conditions"}
         if conditions := written.get("status", {}).get("conditions"):
@@ -247,7 +247,7 @@ class OwnedNamespaces:
         self._stage.append(EventType.MODIFIED, edited.with_metadata(uid=ours.uid))
 
     def _end(self, obj: Object, *, held: bool) -> None:
-        """Take note that a namespace has gone: by itself, or because a client let it go."""
+        """Record that a namespace was deleted, by its controller or because a client released it."""
         self._ending.pop(obj.name, None)
         self._remove_stand_ins(obj.name)
         if not held:
@@ -258,7 +258,7 @@ class OwnedNamespaces:
             self._stage.append(EventType.DELETED, ours)
 
     def _stand_in(self, namespace: Object) -> None:
-        """See to it that kinds which the recording does not show have what the conditions say is left of them."""
+        """Add stand-ins of unrecorded kinds, as many as the conditions report."""
         left, held = _left_in(namespace)
         unseen = {resource: count for resource, count in left.items() if resource not in self._shown}
         self._remove_stand_ins(namespace.name)
@@ -294,7 +294,7 @@ class OwnedNamespaces:
 
 
 def _is_controllers(old: Object, new: Object) -> bool:
-    """Whether the namespace controller made `new` of `old`: it alone writes conditions and takes its finalizer away."""
+    """Return whether the namespace controller made a change: only it writes conditions and removes its finalizer."""
     before, after = old.to_dict(), new.to_dict()
     return (
         _conditions(before) != _conditions(after)
@@ -303,13 +303,13 @@ def _is_controllers(old: Object, new: Object) -> bool:
 
 
 def _holder(obj: Object) -> str:
-    """Return the namespace with which an object goes: an address is its service's."""
+    """Return the namespace that an object belongs to; for an IPAddress, that of its Service."""
     parent = obj.view(Claim).parent if obj.resource == IP_ADDRESSES else None
     return obj.namespace if parent is None else parent.namespace
 
 
 def _is_emptied(namespace: Object | None) -> bool:
-    """Whether the namespace controller has nothing left to do with it."""
+    """Return whether the namespace controller has finished with a namespace."""
     return namespace is None or not (namespace.to_dict().get("spec") or {}).get("finalizers")
 
 
@@ -331,14 +331,14 @@ def _comparable(namespace: Object | None) -> dict[str, Any]:
 
 
 def _without_left(namespace: dict[str, Any]) -> dict[str, Any]:
-    """Return what is compared of a namespace without what its conditions say of what is left in it."""
+    """Return the comparable fields of a namespace without the conditions about remaining content."""
     status = namespace.get("status") or {}
     conditions = [each for each in _conditions(namespace) if each["type"] not in (_CONTENT, _FINALIZERS)]
     return {**namespace, "status": {**status, "conditions": conditions}} if namespace else namespace
 
 
 def _left_in(namespace: Object) -> tuple[dict[Resource, int], set[str]]:
-    """Return what the conditions of a namespace say is left, by resource, and the finalizers that hold it."""
+    """Return the remaining content in a namespace's conditions, by resource, and the finalizers that hold it."""
     messages = {each["type"]: each["message"] for each in _conditions(namespace.to_dict())}
     left = {}
     for name, count in _LEFT.findall(messages.get(_CONTENT, "")):

@@ -1,8 +1,8 @@
-"""What a replay expects of a kind that our controllers write: the contract, and comparing it at checkpoints.
+"""The protocol of owned kinds in a replay, and their comparison at checkpoints.
 
-A kind that one of our controllers writes is *owned*. What the same controller of the real cluster wrote to it is the
-expectation: it is never fed to our log, and every checkpoint compares it with what ours wrote. What any other client
-wrote to it is an input like any pod.
+A kind that one of our controllers writes is *owned*. The writes of the same controller of the real cluster are
+expected: they are not appended to our log, and every checkpoint compares them with ours. Writes of other clients are
+inputs.
 """
 
 from __future__ import annotations
@@ -18,60 +18,62 @@ from ctrlmgr.recording.report import Unjudged
 
 
 class Owned(Protocol):
-    """One owned kind; for the thread of the replay."""
+    """One owned kind; for the replay's thread."""
 
     resource: Resource
     is_shared: bool
-    """Whether clients and several controllers write it: what others expect of it goes before, and it is told of no
-    change of another kind."""
+    """Whether clients and several controllers write it.
+
+    It is then processed after other owners, and is not notified of changes of other kinds.
+    """
 
     expects_others: bool
-    """Whether changes of other kinds may be our controllers' to make, so that `expects` is to be asked."""
+    """Whether changes of other kinds may be our controllers', so that `expects` must be called."""
 
     def observe(self, change: Change) -> None:
-        """Take note of any change before it is appended or taken; our controllers may have to act first."""
+        """Process any change before it is appended; our controllers may have to act first."""
 
     def expects(self, change: Change) -> bool:
-        """Whether a change of a kind without an owner is our controllers' to make, so that it is no input."""
+        """Return whether a change of a kind without an owner is expected from our controllers, and is not an input."""
 
     def take(self, change: Change) -> bool:
-        """Sort a change of this kind and do what it asks for; False if it is an input."""
+        """Process a change of this kind; return False for an input that the caller appends."""
 
     def take_past(self, change: Change) -> bool:
-        """Note a change of this kind that belongs to the past (`opening`); False if it is an input as it is.
+        """Record a change of the past (`opening`); return False for an input that the caller appends.
 
-        It is no expectation, whichever client made it: the recording lacks the inputs of that write.
+        It is not expected, whichever client made it, because the recording lacks the inputs of that write.
         """
 
     def prepare(self) -> None:
-        """Get ready for a checkpoint, before our controllers do what they have left to do."""
+        """Prepare for a checkpoint, before our controllers finish their work."""
 
     @property
     def subjects(self) -> Collection[Key]:
-        """Everything there is to compare."""
+        """All subjects to compare."""
 
     @property
     def changed(self) -> Iterable[Key]:
-        """What of it has changed on either side since the last checkpoint."""
+        """The subjects that have changed on either side since the last checkpoint."""
 
     def compare(self, subject: Key) -> tuple[Any, Any]:
-        """Return what is recorded and what is ours, as JSON values; None where there is nothing."""
+        """Return the recorded and our state as JSON values; None if there is none."""
 
     def passed(self, revision: Revision) -> None:
-        """Note that the recorded controllers had nothing left to do at `revision`, and that all has been compared."""
+        """Record that the recorded controllers were quiescent at `revision`, and that everything was compared."""
 
     def track(self, tracker: WriteTracker) -> Collection[str]:
-        """Tell of each write of both sides from now on; return the controllers that can act at any moment."""
+        """Report each write of both sides from now on; return the controllers that can act at any moment."""
 
     def act_on(self, subject: Key) -> None:
-        """Let those controllers act on what they have a reason to look at."""
+        """Let those controllers act on a subject, if they are triggered."""
 
     def unjudged(self) -> Iterable[Unjudged]:
-        """Return what of it could not be compared so far."""
+        """Return what could not be compared so far."""
 
 
 def divergence_at(checkpoint: Checkpoint, owned: Owned, subject: Key) -> Divergence | None:
-    """Compare one subject; None if it is as recorded."""
+    """Compare one subject; return None if both sides are equal."""
     recorded, ours = owned.compare(subject)
     found = tuple(differences(recorded, ours))
     if not found:

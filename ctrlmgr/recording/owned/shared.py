@@ -1,17 +1,17 @@
-"""Kinds that controllers and clients both write, in a replay: workloads, and the pods that they are made of.
+"""Kinds that controllers and clients both write, in a replay: workloads and their pods.
 
-Each recorded change is asked who made it. What one of the replayed controllers' namesakes made is expected; what anyone
-else made (a user who scales, a kubelet that reports, the garbage collector) is an input, and of an object that a
-controller has written, too, only what that client changed: see `edits`. Objects that ours make take the names and uids
-of those that they stand for: see `births`.
+For each recorded change the author is determined. Writes of the replayed controllers' counterparts are expected. Writes
+of others (users, kubelets, the garbage collector) are inputs. If a controller has written the object too, only the
+client's changes are applied: see `edits`. Our objects get the names and uids of their recorded counterparts: see
+`expected_creations`.
 
-Who made a change stands in the recording of a log. A watch does not tell; then it is read from `managedFields`. A
-deletion leaves no trace there: it is taken for the controllers' if ours, who are let act first, come to it too.
+A recording of our log contains the author. A watch does not; then the author is read from `managedFields`. They do not
+show the author of a deletion: it counts as the controllers' if ours, which act first, make it too.
 
-When our controllers act: in every pause of the recording, each at its time, for the recorded ones had nothing to do
-then; before an input, if the recorded ones have written anything since ours acted; and at checkpoints. Virtual time
-does not run ahead of the recording for them, but for a moment at checkpoints, so what they do by the clock (deadlines,
-schedules) happens when it happened.
+Our controllers act in every pause of the recording, each at its time, because the recorded ones were quiescent then;
+before an input, if the recorded ones have written since ours acted; and at checkpoints. Virtual time does not run ahead
+of the recording for them, except briefly at checkpoints. So clock-based actions (deadlines, schedules) happen at the
+recorded times.
 """
 
 from __future__ import annotations
@@ -42,44 +42,44 @@ from ctrlmgr.recording.stage import RECORDING, Stage
 SHARED: Final[Mapping[str, Sequence[Resource]]] = {
     each.name: each.shared_kinds for each in registry.ALL if each.replays and each.shared_kinds
 }
-"""What the controllers write that share kinds with others, by name."""
+"""The kinds that each controller shares with others, by the controller's name."""
 
 _CLAIMS = Resource("", "persistentvolumeclaims")
 _OTHERS_TOO = frozenset({PODS, _CLAIMS, QUOTAS})
-"""Kinds that are there without any workload."""
+"""Kinds that can exist without workloads."""
 
 _PAUSE = 20_000
-"""Microseconds without a change after which the recorded controllers had done all that there was to do."""
+"""Microseconds without a change after which the recorded controllers were quiescent."""
 
 _INSTANT = 0.05
-"""Virtual seconds that our controllers may take whenever they act: for what they look at again at once."""
+"""Virtual seconds that our controllers get whenever they act, for immediate requeues."""
 
 _AT_REST = 1.5
-"""Virtual seconds that they may take at a checkpoint: what is gathered for a moment, and retries."""
+"""Virtual seconds that they get at a checkpoint, for batching and retries."""
 
 _LAG = 3_000
-"""Microseconds that a cache may be behind the log; what it showed of a key in time, a reconcile says it answers."""
+"""Microseconds that a cache may be behind the log. A reconcile lists the revisions of its key that its cache had."""
 
 _SECOND = 1_000_000
 
 _RANDOM = re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
-"""What Kubernetes appends to make a name; messages name pods that were refused, and are nowhere else."""
+"""The random suffix of a generated name. Messages contain names of refused pods, which are recorded nowhere else."""
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _ITEMS_BY = ("type", "uid", "name")
 _VERSION = "resourceVersion"
-"""Objects name each other's versions, which each side counts by itself."""
+"""Objects refer to each other's resource versions, which each side counts separately."""
 
 
 class SharedKinds:
-    """What is recorded of the kinds that some controllers share, and what our log has."""
+    """The recorded and our objects of the kinds that some controllers share."""
 
     def __init__(self, stage: Stage, shared: Mapping[str, Sequence[Resource]]) -> None:
-        """Expect of controllers, by their names, what the recorded ones did of `shared`; ask before `stage` starts."""
+        """Expect the recorded writes of controllers to their `shared` kinds; call it before `stage` starts."""
         names = [*shared]
         self._stage = stage
         self._users = {user_of(name) for name in names}
-        self._managers: dict[Resource, set[str]] = {QUOTAS: {CONTROLLER_MANAGER}}  # under whose names they write
+        self._managers: dict[Resource, set[str]] = {QUOTAS: {CONTROLLER_MANAGER}}  # the field managers of their writes
         for name, kinds in shared.items():
             for resource in kinds:
                 self._managers.setdefault(resource, set()).add(CONTROLLER_MANAGER if name in SHARED else name)
@@ -90,20 +90,20 @@ class SharedKinds:
         self._usage = Usage()
         self._is_there = False  # whether the recording has any workload so far
         self._foreseen: set[str] = set()  # uids of workloads
-        self._decisions: list[tuple[int, Revision]] = []  # a heap of reconciles whose writes come later
+        self._decisions: list[tuple[int, Revision]] = []  # a heap of reconciles whose writes are later
         self._is_behind = False  # whether the recorded controllers have written since ours acted
         stage.in_time = names
         stage.writings.append(self)
 
     def recorded(self, resource: Resource, namespace: str) -> list[Object] | None:
-        """Return what is recorded to be in a namespace, of a kind that is shared; None for another."""
+        """Return the recorded objects of a shared kind in a namespace; None for another kind."""
         kind = self._by_resource.get(resource)
         return None if kind is None else kind.recorded(namespace)
 
     def foresee(self, change: Change, *, is_past: bool) -> None:
-        """Note a change that comes later: ours may make an object before the recorded controllers make it.
+        """Process a later change in advance, because ours may create an object before the recorded controllers do.
 
-        Our controllers make nothing that belongs to the past.
+        Our controllers create no objects of the past.
         """
         kind = self._by_resource.get(change.object.resource)
         if kind is None:
@@ -122,7 +122,7 @@ class SharedKinds:
                 self._expected.expect(change.object)
 
     def before(self, moment: int, revision: Revision) -> None:
-        """Let our controllers act in the pause before the next change, or where the recorded ones decided before it."""
+        """Let our controllers act in the pause before the next change, or at the recorded ones' decisions."""
         if not self._is_there:
             return
         is_due = False
@@ -135,26 +135,26 @@ class SharedKinds:
             self.act((pause - _PAUSE) / _SECOND)
 
     def _is_before(self, decision: tuple[int, Revision], moment: int, revision: Revision) -> bool:
-        """Whether a recorded reconcile did not know of a change: it began before, or its cache was a moment behind."""
+        """Return whether a recorded reconcile did not see a change: it began earlier, or its cache lagged."""
         began, seen = decision
         return began <= moment + (_LAG if seen and revision > seen else 0)
 
     def act(self, patience: float = _INSTANT, *, again: bool = False) -> None:
-        """Let our controllers do what there is to do now; also `again` what failed, if the recorded ones did."""
+        """Let our controllers act now; retry failures with `again`, or if the recorded controllers have written."""
         again, self._is_behind = again or self._is_behind, False
         self._stage.catch_up(patience, again=again)
 
     def at_checkpoint(self) -> None:
-        """Let our controllers come to rest."""
+        """Let our controllers act until they are quiescent."""
         if self._is_there:
             self.act(_AT_REST, again=True)
 
     def named(self, proposal: Proposal) -> Proposal:
-        """Return what ours write, as the recorded object that it stands for if it is new."""
+        """Return our proposal, with the identity of its recorded counterpart if it is a creation."""
         return self._expected.named(proposal) if proposal.object.resource in self._by_resource else proposal
 
     def written(self, events: Sequence[Event]) -> None:
-        """Take note of what ours wrote."""
+        """Record our controllers' writes."""
         for event in events:
             kind = self._by_resource.get(event.resource)
             if kind is not None and self._is_there:
@@ -162,7 +162,7 @@ class SharedKinds:
                 self._expected.forget(event.object)
 
     def take(self, kind: SharedKind, change: Change, old: Object | None) -> bool:
-        """Sort a change, and do what it asks for; False if it can go into the log as it is."""
+        """Process a change; return False if it can be appended unchanged."""
         if not self._is_there:
             return False
         if self._is_expected(kind, change, old):
@@ -187,7 +187,7 @@ class SharedKinds:
         return self._came_to_it(kind, change) if going else self._is_theirs(change, old)
 
     def _is_theirs(self, change: Change, old: Object | None) -> bool:
-        """Whether a recorded controller made an object, or changed it."""
+        """Return whether a recorded controller created or changed an object."""
         if self._is_of_unknown(change, old):
             return False
         if _tells(change):
@@ -195,21 +195,21 @@ class SharedKinds:
         if change.object.resource == QUOTAS and old is not None:
             return self._usage.is_of_theirs(old, change.object)
         if change.object.resource == _CLAIMS and old is not None:
-            return False  # other controllers write them, in the same name
+            return False  # other controllers write them with the same field manager
         if change.object.resource == PODS and old is not None and _node(old) != _node(change.object):
-            return False  # a binding, which managedFields do not tell of
+            return False  # a binding, which managedFields do not contain
         if old is not None and self._is_orphaned(old, change.object):
             return False
         writer = writer_of(None if old is None else Managed(old), Managed(change.object))
         return writer.manager in self._managers[change.object.resource] and (writer.certain or old is not None)
 
     def _is_of_unknown(self, change: Change, old: Object | None) -> bool:
-        """Whether an object is new and its owner is not recorded: none of our controllers can make it."""
+        """Return whether an object is new and its owner is not recorded: none of our controllers can create it."""
         owner = controller_of(change.object) if old is None and change.type is EventType.ADDED else None
         return owner is not None and owner.uid not in self._foreseen
 
     def _is_orphaned(self, old: Object, new: Object) -> bool:
-        """Whether an object has lost an owner that is going, or gone: that is the garbage collector's work."""
+        """Return whether an object has lost a deleted or terminating owner, which is the garbage collector's write."""
         kept = {each.uid for each in new.metadata.owner_references or ()}
         lost = {each.uid for each in old.metadata.owner_references or ()} - kept
         if not lost:
@@ -218,7 +218,7 @@ class SharedKinds:
         return not any(uid in lost for uids in staying for uid in uids)
 
     def _came_to_it(self, kind: SharedKind, change: Change) -> bool:
-        """Whether our controllers, too, have something go that went in the recording."""
+        """Return whether our controllers have made a recorded deletion too."""
         key = change.object.key
         if key not in kind.written:
             return False
@@ -227,7 +227,7 @@ class SharedKinds:
         return ours is None or (ours.is_terminating and change.type is not EventType.DELETED)
 
     def _edit(self, kind: SharedKind, change: Change, old: Object | None) -> bool:
-        """Make an input of what a client did to an object that controllers have written."""
+        """Append a client's change of an object that controllers have written."""
         self._stage.follow()
         ours = kind.lister.get(change.object.key)
         if change.type is EventType.DELETED:
@@ -244,36 +244,36 @@ class SharedKinds:
 
 
 class SharedKind:
-    """One of them: an `Owned`."""
+    """One of the shared kinds; an `Owned`."""
 
     is_shared = True
     expects_others = False
 
     def __init__(self, shared: SharedKinds, stage: Stage, resource: Resource) -> None:
-        """Follow what our controllers write on `stage`."""
+        """Follow our controllers' writes on `stage`."""
         informer = stage.informer(resource)
         informer.add_handler(lambda change: self._note_change(change.object.key))
         self.resource = resource
         self.lister = informer.lister
         self.written: set[Key] = set()
-        """Everything that a controller has ever written, the recorded one or ours."""
+        """The keys of all objects that a recorded controller or ours has ever written."""
         self._shared = shared
         self._tracker: WriteTracker | None = None
         self._recorded: dict[Key, Object] = {}
         self._changed: set[Key] = set()
-        self._old: Object | None = None  # of the change that is being observed
+        self._old: Object | None = None  # before the current change
 
     def note(self, key: Key) -> None:
-        """Take note that a controller wrote something."""
+        """Record that a controller wrote an object."""
         self.written.add(key)
         self._changed.add(key)
 
     def recorded(self, namespace: str) -> list[Object]:
-        """Return what is recorded to be in a namespace."""
+        """Return the recorded objects in a namespace."""
         return [obj for obj in self._recorded.values() if obj.namespace == namespace]
 
     def staying(self, namespace: str) -> Iterator[str]:
-        """Yield the uids of what is recorded in a namespace and is not going."""
+        """Yield the uids of the recorded objects in a namespace that are not terminating."""
         yield from (obj.uid for obj in self.recorded(namespace) if not obj.is_terminating)
 
     def _note_change(self, key: Key) -> None:
@@ -282,21 +282,21 @@ class SharedKind:
 
     @property
     def subjects(self) -> Collection[Key]:
-        """What controllers have written and is there, on either side."""
+        """The objects that controllers have written and that exist, on either side."""
         return [key for key in self.written if key in self._recorded or self.lister.get(key) is not None]
 
     @property
     def changed(self) -> Iterable[Key]:
-        """What of it has changed since the last checkpoint."""
+        """The objects that have changed since the last checkpoint."""
         return self._changed
 
     def compare(self, subject: Key) -> tuple[Any, Any]:
-        """Return the whole objects, but for times, counts of writes, and the order of what has no order."""
+        """Return both objects, without times, counts of writes, and the order of unordered lists."""
         recorded, ours = self._recorded.get(subject), self.lister.get(subject)
         return recorded and _comparable(recorded), ours and _comparable(ours)
 
     def observe(self, change: Change) -> None:
-        """Note how the object was before, and is."""
+        """Record the object's previous and new state."""
         key = change.object.key
         if change.type is EventType.DELETED:
             self._old = self._recorded.pop(key, None)
@@ -305,48 +305,48 @@ class SharedKind:
         self._note_change(key)
 
     def expects(self, change: Change) -> bool:
-        """Return False: of other kinds everything is input."""
+        """Return False: changes of other kinds are inputs."""
         return False
 
     def take(self, change: Change) -> bool:
-        """Sort a change of this kind."""
+        """Process a change of this kind."""
         return self._shared.take(self, change, self._old)
 
     def take_past(self, change: Change) -> bool:
-        """Note an object of the past, as written by a controller if it may have been."""
+        """Record an object of the past, as written by a controller if it may have been."""
         obj = change.object
         if self.resource not in _OTHERS_TOO or any(each.controller for each in obj.metadata.owner_references or ()):
             self.note(obj.key)
         return False
 
     def prepare(self) -> None:
-        """Let our controllers come to rest."""
+        """Let our controllers act until they are quiescent."""
         self._shared.at_checkpoint()
 
     def passed(self, revision: Revision) -> None:
-        """Forget what was before the checkpoint."""
+        """Reset the state after a checkpoint."""
         self._changed.clear()
 
     def track(self, tracker: WriteTracker) -> Collection[str]:
-        """Tell of each write from now on; its controllers act at the recorded ones' moments anyway."""
+        """Report each write from now on; its controllers act at the recorded moments anyway."""
         if self.resource == QUOTAS:
-            return ()  # what they have left is written in admission, with the object that takes it
+            return ()  # admission writes their usage, together with the object that uses it
         self._tracker = tracker
         tracker.follow(self.resource, whole(_comparable))
         return ()
 
     def act_on(self, subject: Key) -> None:
-        """Do nothing: its controllers act at the recorded ones' moments anyway."""
+        """Do nothing: its controllers act at the recorded moments anyway."""
 
     def tracked(self, change: Change) -> None:
-        """Tell of a write that a recorded controller made."""
+        """Report a write of a recorded controller."""
         if self._tracker is not None:
             obj = change.object
             state = None if change.type is EventType.DELETED else _comparable(obj)
             self._tracker.recorded((self.resource, obj.key), Written(obj.revision, change.line, state, is_late=True))
 
     def unjudged(self) -> Iterable[Unjudged]:
-        """Return nothing: all of it can be compared."""
+        """Return nothing: everything can be compared."""
         return ()
 
 
@@ -355,7 +355,7 @@ def _node(pod: Object) -> str:
 
 
 def _tells(change: Change) -> bool:
-    """Whether the recording says who made a change."""
+    """Return whether the recording contains the author of a change."""
     return bool(change.made.actor) and change.made.actor != RECORDING.actor
 
 
@@ -385,7 +385,7 @@ def _likened(value: Any, field: str = "") -> Any:
 
 
 def _ordered(items: list[Any]) -> list[Any]:
-    """Return items that have identities in the order of these: conditions come in the order in which they were told."""
+    """Return items with an identity in its order, because conditions are in the order in which they were set."""
     for field in _ITEMS_BY:
         if items and all(isinstance(item, dict) and field in item for item in items):
             return sorted(items, key=lambda item: str(item[field]))

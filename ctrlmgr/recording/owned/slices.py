@@ -1,19 +1,18 @@
-"""EndpointSlices in a replay: what those of one service say, however it is spread over slices.
+"""EndpointSlices in a replay: compares the endpoints of each Service, however they are distributed to slices.
 
-Names are random, and how endpoints are packed follows from which changes a controller happened to see at once. So what
-is compared is, for each service, who keeps its slices, and the set of endpoints of each address type and set of ports.
+Names are random, and the packing depends on which changes a controller saw at once. So for each Service, the managing
+controller and the set of endpoints of each address type and set of ports are compared. If a recording has no slices,
+nothing is compared.
 
-A recording that shows no slice at all does not have the kind, and then nothing is compared.
+Slices of the recorded controllers (by their label) are expected and never inputs: the controllers correct other
+clients' changes at once, so these make no difference at a checkpoint. All other slices are inputs.
 
-Whatever the recorded controllers keep (a slice's label says so) is expected, and never an input: they put right at
-once what others do to such a slice, so it makes no difference at a checkpoint. All other slices are inputs.
+Our controller acts at checkpoints, and before a Service changes if the recorded one has written its slices since: a
+Service that loses its selector keeps its last slices.
 
-Our controller acts at checkpoints, and before a service changes if the recorded one has written its slices since: one
-that loses its selector leaves behind what there is.
-
-Nodes. Slices tell of the nodes of their endpoints, and a recording need not hold Nodes. Where it holds none, there are
-those that the recorded slices name, each in the zone that is told first: that a node exists and where it is cannot be
-verified then, but that every endpoint on it says the same is.
+Slices refer to the nodes of their endpoints, but a recording may lack Nodes. Then the nodes that recorded slices name
+are created, each in the first recorded zone. Their existence and zone cannot be verified then, only that all endpoints
+agree.
 """
 
 from __future__ import annotations
@@ -40,29 +39,29 @@ from ctrlmgr.recording.report import Unjudged
 from ctrlmgr.recording.stage import Stage
 
 MANAGERS: Mapping[str, str] = {SLICE_CONTROLLER: KEEPER, MIRRORING_CONTROLLER: MIRROR}
-"""What the label of the slices says that a controller keeps, by the controller's name."""
+"""The label value of each controller's slices, by the controller's name."""
 
 _BY_SERVICE = "service"
 
 
 class OwnedSlices:
-    """What is recorded of slices, and what our log has, by service."""
+    """The recorded and our slices, by Service."""
 
     resource = ENDPOINT_SLICES
     is_shared = False
     expects_others = False
 
     def __init__(self, stage: Stage, controllers: Collection[str]) -> None:
-        """Expect of `controllers`, some of `MANAGERS`, what the recorded ones did; ask before `stage` starts."""
+        """Expect the recorded writes of `controllers`, some of `MANAGERS`; call it before `stage` starts."""
         informer = stage.informer(ENDPOINT_SLICES)
         self._stage = stage
         self._controllers = controllers
         self._managers = frozenset(MANAGERS[name] for name in controllers)
         self._recorded = _Slices()
-        self._shown = False  # whether the recording has slices at all
-        self._nodes: set[str] | None = set()  # those of which recorded slices told; None when Nodes are recorded
+        self._shown = False  # whether the recording has any slices
+        self._nodes: set[str] | None = set()  # the nodes that recorded slices named; None if Nodes are recorded
         self._changed: set[Key] = set()
-        self._behind: set[Key] = set()  # services whose slices were written since ours acted on them
+        self._behind: set[Key] = set()  # Services whose slices were written since ours acted on them
         self._tracker: WriteTracker | None = None
         informer.add_index(_BY_SERVICE, self._services_of)
         informer.add_handler(self._on_change)
@@ -70,7 +69,7 @@ class OwnedSlices:
         self._services = stage.informer(SERVICES).lister
 
     def track(self, tracker: WriteTracker) -> Collection[str]:
-        """Tell of each write from now on."""
+        """Report each write from now on."""
         self._tracker = tracker
         ours = _Slices()
 
@@ -82,13 +81,13 @@ class OwnedSlices:
         return self._controllers
 
     def act_on(self, subject: Key) -> None:
-        """Let our controllers act on a service that they have a reason to look at."""
+        """Let our controllers act on a Service, if they are triggered."""
         service = Key(subject.namespace, subject.name.partition(" ")[0])
         for controller in self._controllers:
             self._stage.act(controller, service)
 
     def foresee(self, change: Change) -> None:
-        """See to it that there are the nodes that a slice names which comes later: ours may tell of them before."""
+        """Create the nodes that a later slice names, because ours may need them earlier."""
         obj = change.object
         if obj.resource == ENDPOINT_SLICES and change.type is not EventType.DELETED:
             self._learn_nodes_of(obj)
@@ -104,7 +103,7 @@ class OwnedSlices:
 
     @property
     def subjects(self) -> Collection[Key]:
-        """Every service that has slices on either side."""
+        """The Services that have slices on either side."""
         if not self._shown:
             return ()
         ours = {service_of(obj) for obj in self._lister.list() if self._is_kept(obj)}
@@ -112,16 +111,16 @@ class OwnedSlices:
 
     @property
     def changed(self) -> Iterable[Key]:
-        """Services of which slices have changed since the last checkpoint."""
+        """The Services whose slices have changed since the last checkpoint."""
         return self._changed if self._shown else ()
 
     def compare(self, subject: Key) -> tuple[Any, Any]:
-        """Return what the slices of a service say."""
+        """Return the endpoints of a Service's slices on both sides."""
         ours = self._lister.by_index(_BY_SERVICE, str(subject))
         return said(self._recorded.of(subject)), said(ours)
 
     def observe(self, change: Change) -> None:
-        """Let our controller act before a service changes, if the recorded one had; notice Nodes."""
+        """Let our controller act before a Service changes, if the recorded one had; detect recorded Nodes."""
         obj = change.object
         if obj.resource == NODES:
             self._nodes = None
@@ -132,11 +131,11 @@ class OwnedSlices:
                 self._stage.act(controller, obj.key)
 
     def expects(self, change: Change) -> bool:
-        """Return False: of other kinds everything is input."""
+        """Return False: changes of other kinds are inputs."""
         return False
 
     def take(self, change: Change) -> bool:
-        """Note what the recorded controllers wrote; anything else is an input."""
+        """Record the recorded controllers' writes; return False for other slices, which are inputs."""
         obj = change.object
         self._shown = True
         known = self._recorded.get(obj.key)
@@ -155,7 +154,7 @@ class OwnedSlices:
         return True
 
     def take_past(self, change: Change) -> bool:
-        """Note a slice of the past."""
+        """Record a slice of the past."""
         obj = change.object
         self._shown = True
         self._changed.add(service_of(obj))
@@ -163,17 +162,17 @@ class OwnedSlices:
         return False
 
     def prepare(self) -> None:
-        """See to it that the nodes are there of which recorded slices tell."""
+        """Create the nodes that recorded slices name."""
         self._learn_nodes(self._changed)
 
     def passed(self, revision: Revision) -> None:
-        """Forget what was before the checkpoint."""
+        """Reset the state after a checkpoint."""
         if self._shown:
             self._changed.clear()
         self._behind.clear()
 
     def unjudged(self) -> Iterable[Unjudged]:
-        """Return nothing: all of it can be compared."""
+        """Return nothing: everything can be compared."""
         return ()
 
     def _learn_nodes(self, services: Iterable[Key]) -> None:
@@ -188,7 +187,7 @@ class OwnedSlices:
         if self._nodes is None or obj.labels.get(MANAGED_BY) != KEEPER:
             return
         for endpoint in obj.view(EndpointSlice).endpoints or ():
-            # Where addresses that are not ready are published, pods on missing nodes are too, without a zone.
+            # If not-ready addresses are published, pods on missing nodes are too, without a zone.
             name = endpoint.node_name
             if name and name not in self._nodes and (endpoint.zone or not self._publishes(service_of(obj))):
                 self._nodes.add(name)
@@ -200,7 +199,7 @@ class OwnedSlices:
 
 
 class _Slices:
-    """Slices by name and by service."""
+    """Slices by name and by Service."""
 
     def __init__(self) -> None:
         self._objects: dict[Key, Object] = {}
@@ -213,7 +212,7 @@ class _Slices:
         return [self._objects[key] for key in sorted(self.by_service.get(service, ()))]
 
     def put(self, key: Key, obj: Object | None) -> None:
-        """Put `obj` at `key`; None takes away what is there."""
+        """Store `obj` at `key`; None removes the old one."""
         old = self._objects.pop(key, None)
         if old is not None:
             others = self.by_service[service_of(old)]
@@ -226,9 +225,9 @@ class _Slices:
 
 
 def _told(slices: _Slices, obj: Object, *, gone: bool) -> list[tuple[Key, Any]]:
-    """Put a slice among others, or take it away, and return what those with its ports and addresses say then.
+    """Add or remove a slice, and return the endpoints of the slices with its ports and addresses.
 
-    Slices with others may be written before or after it: in which order does not matter.
+    The order of writes to slices with other ports does not matter.
     """
     service = service_of(obj)
     known = slices.get(obj.key)
@@ -239,14 +238,14 @@ def _told(slices: _Slices, obj: Object, *, gone: bool) -> list[tuple[Key, Any]]:
 
 
 def service_of(obj: Object) -> Key:
-    """Return the key of the service that a slice is for; its name is empty if the slice does not say."""
+    """Return the key of a slice's Service; its name is empty without the label."""
     return Key(obj.namespace, obj.labels.get(SERVICE_NAME, ""))
 
 
 def said(slices: Iterable[Object]) -> dict[str, list[Any]] | None:
-    """Return the endpoints of each keeper, address type and set of ports, sorted; None if there is no slice.
+    """Return the endpoints of each manager, address type and set of ports, sorted; None without slices.
 
-    A slice without endpoints counts: it says that there are none.
+    A slice without endpoints counts as an empty list.
     """
     found: dict[str, list[Any]] = {}
     for obj in slices:

@@ -1,10 +1,10 @@
-"""What quotas have left, in a recording that does not say who wrote: for whose creations more is used than before.
+"""Finds, in a recording without authors, the creation that increased a quota's usage.
 
-A quota's `status.used` rises in admission, for an object that is about to be created: in Kubernetes a moment before it,
-here along with it. Neither writes in the name of the maker. So a rise is taken for the work of the maker of that object
-of the namespace, of a kind that is counted in what rose, whose creation is recorded closest to it. When ours create
-theirs, admission raises it; for an object that is an input nothing is admitted, so that its rise is an input as well.
-Falls, and new limits, are the quota controller's: inputs.
+Admission increases a quota's `status.used` for an object that is about to be created: in Kubernetes just before it,
+here in the same append. Neither write names the creator. So an increase belongs to the creator of the object of the
+namespace, of a counted kind, whose creation is recorded closest to it. When our controllers create their objects, our
+admission makes the increase. Objects that are inputs are not admitted, so their increases are inputs too. Decreases,
+and new limits, are the quota controller's and so inputs.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ class _Created(NamedTuple):
 
 
 class Usage:
-    """The creations of each kind and namespace, as far as the recording has been looked at."""
+    """The recorded creations of each kind and namespace, as far as they were read."""
 
     def __init__(self) -> None:
-        """Know of none."""
+        """Start empty."""
         self._created: dict[tuple[str, Resource], list[_Created]] = {}
 
     def created(self, obj: Object, *, is_theirs: bool) -> None:
-        """Take note of a creation, in the order of the recording: by a controller that is replayed, or not."""
+        """Record a creation, in the order of the recording: by a replayed controller, or not."""
         self._created.setdefault((obj.namespace, obj.resource), []).append(_Created(obj.revision, is_theirs))
 
     def is_of_theirs(self, old: Object, new: Object) -> bool:
-        """Whether a quota changed for what the replayed controllers' namesakes created."""
+        """Return whether a quota changed because of a creation by a replayed controller's counterpart."""
         counted = {_counted(name) for name in _risen(old.to_dict(), new.to_dict())}
         near = [each for resource in counted for each in self._around(new, resource)]
         closest = min(near, key=lambda each: (abs(each.revision - new.revision), -each.revision), default=None)
         return closest is not None and closest.is_theirs
 
     def _around(self, quota: Object, resource: Resource) -> list[_Created]:
-        """Return the last creation before a quota changed, and the first after."""
+        """Return the last creation before a quota's change, and the first after it."""
         created = self._created.get((quota.namespace, resource), [])
         place = bisect_left(created, (quota.revision, False))
         return created[max(0, place - 1) : place + 1]
 
 
 def _counted(name: str) -> Resource:
-    """Return of what kind the objects are that are counted under a name in a quota."""
+    """Return the kind of the objects that a quota counts under a name."""
     if name.startswith(_COUNT):
         plural, _, group = name.removeprefix(_COUNT).partition(".")
         return Resource(group, plural)
@@ -65,7 +65,7 @@ def _counted(name: str) -> Resource:
 
 
 def _risen(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Return of what more is used than before, if less is used of nothing and nothing else is different."""
+    """Return the names whose usage has increased, if no usage has decreased and nothing else has changed."""
     before, after = old.get("status") or {}, new.get("status") or {}
     used, uses = before.get("used") or {}, after.get("used") or {}
     if (old.get("spec"), before.get("hard"), used.keys()) != (new.get("spec"), after.get("hard"), uses.keys()):

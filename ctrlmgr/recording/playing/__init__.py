@@ -1,6 +1,6 @@
-"""Playing a recording: a cluster that becomes again what it was, as fast as one likes, for clients that watch it.
+"""Plays a recording: serves the recorded cluster over time, at any speed, to clients that watch it.
 
-In the order in which an event travels: `tape` holds a whole recording, `timetable` says when each of its events
-happened, `player` which of them have happened by now, `played_log` shows those as an event log, and `playback` lets
-time pass. `pretending` answers clients who would write.
+In the order in which they handle an event: `tape` holds a whole recording, `timetable` says when each event happened,
+`player` which have happened by now, `played_log` presents those as an event log, and `playback` lets time pass.
+`pretending` answers clients' writes.
 """

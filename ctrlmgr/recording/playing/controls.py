@@ -1,6 +1,6 @@
-"""The controls of a recording that another process serves.
+"""Controls a recording that another process serves.
 
-Guarantees: what is wrong comes out as one of our errors, with the server's own words where it has any.
+Guarantees: all failures are raised as our errors, with the server's message if there is one.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ctrlmgr.settings.kubeconfig import Access
 T = TypeVar("T")
 
 FOLDER = "play"
-"""Where in the data directory a server of recordings keeps what it keeps."""
+"""The folder in the data directory for a served recording."""
 
 _PATH = "/play"
 
 
 def kubeconfig(settings: Settings) -> Path:
-    """Return where the kubeconfig of a served recording is."""
+    """Return the path of a served recording's kubeconfig."""
     return settings.data_path / FOLDER / "kubeconfig"
 
 
@@ -35,25 +35,25 @@ class _Told(msgspec.Struct):
 
 
 class Controls:
-    """Commands to a served recording; each is answered with where that has led to."""
+    """Sends commands to a served recording; each returns the new state."""
 
     def __init__(self, access: Access) -> None:
-        """Reach it as `access` says; nothing is sent yet."""
+        """Connect as `access` says; sends no request yet."""
         self._cluster = Cluster(access)
 
     def state(self) -> State:
-        """Return where it is."""
+        """Return the current state."""
         return self._asked("GET", _PATH, {}, State)
 
     def command(self, name: str, **parameters: str) -> State:
-        """Give a command: `pause`, `resume`, `step` (`events`), `seek` (`to`), `speed` (`times`).
+        """Send a command: `pause`, `resume`, `step` (`events`), `seek` (`to`), `speed` (`times`).
 
-        Raises `BadRequest` for parameters that the server does not take.
+        Raises `BadRequest` for parameters that the server refuses.
         """
         return self._asked("POST", f"{_PATH}/{name}", parameters, State)
 
     def writes(self) -> list[Write]:
-        """Return all writes that are remembered, in their order."""
+        """Return all stored writes in order."""
         found: list[Write] = []
         while told := self._asked("GET", f"{_PATH}/writes", {"after": str(_last(found))}, _Told).writes:
             found += told

@@ -1,4 +1,4 @@
-"""Places in a recording, as people name them."""
+"""Parses positions in a recording."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ START, END = "start", "end"
 
 
 def seek(player: Player, text: str, now: float) -> None:
-    """Go to `start`, `end`, a revision, a time (RFC 3339), or so much on (`+30s`) or back (`-1m30s`) in the recording.
+    """Seek to `start`, `end`, a revision, a time (RFC 3339), or a duration forward (`+30s`) or back (`-1m30s`).
 
-    Raises `BadRequest` for what is none of these, and for a revision that the recording does not reach; a time that it
-    does not reach is its beginning or its end.
+    Raises `BadRequest` for other texts, and for a revision outside of the recording; a time outside of it is its
+    beginning or its end.
     """
     timetable = player.timetable
     first, last = timetable.revisions[timetable.opening - 1], timetable.revisions[-1]

@@ -1,7 +1,6 @@
-"""A recording that is being played: time passes, and people interfere.
+"""Plays a recording over time, and handles commands.
 
-Guarantees: a command holds at once and all at once; a reader of the log after it sees what it has led to. Between
-two events nothing is done: there is no beat.
+Guarantees: a command takes effect at once; a later read of the log sees its effect. Nothing runs between two events.
 """
 
 from __future__ import annotations
@@ -19,23 +18,23 @@ from ctrlmgr.recording.playing.played_log import PlayedLog
 from ctrlmgr.recording.playing.player import Player
 
 _LOOK_UP = 0.25
-"""Seconds after which it looks whether it should stop."""
+"""Seconds between checks whether to stop."""
 
 _LINGER = 1.0
-"""Seconds for which clients may still be told of the end before it is said to be over."""
+"""Seconds for clients to receive the last events before the end is reported."""
 
 
 class State(msgspec.Struct, frozen=True, rename="camel"):
-    """Where the player is; times are RFC 3339."""
+    """The state of the player; times are RFC 3339."""
 
     recording: str
     revision: Revision
-    """The newest there has been."""
+    """The newest revision so far."""
     time: str
     position: int
-    """How many events have happened."""
+    """The number of events that have happened."""
     events: int
-    """How many there are."""
+    """The number of all events."""
     remaining: int
     speed: float
     paused: bool
@@ -45,11 +44,11 @@ class State(msgspec.Struct, frozen=True, rename="camel"):
     first_revision: Revision
     last_revision: Revision
     writes: int
-    """How many writes have been pretended."""
+    """The number of pretended writes."""
 
 
 class Playback:
-    """A Runnable that plays into a log; its methods are for any thread."""
+    """A Runnable that plays into a log; thread-safe."""
 
     name = "player"
 
@@ -62,42 +61,42 @@ class Playback:
         clock: Clock,
         writes: Callable[[], int] = lambda: 0,
     ) -> None:
-        """Play with `player` into what `new_log` makes for a position; `name` is the recording's.
+        """Play with `player` into logs that `new_log` creates for a position; `name` is the recording's.
 
-        `writes` counts what has been pretended.
+        `writes` returns the number of pretended writes.
         """
         self.log = new_log(player.position)
-        """What is played into; another after each time that the player has gone back."""
+        """The current log; a new one after each seek backwards."""
         self._recording = name
         self._player = player
         self._new_log = new_log
         self._clock = clock
         self._writes = writes
         self._rewound: Callable[[PlayedLog], None] = lambda log: None
-        self._changed = threading.Condition()  # guards the player, and the log's position with it
+        self._changed = threading.Condition()  # guards the player, and the log's position
         self._ended: Callable[[], None] | None = None
         self._tell: Callable[[State], None] | None = None
-        self._told = 0.0  # when, by the clock's monotonic seconds
+        self._told = 0.0  # when it last reported (monotonic seconds)
 
     def on_end(self, ended: Callable[[], None]) -> None:
-        """Have `ended` called, once, a moment after everything has happened."""
+        """Call `ended`, once, a moment after the last event."""
         self._ended = ended
 
     def on_rewind(self, rewound: Callable[[PlayedLog], None]) -> None:
-        """Have `rewound` called with the new log whenever the player has gone back, on the thread of the command."""
+        """Call `rewound` with the new log after each seek backwards, on the command's thread."""
         self._rewound = rewound
 
     def on_move(self, tell: Callable[[State], None]) -> None:
-        """Have `tell` called with where it is, now and then, on the thread that plays."""
+        """Call `tell` with the state from time to time, on the playing thread."""
         self._tell = tell
 
     def run(self, stop: threading.Event) -> None:
-        """Let time pass until `stop` is set."""
+        """Play until `stop` is set."""
         while not stop.is_set():
             self._turn()
 
     def _turn(self) -> None:
-        """Have happen what is due, and wait for what comes next."""
+        """Show the events that are due, and wait for the next."""
         with self._changed:
             self._follow()
             if self._tell is not None and self._clock.monotonic() >= self._told + _LOOK_UP:
@@ -111,49 +110,49 @@ class Playback:
 
     def _end(self, ended: Callable[[], None]) -> None:
         self._clock.wait(self._changed, _LINGER)
-        if self._player.has_ended:  # no command has sought elsewhere meanwhile
+        if self._player.has_ended:  # no command has changed the position meanwhile
             self._ended = None
             ended()
 
     def state(self) -> State:
-        """Return where it is."""
+        """Return the current state."""
         with self._changed:
             self._follow()
             return self._state()
 
     def pause(self) -> State:
-        """Stand still."""
+        """Pause."""
         with self._commanded() as now:
             self._player.pause(now)
         return self.state()
 
     def resume(self) -> State:
-        """Go on."""
+        """Continue."""
         with self._commanded() as now:
             self._player.resume(now)
         return self.state()
 
     def step(self, events: int) -> State:
-        """Stand still so many events further on, or back if `events` is negative."""
+        """Pause this many events further on, or back if `events` is negative."""
         with self._commanded() as now:
             self._player.step(events, now)
         return self.state()
 
     def seek(self, place: str) -> State:
-        """Go to a place, named as `moments` reads it; raises `BadRequest`."""
+        """Seek to a position, which `moments` parses; raises `BadRequest`."""
         with self._commanded() as now:
             moments.seek(self._player, place, now)
         return self.state()
 
     def set_speed(self, speed: float) -> State:
-        """Play so many times as fast as it happened; raises `BadRequest`."""
+        """Set the speed relative to real time; raises `BadRequest`."""
         with self._commanded() as now:
             self._player.set_speed(speed, now)
         return self.state()
 
     @contextmanager
     def _commanded(self) -> Iterator[float]:
-        """Hold the player for a command, which is told what time it is, and show what has become of it."""
+        """Hold the player during a command, yield the time, and then show the new position."""
         with self._changed:
             self._follow()
             yield self._clock.monotonic()

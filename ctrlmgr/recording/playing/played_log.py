@@ -1,12 +1,12 @@
-"""A recording as an event log that grows as it is played.
+"""An event log over a recording, which grows as it is played.
 
 Guarantees:
-- At every moment it is the log that the recorded cluster had then: the same events, revisions and times. It begins
-  with what there was when the recording began; what was before that is `Expired`.
-- Revisions that were not recorded are missing: there are gaps, and `imports` says so.
-- It only grows. To go back is to begin with another log of the same tape, so that nothing that was made of one, a
-  cache or a watch, ever sees it become younger.
-- Appends are for `Writes` to answer; nothing of them is ever in the log.
+- At every moment it equals the log of the recorded cluster at that time: the same events, revisions and times. It
+  begins with the initial objects; earlier revisions are `Expired`.
+- Unrecorded revisions are missing; `imports` reports the gaps.
+- It only grows. A seek backwards creates another log of the same tape, so a cache or a watch of one never sees it
+  shrink.
+- `Writes` answers appends; they are never in the log.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _revision = attrgetter("revision")
 
 
 class PlayedLog:
-    """An `EventLog` over a tape; any thread may read it, `show` belongs to the player."""
+    """An `EventLog` over a tape; any thread may read it, only the player calls `show`."""
 
     def __init__(self, tape: Tape, position: int, writes: Writes, *, clock: Clock, random: Random) -> None:
-        """Show the first `position` events of `tape`; `random` gives the log's identity."""
+        """Show the first `position` events of `tape`; `random` generates the log's UUID."""
         self.feed = PlayedFeed(self)
-        """What a cache follows it by."""
+        """The feed for its watch cache."""
         self._tape = tape
         self._writes = writes
         self._clock = clock
@@ -52,11 +52,11 @@ class PlayedLog:
 
     @property
     def position(self) -> int:
-        """How many events of the tape have happened."""
+        """The number of events that have happened."""
         return self._position
 
     def show(self, position: int) -> None:
-        """Have `position` events of the tape happened, no fewer than before."""
+        """Show the first `position` events of the tape; it never decreases."""
         if position <= self._position:
             return
         with self._changed:
@@ -75,15 +75,15 @@ class PlayedLog:
         return self._tape.events[self._tape.timetable.opening - 1].revision
 
     def current(self, resource: Resource, key: Key) -> Object | None:
-        """Return an object as it is now."""
+        """Return the current state of an object."""
         return state_at(self._tape.history(resource, key), self.revision)
 
-    # What an `EventLog` is asked.
+    # The methods of an `EventLog`.
 
     def submit(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> PendingAppend:
-        """Answer as `Writes` does; the result is ready when this returns."""
+        """Return the answer of `Writes`; the append is finished when this returns."""
         now, id_ = self._clock.now(), self._random.getrandbits(63)
         pending = PendingAppend(proposals, author, fence, cause, recorded_at=now, append_id=id_)
         try:
@@ -96,29 +96,29 @@ class PlayedLog:
     def append(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> Sequence[Event]:
-        """Answer as `Writes` does."""
+        """Return the answer of `Writes`."""
         return self.submit(proposals, author=author, fence=fence, cause=cause).result()
 
     def import_events(self, events: Sequence[Imported]) -> Sequence[Event]:
-        """Raise `BadRequest`: what happens in a recording has happened."""
+        """Raise `BadRequest`: a recording cannot be changed."""
         raise BadRequest("nothing can be imported into a recording that is being played")
 
     def imports(self) -> Sequence[Stretch]:
-        """Say that there are gaps anywhere."""
+        """Return one stretch: there may be gaps anywhere."""
         return [Stretch(0, self.revision)]
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
-        """Pass over how a reconcile ended: none is recorded."""
+        """Ignore the outcome: no reconcile is recorded."""
 
     def record_failure(self, failure: Failure) -> None:
-        """Pass over it: no reconcile is recorded."""
+        """Ignore the failure: no reconcile is recorded."""
 
     def failures(self) -> Sequence[Failure]:
         """Return none: no reconcile is recorded."""
         return ()
 
     def flush(self) -> None:
-        """Return: nothing is ever queued."""
+        """Return at once: this log has no queue."""
 
     def reconcile(self, id: int) -> Reconcile | None:
         """Return None: no reconcile is recorded."""
@@ -139,14 +139,14 @@ class PlayedLog:
     def snapshot(
         self, resource: Resource | None = None, *, namespace: str | None = None, at: Revision | None = None
     ) -> Snapshot:
-        """Return what exists now, or existed at revision `at`; one that is not there any more is `Expired`."""
+        """Return the objects that exist now, or existed at revision `at`; a future revision is `Expired`."""
         position = self._place(at)
         objects = list(self._tape.objects(resource, namespace, position))
         objects.sort(key=lambda obj: (str(obj.resource), obj.key))
         return Snapshot(self._tape.events[position - 1].revision if at is None else at, objects)
 
     def snapshots(self, resources: Collection[Resource], *, at: Revision) -> Mapping[Resource, Snapshot]:
-        """Return what existed of each of `resources` at revision `at`."""
+        """Return a snapshot of each of `resources` at revision `at`."""
         return {each: self.snapshot(each, at=at) for each in resources}
 
     def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
@@ -155,12 +155,12 @@ class PlayedLog:
         return state_at(self._tape.history(resource, key), self._tape.events[position - 1].revision)
 
     def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
-        """Return those of some objects that existed at revision `at`."""
+        """Return those of `keys` that existed at revision `at`."""
         found = {key: self.get(resource, key, at=at) for key in keys}
         return {key: obj for key, obj in found.items() if obj is not None}
 
     def head(self) -> Head:
-        """Return where the log ends."""
+        """Return the head of the log."""
         self._refuse_closed()
         return Head(self._uuid, self.revision, GENESIS)
 
@@ -179,7 +179,7 @@ class PlayedLog:
         return self._tape.events[min(timetable.upto_time(moment), self._position) - 1].revision
 
     def compact(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
-        """Return 0: nothing of a recording is forgotten."""
+        """Return 0: a recording is never compacted."""
         return 0
 
     def scan(self, *, start: Revision = 1) -> Iterator[Event]:
@@ -188,7 +188,7 @@ class PlayedLog:
         yield from events[bisect_right(events, start - 1, key=_revision) : self._position]
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
-        """Block until the head is beyond `after` or `timeout` seconds have passed; return the head."""
+        """Block until the head is greater than `after` or `timeout` seconds have passed; return the head."""
         deadline = None if timeout is None else self._clock.monotonic() + timeout
         with self._changed:
             while self.revision <= after:
@@ -199,10 +199,10 @@ class PlayedLog:
             return self.revision
 
     def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
-        """Pass over who wants to be told of commits: there are none."""
+        """Ignore the observer: this log has no commits."""
 
     def close(self) -> None:
-        """Refuse everything from now on, and wake all that wait."""
+        """Raise `LogClosed` from now on, and wake all waiting threads."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -228,7 +228,7 @@ class PlayedLog:
 
 
 class PlayedFeed:
-    """The log as its one cache follows it, a `Feed`."""
+    """The feed of the log's watch cache, a `Feed`."""
 
     def __init__(self, log: PlayedLog) -> None:
         """Follow `log`."""
@@ -236,7 +236,7 @@ class PlayedFeed:
         self._wakers: tuple[Callable[[Revision], None], ...] = ()
 
     def head(self) -> Revision:
-        """Return the newest revision that can be read."""
+        """Return the newest readable revision."""
         return self._log.revision
 
     def events_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
@@ -244,22 +244,22 @@ class PlayedFeed:
         return self._log.events_after(revision, limit=limit)
 
     def held_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
-        """Return the same: it is all in memory."""
+        """Return the same as `events_after`: all events are in memory."""
         return self._log.events_after(revision, limit=limit)
 
     def catch_up(self) -> Revision:
-        """Return the newest revision: there is nothing to catch up with."""
+        """Return the newest revision, which is always current."""
         return self._log.revision
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
-        """Block until the head is beyond `after` or `timeout` seconds have passed; return the head."""
+        """Block until the head is greater than `after` or `timeout` seconds have passed; return the head."""
         return self._log.wait(after, timeout)
 
     def on_advance(self, wake: Callable[[Revision], None]) -> None:
-        """Have `wake` called whenever the log has changed."""
+        """Call `wake` whenever the log has changed."""
         self._wakers = (*self._wakers, wake)
 
     def wake(self, revision: Revision) -> None:
-        """Tell who waits that the log has changed."""
+        """Notify waiting readers that the log has changed."""
         for wake in self._wakers:
             wake(revision)

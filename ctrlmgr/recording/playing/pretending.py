@@ -1,12 +1,11 @@
-"""What becomes of writes to a recording, which cannot be changed.
+"""Answers writes to a recording, which cannot be changed.
 
-`Refusing` refuses them all. `Pretending` answers as if they were done, stores nothing, and remembers what they were:
-so a controller runs unchanged, and afterwards one can see what it would have done.
+`Refusing` refuses all writes. `Pretending` answers as if they were made, but only keeps a list of them. So a controller
+runs unchanged, and the list shows what it would have done.
 
-Guarantees of the latter: what would have been refused is refused (a change made on top of another revision, the
-creation of what exists), and is not remembered; what is answered has the revision at which the object is, or for a
-new one the newest there is, so that a client that goes on from it finds what is really there. The newest `KEPT` are
-kept.
+Guarantees of the latter: invalid writes are refused as usual (a conflict, the creation of an existing object), and not
+kept. An answer has the revision of the existing object, or the newest one for a new object, so a client that continues
+from it reads the actual state. The newest `KEPT` writes are kept.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.event import Event, EventType, Proposal
 
 KEPT = 10_000
-"""How many writes are remembered."""
+"""The number of writes that are kept."""
 
 VERBS = {EventType.ADDED: "create", EventType.MODIFIED: "change", EventType.DELETED: "delete"}
 
 
 class Write(msgspec.Struct, frozen=True, rename="camel"):
-    """One write that was pretended: the object as it would have become, or last been."""
+    """One pretended write: the object as it would be, or its last state for a deletion."""
 
     number: int
     """Counted from 1."""
@@ -43,34 +42,34 @@ class Write(msgspec.Struct, frozen=True, rename="camel"):
     user: str
     user_agent: str
     at: Revision
-    """The newest revision that had been played when it came."""
+    """The newest played revision at that time."""
     recorded_time: str
-    """What time it was in the recording (RFC 3339)."""
+    """The time in the recording (RFC 3339)."""
     time: str
-    """When it came (RFC 3339)."""
+    """The real time (RFC 3339)."""
     object: msgspec.Raw
 
 
 class Moment(Protocol):
-    """Where a recording is while a client writes."""
+    """The position in a recording at the time of a write."""
 
     @property
     def revision(self) -> Revision:
-        """The newest revision there has been."""
+        """The newest revision so far."""
 
     def current(self, resource: Resource, key: Key) -> Object | None:
-        """Return an object as it is now."""
+        """Return the current state of an object."""
 
 
 class Writes(Protocol):
-    """Decides what becomes of an append."""
+    """Decides the answer to an append."""
 
     def take(self, pending: PendingAppend, moment: Moment) -> Sequence[Event]:
-        """Return the events that it is answered with, or raise the refusal."""
+        """Return the events that answer an append, or raise the refusal."""
 
 
 class Refusing:
-    """Nothing can be written."""
+    """Refuses all writes."""
 
     def take(self, pending: PendingAppend, moment: Moment) -> Sequence[Event]:
         """Raise `MethodNotAllowed`."""
@@ -81,10 +80,10 @@ class Refusing:
 
 
 class Pretending:
-    """Everything can be written, and nothing comes of it; used by any threads."""
+    """Accepts writes without storing objects; thread-safe."""
 
     def __init__(self, stamps: Callable[[], tuple[str, str]]) -> None:
-        """`stamps` returns what time it is in the recording and in the world (RFC 3339)."""
+        """Call `stamps` for the time in the recording and the real time (RFC 3339)."""
         self._stamps = stamps
         self._lock = threading.Lock()
         self._kept: deque[Write] = deque(maxlen=KEPT)
@@ -92,16 +91,16 @@ class Pretending:
 
     @property
     def count(self) -> int:
-        """How many writes there have been."""
+        """The number of writes so far."""
         return self._count
 
     def after(self, number: int, limit: int) -> list[Write]:
-        """Return up to `limit` writes after that of a number, of those that are kept."""
+        """Return up to `limit` kept writes after number `number`."""
         with self._lock:
             return [write for write in self._kept if write.number > number][:limit]
 
     def take(self, pending: PendingAppend, moment: Moment) -> Sequence[Event]:
-        """Answer as if it were done, and remember it; raises what the log would raise."""
+        """Return an answer as if it were written, and keep it; raises the errors of a log."""
         revision = moment.revision
         events = []
         for index, proposal in enumerate(pending.proposals):

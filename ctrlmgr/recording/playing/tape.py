@@ -1,10 +1,10 @@
-"""A whole recording in memory, to be played in any order.
+"""A whole recording in memory, for playing in any order.
 
-Guarantees: nothing of it changes once it is loaded, so any thread may read it; what there was at any point of it is
-found without playing what comes before.
+Guarantees: it does not change after loading, so any thread may read it. The state at any position is found without
+playing the events before it.
 
-A recording need not hold Namespaces. Of one that holds none there are stand-ins for those that its objects are in,
-from the beginning, without which nothing could be written there.
+A recording may lack Namespaces. Then stand-ins for the namespaces of its objects exist from the beginning, because
+clients could not write there otherwise.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ctrlmgr.recording.format import Change, RecordingReader
 from ctrlmgr.recording.playing.timetable import Timetable, opening_of, times_of
 
 ACTOR = "recording"
-"""Who wrote what is played, as far as the log knows."""
+"""The author of all played events."""
 
 _NOBODY: Mapping[Key, Sequence[Event]] = {}
 
 
 class Tape:
-    """Every event of a recording, in its order."""
+    """Every event of a recording, in order."""
 
     def __init__(self, events: Sequence[Event], timetable: Timetable) -> None:
         """Hold `events`, which are those of `timetable`."""
@@ -42,12 +42,12 @@ class Tape:
 
     @property
     def resources(self) -> Iterable[Resource]:
-        """What it holds objects of."""
+        """The resources of its objects."""
         return self._histories.keys()
 
     @property
     def namespaces(self) -> set[str]:
-        """The names of all namespaces that there ever are."""
+        """The names of all namespaces that ever exist."""
         return {key.name for key in self._histories.get(NAMESPACES, _NOBODY)}
 
     def of(self, resource: Resource | None) -> Sequence[Event]:
@@ -55,11 +55,11 @@ class Tape:
         return self.events if resource is None else self._by_resource.get(resource, [])
 
     def history(self, resource: Resource, key: Key) -> Sequence[Event]:
-        """Return what happens to one object, and to those that have its name before and after it."""
+        """Return the events of one key, including those of earlier and later objects of the same name."""
         return self._histories.get(resource, _NOBODY).get(key, ())
 
     def objects(self, resource: Resource | None, namespace: str | None, position: int) -> Iterator[Object]:
-        """Yield what there is once the first `position` events have happened."""
+        """Yield the objects that exist after the first `position` events."""
         revision = self.events[position - 1].revision
         for each in list(self._histories) if resource is None else [resource]:
             for key, history in self._histories.get(each, _NOBODY).items():
@@ -70,9 +70,9 @@ class Tape:
 
 
 def load(path: str | Path, *, max_gap: int | None = None) -> Tape:
-    """Read a recording whole; raises `RecordingError` if it cannot be used.
+    """Read a whole recording; raises `RecordingError` if it is invalid.
 
-    No silence is to be played longer than `max_gap` microseconds.
+    Gaps between events are shortened to `max_gap` microseconds.
     """
     with collector_paused():
         changes = [entry for entry in RecordingReader(path) if isinstance(entry, Change)]
@@ -82,7 +82,7 @@ def load(path: str | Path, *, max_gap: int | None = None) -> Tape:
 
 
 def tape_of(changes: Sequence[Change], opening: int, *, max_gap: int | None = None) -> Tape:
-    """Return a tape of changes in the order of their revisions, of which the first `opening` tell of the beginning."""
+    """Return a tape of changes in revision order, of which the first `opening` are the initial objects."""
     times = times_of(changes, opening)
     events = [_event(change.type, change.object, time) for change, time in zip(changes, times, strict=True)]
     standing = list(_stand_ins(events))
@@ -97,14 +97,14 @@ def _event(type_: EventType, obj: Object, time: int, previous: int = 0) -> Event
 
 
 def _linked(events: Sequence[Event]) -> list[Event]:
-    """Return events that each know of the one before at the same place."""
+    """Return events that each refer to the one before at the same place."""
     newest: dict[tuple[Resource, Key], int] = {}
     linked = []
     for event in events:
         place = (event.resource, event.key)
         linked.append(_event(event.type, event.object, event.recorded_at, newest.get(place, 0)))
         newest[place] = event.revision
-        event.object.forget_decoded()  # most are never asked for more than their bytes
+        event.object.forget_decoded()  # most of them are only served as bytes
     return linked
 
 

@@ -1,13 +1,13 @@
-"""When each event of a recording happened, and how far apart they are played.
+"""When each event of a recording happened, and when it is played.
 
-Guarantees: times never go back; events keep the recording's order; a silence is played no longer than asked for.
+Guarantees: times never decrease; events keep the recording's order; gaps are at most as long as requested.
 
-Where times come from, of an event by an event:
+The time of an event is
 - the line's `recordedAt`;
-- of a recording without any: the newest of the object's own times (created, or changed by a field manager). They
-  are whole seconds, so events of one second are spread over it. What has none (a deletion, mostly) happens with the
-  event before it;
-- of a recording whose objects say nothing either: a second apart.
+- in a recording without these, the newest of the object's own times (its creation, or a field manager's). They are
+  whole seconds, so events of one second are distributed over it. An event without any (mostly a deletion) has the time
+  of the event before it;
+- if the objects have no times either, one second after the event before it.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.recording.format import Change
 
 SECOND = 1_000_000
-"""Microseconds, in which all times here are."""
+"""Microseconds per second; all times here are in microseconds."""
 
 
 class Timetable(NamedTuple):
-    """What happened when; the first `opening` events were there when the recording began."""
+    """The times of all events; the first `opening` are the initial objects."""
 
     revisions: Sequence[Revision]
     times: Sequence[int]
-    """Of each event, microseconds since 1970, none less than the one before it."""
+    """For each event, microseconds since 1970, ascending."""
     due: Sequence[int]
-    """Of each event, microseconds of playing since the beginning at speed 1: the same but for silences cut short."""
+    """For each event, microseconds of playing from the beginning at speed 1, with gaps shortened."""
     opening: int
 
     @classmethod
     def of(
         cls, revisions: Sequence[Revision], times: Sequence[int], opening: int, *, max_gap: int | None = None
     ) -> Timetable:
-        """Make one in which no silence is played for longer than `max_gap` microseconds."""
+        """Return a timetable with gaps of at most `max_gap` microseconds."""
         due, at = [0] * min(opening, len(times)), 0
         for before, after in pairwise(times[max(opening - 1, 0) :]):
             gap = after - before
@@ -52,15 +52,15 @@ class Timetable(NamedTuple):
         return cls(revisions, times, due, opening)
 
     def __len__(self) -> int:
-        """How many events there are."""
+        """Return the number of events."""
         return len(self.revisions)
 
     def upto_revision(self, revision: Revision) -> int:
-        """Return how many events have happened at a revision; never fewer than there were at the beginning."""
+        """Return the number of events up to a revision; at least the initial ones."""
         return max(bisect_right(self.revisions, revision, lo=self.opening), self.opening)
 
     def upto_time(self, moment: int) -> int:
-        """Return how many events have happened at a moment; never fewer than there were at the beginning."""
+        """Return the number of events up to a time; at least the initial ones."""
         return max(bisect_right(self.times, moment, lo=self.opening), self.opening)
 
 
@@ -81,10 +81,10 @@ _decode_times = msgspec.json.Decoder(_Timed).decode
 
 
 def opening_of(changes: Sequence[Change]) -> int:
-    """Return how many of the first changes tell what there was when the recording began: one at least.
+    """Return how many of the first changes are initial objects: at least one.
 
-    They are the objects ADDED before anything else happened. Of lines with times only those of objects that had been
-    created before the first line was recorded: the others were added while the recording went on.
+    They are the objects ADDED before any other change. If lines have times, only objects created before the first line
+    was recorded count, because the others were added during the recording.
     """
     began = changes[0].recorded_at
     count = sum(1 for _ in takewhile(lambda change: is_opening(change, began), changes))
@@ -92,7 +92,7 @@ def opening_of(changes: Sequence[Change]) -> int:
 
 
 def is_opening(change: Change, began: int) -> bool:
-    """Whether a change, if all before it do, tells what there was at the beginning; see `opening_of`.
+    """Return whether a change, if all before it are, is an initial object; see `opening_of`.
 
     `began` is when the first line was recorded.
     """
@@ -102,7 +102,7 @@ def is_opening(change: Change, began: int) -> bool:
 
 
 def times_of(changes: Sequence[Change], opening: int) -> list[int]:
-    """Return when each change happened; those of the opening all at once, when the last of them was told."""
+    """Return the time of each change; the initial ones all have the time of the last of them."""
     later = changes[opening:]
     if any(change.recorded_at for change in later) or changes[0].recorded_at:
         start = max(change.recorded_at for change in changes[:opening])
@@ -123,19 +123,19 @@ def _ascending(start: int, times: Iterator[int] | Sequence[int]) -> Iterator[int
 
 
 def _spread(times: Sequence[int]) -> Iterator[int]:
-    """Spread events that share a second over it."""
+    """Distribute events with the same second over it."""
     for time, same in groupby(times):
         count = len(list(same))
         yield from (time + SECOND * number // count for number in range(count))
 
 
 def created_at(obj: Object) -> int:
-    """Return when an object was created, microseconds since 1970; 0 if it does not say."""
+    """Return when an object was created, in microseconds since 1970; 0 if unknown."""
     return _read(obj.metadata.creation_timestamp)
 
 
 def stated_at(obj: Object) -> int:
-    """Return the newest time that an object's metadata tells of, 0 if none."""
+    """Return the newest time in an object's metadata, 0 if there is none."""
     times = _decode_times(obj.body).metadata
     stated = [times.creation_timestamp, *(entry.time for entry in times.managed_fields or ())]
     return max(map(_read, stated))
@@ -145,4 +145,4 @@ def _read(text: str | None) -> int:
     try:
         return parse_time(text) if text else 0
     except ValueError:
-        return 0  # another clock is none of a player's business
+        return 0  # an invalid time counts as unknown
