@@ -2,7 +2,8 @@
 
 Guarantees: the function is given an object of its own; what it changes of it is changed, and what its class does not
 name stays as it was. What it raises that is not meant as a refusal fails the write with a 500 that names it: nothing
-slips through because a plugin is broken. It runs while others wait, so it must not wait for anything itself.
+slips through because a plugin is broken. It may read the state on which the write is decided (`Write.cache`). It runs
+while others wait, so it must not wait for anything itself.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ctrlmgr.engine.attributes import Attributes, Verb
 from ctrlmgr.errors import ApiError, InternalError
 from ctrlmgr.framework.declaration import Declaration
 from ctrlmgr.framework.model import Metadata, Untyped
+from ctrlmgr.framework.reading import Cache, ViewCache
 
 log = structlog.get_logger(__name__)
 
@@ -49,6 +51,8 @@ class Write(NamedTuple):
     """The object before; None on creation."""
     dry_run: bool
     warnings: list[str]
+    cache: Cache
+    """All objects, of any kind, as they are where the write is decided."""
 
     def warn(self, text: str) -> None:
         """Tell the caller something, as `kubectl` shows warnings."""
@@ -133,6 +137,7 @@ class _FunctionPlugin(Plugin):
                 old,
                 attributes.dry_run,
                 attributes.warnings,
+                ViewCache(attributes.view, self.name),
             )
             self._declared.function(obj, write)
             after = _plain(obj)

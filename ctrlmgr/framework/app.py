@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
@@ -66,6 +66,8 @@ class AppController(Generic[K]):
     max_retries: int | None = None
     finalizer: str = ""
     cleanup: Reconcile[K] | None = field(default=None, repr=False)
+    is_daemon: bool = False
+    """Whether the function is a generator, which lasts as long as the object."""
 
     def __call__(self, obj: K, context: Context) -> Result | None:
         """Reconcile."""
@@ -200,6 +202,32 @@ class App:
 
         return decorate
 
+    def daemon(
+        self,
+        kind: type[Kind] | str,
+        *,
+        name: str = "",
+        owns: Sequence[type[Kind] | str] = (),
+        reads: Sequence[type[Kind] | str] = (),
+        workers: int = 1,
+    ) -> Callable[[Callable[[Any, Context], Iterator[float]]], AppController[Any]]:
+        """Have a generator run for each object of `kind` while that exists: `yield 5` sleeps for five seconds.
+
+        It begins with the object, and ends with a `GeneratorExit` at its `yield` when the object is deleted, so that
+        `finally` cleans up. `yield` returns the object as it is then. Of `workers` objects it runs at a time; code that
+        blocks holds a worker.
+        """
+
+        def decorate(function: Callable[[Any, Context], Iterator[float]]) -> AppController[Any]:
+            if not inspect.isgeneratorfunction(function):
+                raise TypeError(f"daemon {function.__name__}: a daemon is a generator, in which `yield 5` sleeps")
+            make = self.controller(kind, name=name, owns=owns, reads=reads, workers=workers)
+            made = make(function)  # type: ignore[arg-type]  # `is_daemon` says that it is no reconcile
+            made.is_daemon = True
+            return made
+
+        return decorate
+
     def admission(
         self,
         kind: type[Kind] | str,
@@ -238,7 +266,10 @@ class App:
 
 def _check_function(function: Callable[..., Any], name: str) -> None:
     if inspect.iscoroutinefunction(function):
-        raise TypeError(f"controller {name}: reconcile is a plain function; it runs on a thread of its own")
+        raise TypeError(
+            f"controller {name}: {function.__name__} is an async function, and controllers run on threads: write `def`,"
+            " and `asyncio.run(…)` around what must be awaited"
+        )
     _check_two(function, f"controller {name}", "reconcile takes two things, the object and the context")
 
 

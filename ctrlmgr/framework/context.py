@@ -53,6 +53,8 @@ class Memory:
     """What a controller remembers of one object between its reconciles; with one worker at a time."""
 
     applied: dict[tuple[Resource, Key], Applied] = field(default_factory=dict)
+    seen: Object | None = None
+    """The object of the last reconcile that succeeded."""
 
 
 class Context:
@@ -89,6 +91,19 @@ class Context:
         self._recorder = recorder
         self._clock = clock
         self._memory = memory
+
+    @property
+    def old(self) -> Any:
+        """The object as it was at the last reconcile that succeeded; None at the first one since the process started.
+
+        A hint about what has changed, and not more: no reconcile may rely on having seen each change.
+        """
+        seen = self._memory.seen
+        return None if seen is None or seen.uid != self._raw.uid else read(self._declaration, seen)
+
+    def continue_as(self, other: Context) -> None:
+        """Go on as the context of a later reconcile of the same object: what daemons have is always current."""
+        self.log, self._raw, self._obj, self._client = other.log, other._raw, other._obj, other._client
 
     def now(self) -> int:
         """Return the time, in microseconds since 1970."""

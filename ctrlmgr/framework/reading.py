@@ -14,6 +14,7 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.engine.strategy import View
 from ctrlmgr.framework.declaration import Declaration, declaration_of
 from ctrlmgr.framework.model import Kind, Metadata, Untyped
 from ctrlmgr.informer import Lister
@@ -83,3 +84,24 @@ class Cache:
                 f"controller {self._who} has no cache of {declaration.label}: name it in owns=, watches= or reads="
             )
         return found
+
+
+class ViewCache(Cache):
+    """A state as a cache: all kinds, as they are at that moment."""
+
+    def __init__(self, view: View, who: str) -> None:
+        """Read `view`, for `who`."""
+        super().__init__({}, who)
+        self._view = view
+
+    def get(self, kind: Any, name: str, namespace: str = "") -> Any:
+        """Return one object, None if there is none."""
+        declaration = declaration_of(kind)
+        obj = self._view.get(declaration.resource, Key(namespace, name))
+        return None if obj is None else read(declaration, obj)
+
+    def list(self, kind: Any, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Any:
+        """Return the objects of a namespace (None: of all) that have all these labels, by key."""
+        declaration, wanted = declaration_of(kind), (labels or {}).items()
+        found = self._view.list(declaration.resource, namespace)
+        return [read(declaration, obj) for obj in found if wanted <= obj.labels.items()]

@@ -11,6 +11,7 @@ Guarantees:
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from ctrlmgr.errors import AlreadyExists, CtrlmgrError, NotFound, TerminalError
 from ctrlmgr.framework.app import AppController
 from ctrlmgr.framework.children import plain, to_object
 from ctrlmgr.framework.context import Context, Memory, Writer
+from ctrlmgr.framework.daemons import Daemon, begin
 from ctrlmgr.framework.model import Status
 from ctrlmgr.framework.reading import Cache, read
 from ctrlmgr.manager import Result
@@ -56,6 +58,7 @@ class AppReconciler:
         self._random = random
         # By object; a key is with one worker at a time, and one entry of a dictionary changes at once.
         self._memory: dict[Key, Memory] = {}
+        self._daemons: dict[Key, Daemon] = {}
         self._failures: dict[Key, int] = {}
 
     def reconcile(self, key: Key, client: Writer) -> Result | None:
@@ -63,6 +66,7 @@ class AppReconciler:
         raw = self._objects.get(key)
         if raw is None:
             self._memory.pop(key, None)
+            self._stop(key)
             self._failures.pop(key, None)
             return None
         try:
@@ -77,6 +81,15 @@ class AppReconciler:
         self._failures.pop(key, None)
         return result
 
+    def on_stop(self) -> None:
+        """Stop all daemons: the controller has stopped."""
+        for key in [*self._daemons]:
+            self._stop(key)
+
+    def _stop(self, key: Key) -> None:
+        if (daemon := self._daemons.pop(key, None)) is not None:
+            daemon.stop()
+
     def _failed(self, raw: Object, error: Exception) -> None:
         if self._tell_failed is not None:
             self._tell_failed(self._controller.name, raw, error)
@@ -88,6 +101,8 @@ class AppReconciler:
 
     def _reconcile(self, raw: Object, client: Writer) -> Result | None:
         controller = self._controller
+        if controller.is_daemon:
+            return self._step(raw, client)
         if raw.is_terminating:
             if controller.cleanup is None or controller.finalizer not in (raw.metadata.finalizers or ()):
                 return None
@@ -98,9 +113,31 @@ class AppReconciler:
         if controller.cleanup is not None and controller.finalizer not in (raw.metadata.finalizers or ()):
             raw = client.update(raw.with_metadata(finalizers=[*(raw.metadata.finalizers or ()), controller.finalizer]))
         result, _ = self._call(controller.function, raw, client)
+        self._memory[raw.key].seen = raw
         if result is None and controller.resync is not None:
             return Result(requeue_after=controller.resync)
         return result
+
+    def _step(self, raw: Object, client: Writer) -> Result | None:
+        """Run the daemon of an object up to its next `yield`, if it is due."""
+        daemon = self._daemons.get(raw.key)
+        if raw.is_terminating or (daemon is not None and daemon.uid != raw.uid):
+            self._stop(raw.key)
+        if raw.is_terminating:
+            return None
+        if daemon is not None and (wait := daemon.wait(raw.uid, self._clock.now())) is not None:
+            return wait
+        return self._call(partial(self._run, raw), raw, client)[0]
+
+    def _run(self, raw: Object, obj: Any, context: Context) -> Result | None:
+        daemon = self._daemons.get(raw.key)
+        if daemon is None:
+            daemon = self._daemons[raw.key] = begin(self._controller.function, obj, context, raw.uid)
+        try:
+            return daemon.step(obj, context, where=self._controller.where)
+        except BaseException:
+            self._daemons.pop(raw.key)  # it begins anew
+            raise
 
     def _release(self, raw: Object, client: Writer) -> None:
         finalizers = [each for each in raw.metadata.finalizers or () if each != self._controller.finalizer]

@@ -48,7 +48,7 @@ from ctrlmgr.informer import Change, Informer
 from ctrlmgr.manager.counts import reconciles
 from ctrlmgr.manager.failures import Failures, is_expected, summary
 from ctrlmgr.manager.priority import priority_of
-from ctrlmgr.manager.reconcile import C, Reconciler, Result, StartsWith
+from ctrlmgr.manager.reconcile import C, Reconciler, Result, StartsWith, Stops
 from ctrlmgr.workqueue import LOW, URGENT, Delivery, RateLimiter, WorkQueue
 
 log = structlog.get_logger(__name__)
@@ -201,8 +201,14 @@ class Controller:
         # A worker returns its key before it reports a failure, so a drained queue is not the end.
         for worker in workers:
             worker.join()
+        self.stop()
         if failures:
             raise failures[0]
+
+    def stop(self) -> None:
+        """Have the reconciler end what it keeps running (`Stops`), when no worker is at work."""
+        if isinstance(self._reconciler, Stops):
+            self._reconciler.on_stop()
 
     def process_next(self, timeout: float | None = None) -> bool:
         """Reconcile the next key; return False if none arrived within `timeout` seconds, or the queue is shut down.

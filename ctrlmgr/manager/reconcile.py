@@ -41,6 +41,14 @@ class Reconciler(Protocol[C_contra]):
 
 
 @runtime_checkable
+class Stops(Protocol):
+    """A reconciler that keeps something running, such as daemons."""
+
+    def on_stop(self) -> None:
+        """End that; called when the workers of the controller have ended."""
+
+
+@runtime_checkable
 class StartsWith(Protocol):
     """A reconciler with additional keys at the start, such as leftovers of deleted objects."""
 

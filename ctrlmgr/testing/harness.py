@@ -9,7 +9,7 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple, TypeVar, overload
 
@@ -24,9 +24,9 @@ from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder
 from ctrlmgr.engine.drive import Driver
 from ctrlmgr.engine.engine import Engine
-from ctrlmgr.engine.operations import Operation, Target
+from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.options import Body, DeleteOptions, Requester, WriteOptions
-from ctrlmgr.errors import CtrlmgrError
+from ctrlmgr.errors import ApiError, CtrlmgrError
 from ctrlmgr.eventlog import EventLog, EventType
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.framework.admission import plugin_of
@@ -42,12 +42,15 @@ from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.manager import Controller
 from ctrlmgr.testing.clock import FakeClock
 from ctrlmgr.testing.faults import Fault, Faults, FaultyClient
+from ctrlmgr.testing.pods import NODE_CONTROLLERS, is_ready, new_deployment, options_of
 from ctrlmgr.testing.stage import Stage
 
 K = TypeVar("K", bound=Kind)
 
 _RECONCILES = 1_000
 """Maximum number of reconciles until the controllers must be idle."""
+_MOMENT = 0.001
+"""Seconds by which time is stepped at least."""
 _MERGE = "application/merge-patch+json"
 
 
@@ -81,13 +84,17 @@ class Harness:
         *,
         controllers: Sequence[str] = (),
         kinds: Sequence[type[Kind]] = (),
+        nodes: int | str = 0,
         strict: bool = True,
+        field_validation: str = "Strict",
         seed: int = 1,
     ) -> None:
         """Install the app's kinds and build its controllers; `controllers` names built-in ones that run as well.
 
-        `kinds` are installed in addition to the app's. Without `strict`, an error of a reconcile does not fail the
-        test.
+        `kinds` are installed in addition to the app's. `nodes` is the number of simulated nodes, or a file that
+        describes them: pods run on them, and the controllers of workloads run. Without `strict`, an error of a reconcile
+        does not fail the test. `field_validation` decides about unknown fields in the test's writes: `Strict` refuses
+        them, as kubectl does, `Warn` notes them in `warnings`, `Ignore` drops them.
         """
         self._stage = Stage(kinds=builtin_kinds(), seed=seed, plugins=[plugin_of(each) for each in app.admissions])
         self.clock: FakeClock = self._stage.clock
@@ -100,25 +107,36 @@ class Harness:
         self.root_ca = ""
         self.at_once = 1
         self.recalls = False
+        self.warnings: Sequence[str] = ()
+        """The warnings of the last write of the test."""
         self._strict = strict
+        self._options = WriteOptions(field_validation=field_validation)
         self._faults = Faults()
         self._broadcaster = EventBroadcaster(clock=self.clock, random=Random(seed))
         self._app = app
-        self._others = registry.enabled(controllers).descriptors if controllers else ()
+        self._nodes = str(nodes or "")
+        wanted = (*controllers, *(NODE_CONTROLLERS if nodes else ()))
+        self._others = registry.enabled(wanted).descriptors if wanted else ()
         check_names([app], self._others)
         self._names = {each.user for each in descriptors(app)}
         self._names |= {each.user for each in self._others}
         self._users = Requester("test", ("system:masters",), "test")
-        self._stage.namespace("default")
+        for name in ("default", *(["kube-node-lease"] if nodes else ())):
+            self._stage.namespace(name)
         defined = {each.resource: each.cls for each in app.kinds} | {
             kind.declaration.resource: kind for kind in kinds if not kind.declaration.existing
         }
+        self._controllers: list[Controller] = []
         self._start()
         for kind in defined.values():
             self.create(definition_of(kind))
         self.settle()
+        if nodes:
+            self.until(lambda: all(is_ready(each) for each in self.list("v1/Node")), within=60)
 
     def _start(self) -> None:
+        for controller in self._controllers:
+            controller.stop()
         self.informers = Informers(self.event_log, self._stage.feed, clock=self.clock)
         self._controllers = [*self._built()]
         self.informers.sync()
@@ -131,7 +149,7 @@ class Harness:
         for each in descriptors(self._app):
             yield build(each, self, failed=self._failed)
         for other in self._others:
-            yield other.build(self, other.options())
+            yield other.build(self, options_of(other, self._nodes))
 
     def restart(self) -> None:
         """Start the controllers again, with only the log's content."""
@@ -164,43 +182,119 @@ class Harness:
     # Methods for tests.
 
     @overload
-    def create(self, obj: K) -> K: ...
+    def create(self, obj: K, *, user: str = ..., groups: Sequence[str] = ...) -> K: ...
 
     @overload
-    def create(self, obj: Untyped | Mapping[str, Any]) -> Untyped: ...
+    def create(self, obj: Untyped | Mapping[str, Any], *, user: str = ..., groups: Sequence[str] = ...) -> Untyped: ...
 
-    def create(self, obj: Child) -> Any:
+    def create(self, obj: Child, *, user: str = "", groups: Sequence[str] = ()) -> Any:
         """Create an object as a client would, and return it; raises errors such as `Invalid`.
 
-        Without a namespace it is created in `default`.
+        Without a namespace it is created in `default`. Admission sees `user` and `groups`, by default those of an
+        administrator; rights are not checked.
         """
         declaration = declared(obj)
         fields = manifest(obj)
         target = self._target(declaration, "", fields["metadata"].get("namespace"))
         body = Body("application/json", to_object(fields, declaration.resource).wire())
-        answer = self._run(self.engine.create(target, body, WriteOptions(), self._users))
-        return read(declaration, answer.object)
+        return self._answered(declaration, self.engine.create(target, body, self._options, self._as(user, groups)))
 
     @overload
-    def patch(self, kind: type[K], name: str, patch: Any, *, namespace: str = ..., subresource: str = ...) -> K: ...
+    def patch(
+        self,
+        kind: type[K],
+        name: str,
+        patch: Any,
+        *,
+        namespace: str = ...,
+        subresource: str = ...,
+        user: str = ...,
+        groups: Sequence[str] = ...,
+    ) -> K: ...
 
     @overload
-    def patch(self, kind: str, name: str, patch: Any, *, namespace: str = ..., subresource: str = ...) -> Untyped: ...
+    def patch(
+        self,
+        kind: str,
+        name: str,
+        patch: Any,
+        *,
+        namespace: str = ...,
+        subresource: str = ...,
+        user: str = ...,
+        groups: Sequence[str] = ...,
+    ) -> Untyped: ...
 
     def patch(
-        self, kind: Any, name: str, patch: Mapping[str, Any], *, namespace: str = "default", subresource: str = ""
+        self,
+        kind: Any,
+        name: str,
+        patch: Mapping[str, Any],
+        *,
+        namespace: str = "default",
+        subresource: str = "",
+        user: str = "",
+        groups: Sequence[str] = (),
     ) -> Any:
         """Apply a merge patch to an object, or to its `status`, and return it; raises the API's errors."""
         declaration = declaration_of(kind)
         target = self._target(declaration, name, namespace)._replace(subresource=subresource)
         body = Body(_MERGE, _encoded(patch))
-        answer = self._run(self.engine.patch(target, body, WriteOptions(), self._users))
+        return self._answered(declaration, self.engine.patch(target, body, self._options, self._as(user, groups)))
+
+    def delete(
+        self,
+        kind: type[Kind] | str,
+        name: str,
+        *,
+        namespace: str = "default",
+        user: str = "",
+        groups: Sequence[str] = (),
+    ) -> None:
+        """Delete an object, which remains while it has finalizers. Raises `NotFound`."""
+        declaration, options = declaration_of(kind), DeleteOptions(propagation_policy="Background")
+        target = self._target(declaration, name, namespace)
+        self._answered(declaration, self.engine.delete(target, None, options, self._as(user, groups)))
+
+    def _as(self, user: str, groups: Sequence[str]) -> Requester:
+        if not user and not groups:
+            return self._users
+        return Requester(user or "test", (*groups, "system:authenticated"), "test")
+
+    def _answered(self, declaration: Declaration, operation: Operation[Answer]) -> Any:
+        """Run a write of the test, note its warnings, and return the object, if there is one."""
+        self.warnings = ()
+        try:
+            answer = self._run(operation)
+        except ApiError as error:
+            self.warnings = tuple(error.warnings)
+            raise
+        self.warnings = tuple(answer.warnings)
         return None if answer.object is None else read(declaration, answer.object)
 
-    def delete(self, kind: type[Kind] | str, name: str, *, namespace: str = "default") -> None:
-        """Delete an object, which remains while it has finalizers. Raises `NotFound`."""
-        target = self._target(declaration_of(kind), name, namespace)
-        self._run(self.engine.delete(target, None, DeleteOptions(propagation_policy="Background"), self._users))
+    def deployment(
+        self, name: str, *, image: str = "nginx", replicas: int = 1, namespace: str = "default", within: float = 60
+    ) -> Untyped:
+        """Create a Deployment, let time pass until all its pods are ready, and return it; it takes `nodes`.
+
+        Its pods have the label `app`, which is its name. Raises AssertionError if they are not ready in time.
+        """
+        if not self._nodes:
+            raise AssertionError("pods run where there are nodes: Harness(app, nodes=3)")
+        self.create(new_deployment(name, image, replicas, namespace))
+        self.until(lambda: is_ready(self.get("apps/v1/Deployment", name, namespace=namespace)), within=within)
+        found: Untyped | None = self.get("apps/v1/Deployment", name, namespace=namespace)
+        assert found is not None, "it was there a moment ago"
+        return found
+
+    def until(self, holds: Callable[[], object], *, within: float = 60) -> None:
+        """Let time pass until something holds; raises AssertionError if it does not within so many seconds."""
+        end = self.clock.monotonic() + within
+        self.settle()
+        while not holds():
+            if self.clock.monotonic() >= end:
+                raise AssertionError(f"it does not hold within {within:g} s; the last writes are {self.written()[-6:]}")
+            self.advance(0.25)
 
     @overload
     def get(self, kind: type[K], name: str, *, namespace: str = ...) -> K | None: ...
@@ -240,9 +334,13 @@ class Harness:
         raise AssertionError(f"the controllers do not come to rest: the last writes are {self.written()[-6:]}")
 
     def advance(self, seconds: float) -> None:
-        """Advance time by `seconds`, and run the controllers until they are idle."""
-        self.clock.step(seconds)
+        """Advance time by `seconds`, and run each controller at the time at which it is due."""
+        end = self.clock.monotonic() + seconds
         self.settle()
+        while (left := end - self.clock.monotonic()) > 0:
+            due = [each.queue.next_ready_in() for each in self._controllers]
+            self.clock.step(min([left, *(max(each, _MOMENT) for each in due if each is not None)]))
+            self.settle()
 
     def hear(self, limit: int | None = None) -> int:
         """Apply new events to the caches, at most `limit`; return their number."""

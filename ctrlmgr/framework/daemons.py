@@ -1,0 +1,77 @@
+"""Daemons: tasks that last as long as an object, as generators that yield the seconds to sleep.
+
+Guarantees:
+- A daemon runs until its object is deleted, it returns, or its controller stops. Then `GeneratorExit` is raised at its
+  `yield`, so that `finally` cleans up. It needs no thread of its own, and tests step it with their clock.
+- Changes of the object do not wake a daemon. Each `yield` returns the object as it is then.
+- A daemon that raises is retried with backoff, from its beginning.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ctrlmgr.framework.context import Context
+from ctrlmgr.manager.reconcile import Result
+
+_SECOND: Final = 1_000_000
+
+Steps = Generator[float, Any, None]
+
+
+@dataclass(slots=True)
+class Daemon:
+    """The daemon of one object."""
+
+    uid: str
+    """The object that it is of."""
+    steps: Steps | None
+    """None: it has returned."""
+    context: Context
+    due: int = 0
+    """When it wakes, in microseconds since 1970."""
+
+    def wait(self, uid: str, now: int) -> Result | None:
+        """Return how long it still sleeps, `Result(None)` if it has returned; None: it is to be stepped or started."""
+        if uid != self.uid:
+            return None
+        if self.steps is None:
+            return Result()
+        return Result(requeue_after=(self.due - now) / _SECOND) if now < self.due else None
+
+    def step(self, obj: Any, context: Context, *, where: str) -> Result | None:
+        """Run it up to its next `yield`; raises what it raises."""
+        assert self.steps is not None, "a daemon that has returned is not stepped"
+        is_first = context is self.context
+        self.context.continue_as(context)
+        try:
+            seconds = next(self.steps) if is_first else self.steps.send(obj)
+        except StopIteration:
+            self.steps = None
+            return None
+        if not _is_pause(seconds):
+            self.stop()
+            raise TypeError(f"{where} yielded {seconds!r}, and not the seconds to sleep")
+        self.due = context.now() + round(seconds * _SECOND)
+        return Result(requeue_after=float(seconds))
+
+    def stop(self) -> None:
+        """Have it clean up and end; what it raises is logged."""
+        steps, self.steps = self.steps, None
+        try:
+            if steps is not None:
+                steps.close()
+        except Exception as error:
+            self.context.log.error("daemon failed to stop", exc_info=error)
+
+
+def _is_pause(seconds: Any) -> bool:
+    return isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < math.inf
+
+
+def begin(function: Callable[[Any, Context], Any], obj: Any, context: Context, uid: str) -> Daemon:
+    """Return the daemon of an object, before its first step."""
+    return Daemon(uid, function(obj, context), context)
