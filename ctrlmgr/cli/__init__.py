@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, str] = {
     "exec": "exec_",
     "run": "operators.run",
     "crd": "operators.crd",
+    "rbac": "operators.rbac",
     "new": "operators.new",
     "record": "recordings.record",
     "import": "recordings.import_",

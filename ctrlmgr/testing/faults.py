@@ -14,6 +14,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.client import EngineClient
 from ctrlmgr.eventlog.event import Cause
+from ctrlmgr.testing.rights import observe
 
 T = TypeVar("T")
 
@@ -61,7 +62,7 @@ class Faults:
 
 
 class FaultyClient(EngineClient):
-    """An `EngineClient` with injected faults."""
+    """An `EngineClient` with injected faults, whose writes are observed."""
 
     def __init__(self, faults: Faults, *arguments: Any, **options: Any) -> None:
         """Inject `faults`; other arguments are `EngineClient`'s."""
@@ -75,19 +76,23 @@ class FaultyClient(EngineClient):
 
     def create(self, obj: Object) -> Object:
         """Create the object, or raise a fault."""
+        observe(self._requester.user, "create", obj)
         return self._faults.suffer("create", obj, lambda: super(FaultyClient, self).create(obj))
 
     def update(self, obj: Object, subresource: str = "") -> Object:
         """Update the object, or raise a fault."""
+        observe(self._requester.user, "update", obj, subresource)
         return self._faults.suffer("update", obj, lambda: super(FaultyClient, self).update(obj, subresource))
 
     def apply(self, obj: Object, manager: str, *, force: bool = False, subresource: str = "") -> Object:
         """Apply the object, or raise a fault."""
         apply = super().apply
         verb = "status" if subresource == "status" else "apply"
+        observe(self._requester.user, verb, obj, subresource)
         return self._faults.suffer(verb, obj, lambda: apply(obj, manager, force=force, subresource=subresource))
 
     def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
         """Delete the object, or raise a fault."""
         delete = super().delete
+        observe(self._requester.user, "delete", obj)
         self._faults.suffer("delete", obj, lambda: delete(obj, propagation, grace=grace))

@@ -92,9 +92,9 @@ class Harness:
         """Install the app's kinds and build its controllers; `controllers` names built-in ones that run as well.
 
         `kinds` are installed in addition to the app's. `nodes` is the number of simulated nodes, or a file that
-        describes them: pods run on them, and the controllers of workloads run. Without `strict`, an error of a reconcile
-        does not fail the test. `field_validation` decides about unknown fields in the test's writes: `Strict` refuses
-        them, as kubectl does, `Warn` notes them in `warnings`, `Ignore` drops them.
+        describes them: pods run on them, and the controllers of workloads run. Without `strict`, an error of a
+        reconcile does not fail the test. `field_validation` decides about unknown fields in the test's writes:
+        `Strict` refuses them, as kubectl does, `Warn` notes them in `warnings`, `Ignore` drops them.
         """
         self._stage = Stage(kinds=builtin_kinds(), seed=seed, plugins=[plugin_of(each) for each in app.admissions])
         self.clock: FakeClock = self._stage.clock

@@ -6,6 +6,7 @@ files that the setting names are collected. A fixture closes everything that it 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -22,9 +23,19 @@ _RECORDINGS = "ctrlmgr_recordings"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the setting `ctrlmgr_recordings`."""
+    """Add the setting `ctrlmgr_recordings` and the option `--ctrlmgr-rights`."""
     text = "file names (globs) of recordings, each of which is a test: ctrlmgr replays it, and nothing may diverge"
     parser.addini(_RECORDINGS, text, type="args", default=[])
+    rights = "add the rights that controllers use in harnesses to this file, for `ctrlmgr rbac`"
+    parser.addoption("--ctrlmgr-rights", dest="ctrlmgr_rights", metavar="FILE", help=rights)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the rights that were used, if the option asks for them; only a harness has noted any."""
+    file = session.config.getoption("ctrlmgr_rights")
+    observing = sys.modules.get("ctrlmgr.testing.rights")
+    if file and observing is not None:
+        observing.save(Path(file))
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

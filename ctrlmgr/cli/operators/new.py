@@ -16,18 +16,20 @@ import click
     metavar="DIR",
     help="Where to; by default a new directory of that name.",
 )
-def new(name: str, group: str, directory: Path | None) -> None:
+@click.option("--deploy", is_flag=True, help="Also write a Dockerfile, and a Deployment with the operator's rights.")
+def new(name: str, group: str, directory: Path | None, deploy: bool) -> None:
     """Write a small project: a kind, a controller, and tests that pass at once.
 
     Its pyproject.toml requires the ctrlmgr that wrote it: the same folder, wheel or commit.
 
     \b
     ctrlmgr new shop
+    ctrlmgr new shop --deploy
     ctrlmgr new corner-shop --group shops.example.com --directory projects/shop
     """
     from ctrlmgr.framework.project import write
 
     folder = directory or Path(name)
-    for path in write(folder, name, group):
+    for path in write(folder, name, group, deploy=deploy):
         click.echo(f"wrote {path}")
     click.echo(f"its tests: cd {folder} && pip install -e '.[test]' && python -m pytest -q")

@@ -28,18 +28,42 @@ _FILES: Final[Mapping[str, str]] = {
     "tests/test_operator.py": "test_operator.txt",
 }
 """Where each file goes, and its template beside this module."""
+_DEPLOY: Final[Mapping[str, str]] = {"Dockerfile": "dockerfile.txt", ".dockerignore": "dockerignore.txt"}
+"""The same for a project that is to be deployed."""
+_MANIFESTS: Final = "deploy/operator.yaml"
 
 
-def write(folder: Path, name: str, group: str) -> list[Path]:
-    """Write a project called `name` into `folder`, which is made; return its files. Raises `SettingsError`."""
+def write(folder: Path, name: str, group: str, *, deploy: bool = False) -> list[Path]:
+    """Write a project called `name` into `folder`, which is made; return its files. Raises `SettingsError`.
+
+    With `deploy` it has what builds an image and deploys it.
+    """
     words = _words(name, group)
-    found = [*_rendered(words)]
+    found = [*_rendered(words, {**_FILES, **(_DEPLOY if deploy else {})})]
+    if deploy:
+        found = [(path, text + (_text("deploying.txt", words) if path == "README.md" else "")) for path, text in found]
+        found.append((_MANIFESTS, ""))
     if there := next((path for path, _ in found if (folder / path).exists()), None):
         raise SettingsError(f"new: {folder / there} is there already")
     for path, text in found:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
+    if deploy:
+        (folder / _MANIFESTS).write_text(_manifests(folder / words["package"] / "operator.py", words), encoding="utf-8")
     return [folder / path for path, _ in found]
+
+
+def _manifests(file: Path, words: Mapping[str, str]) -> str:
+    """Return the Deployment of the operator in a file, and the rights that it declares, as YAML."""
+    import yaml
+
+    from ctrlmgr.framework.loading import load_app
+    from ctrlmgr.framework.rights import declared_rights, deployment, manifests
+
+    name, app = words["name"], load_app(str(file), origin="new")
+    image = f"{name}:0.1.0"
+    found = [*manifests(name, name, declared_rights(app)), deployment(name, name, image, f"{words['package']}:app")]
+    return yaml.safe_dump_all(found, sort_keys=False)
 
 
 def _words(name: str, group: str) -> dict[str, str]:
@@ -55,7 +79,11 @@ def _words(name: str, group: str) -> dict[str, str]:
     return {**words, "requirement": requirement()}
 
 
-def _rendered(words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for path, template in _FILES.items():
-        text = resources.files(__package__).joinpath(template).read_text(encoding="utf-8")
-        yield Template(path).substitute(words), Template(text).substitute(words)
+def _rendered(words: Mapping[str, str], files: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for path, template in files.items():
+        yield Template(path).substitute(words), _text(template, words)
+
+
+def _text(template: str, words: Mapping[str, str]) -> str:
+    text = resources.files(__package__).joinpath(template).read_text(encoding="utf-8")
+    return Template(text).substitute(words)

@@ -1,0 +1,73 @@
+"""`ctrlmgr rbac`: the rights that an app uses, as objects to apply."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ctrlmgr.errors import SettingsError
+
+if TYPE_CHECKING:
+    from ctrlmgr.framework.app import App
+    from ctrlmgr.framework.rights import Right
+
+
+@click.command(short_help="Print the rights that an app uses.")
+@click.argument("place", metavar="MODULE:NAME|FILE")
+@click.option(
+    "--tests",
+    multiple=True,
+    metavar="PATH",
+    help="Run these tests with pytest, and add the rights that the app uses in them; may be repeated.",
+)
+@click.option("--name", default="", metavar="NAME", help="Of the ServiceAccount and the roles; by default the app's.")
+@click.option("--namespace", default="default", metavar="NS", show_default=True, help="Where the app runs.")
+@click.option("--within", default="", metavar="NS", help="Grant the rights in this namespace only (`run --namespace`).")
+@click.option("--no-definitions", is_flag=True, help="Without the rights to define the app's kinds.")
+@click.option("--image", default="", metavar="IMAGE", help="Add a Deployment that runs the app from this image.")
+def rbac(
+    place: str, tests: tuple[str, ...], name: str, namespace: str, within: str, no_definitions: bool, image: str
+) -> None:
+    """Print a ServiceAccount with the rights that an app uses, as YAML.
+
+    Its controllers declare most of them: what they watch, apply and clean up. Deletions, and writes of kinds that no
+    controller names in owns=, are observed in its tests, which use `ctrlmgr.testing.Harness`.
+
+    \b
+    ctrlmgr rbac shop:app --tests tests --namespace shop | kubectl apply -f -
+    ctrlmgr rbac shop:app --tests tests --image registry.example.com/shop:1 > deploy.yaml
+    """
+    import yaml
+
+    from ctrlmgr.framework.loading import load_app
+    from ctrlmgr.framework.rights import declared_rights, deployment, manifests
+
+    if within and not no_definitions:
+        raise click.UsageError("definitions belong to no namespace: --within goes with --no-definitions")
+    app = load_app(place, origin="rbac")
+    rights = [*declared_rights(app, definitions=not no_definitions), *_observed(app, tests)]
+    found = manifests(name or app.name, namespace, rights, within=within)
+    found += [deployment(name or app.name, namespace, image, place)] if image else []
+    click.echo(yaml.safe_dump_all(found, sort_keys=False), nl=False)
+
+
+def _observed(app: App, tests: tuple[str, ...]) -> list[Right]:
+    """Run tests and return the rights that controllers of an app used in them; raises `SettingsError` if they fail."""
+    if not tests:
+        return []
+    from ctrlmgr.framework.assembly import descriptors
+    from ctrlmgr.testing.rights import load
+
+    users = {each.user for each in descriptors(app)}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rights"
+        command = [sys.executable, "-m", "pytest", "-q", *tests, "--ctrlmgr-rights", str(file)]
+        ended = subprocess.run(command, stdout=sys.stderr.fileno(), check=False)
+        if ended.returncode:
+            raise SettingsError(f"rbac: the tests end with {ended.returncode}; mend them, or leave out --tests")
+        return [right for user, right in load(file) if user in users]
