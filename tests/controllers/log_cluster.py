@@ -15,7 +15,7 @@ from ctrlmgr.eventlog.event import Author, EventType, Proposal
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.testing import FakeClock
-from tests.authorization.controllers import rights_of
+from tests.authorization.bootstrap.controllers import rights_of
 from tests.controllers.stage_context import HandContext
 from tests.engine.stage import builtin_kinds
 

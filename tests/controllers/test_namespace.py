@@ -15,7 +15,7 @@ from ctrlmgr.engine.options import Requester
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
-from tests.authorization.controllers import rights_of
+from tests.authorization.bootstrap.controllers import rights_of
 from tests.controllers.stage_context import HandContext
 from tests.engine.stage import Stage
 

@@ -20,7 +20,7 @@ from ctrlmgr.eventlog import Author, EventType
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
-from tests.authorization.controllers import NamedRights, node_rights
+from tests.authorization.bootstrap.controllers import NamedRights, node_rights
 from tests.engine.stage import Response, Stage
 
 MERGE = "application/merge-patch+json"

@@ -26,7 +26,7 @@ from ctrlmgr.manager import Controller
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.builders import a_namespace, a_node
 from ctrlmgr.workqueue import CHANGE, WorkQueue
-from tests.authorization.controllers import rights_of
+from tests.authorization.bootstrap.controllers import rights_of
 from tests.controllers.stage_context import HandContext
 from tests.engine.stage import builtin_kinds
 

@@ -18,7 +18,7 @@ from ctrlmgr.errors import LogClosed
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
-from tests.authorization.controllers import rights_of
+from tests.authorization.bootstrap.controllers import rights_of
 from tests.controllers.stage_context import HandContext
 from tests.controllers.told import Told
 from tests.engine.stage import Stage

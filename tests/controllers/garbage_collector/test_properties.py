@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.eventlog import EventType
-from tests.authorization.controllers import account_of
+from tests.authorization.bootstrap.controllers import account_of
 from tests.controllers.garbage_collector.cluster import CONFIG_MAPS, Cluster, absent, blocking, path_of
 
 NAMES = "pqrst"

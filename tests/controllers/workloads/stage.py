@@ -25,7 +25,7 @@ from ctrlmgr.eventlog import EventType
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
-from tests.authorization.controllers import rights_of
+from tests.authorization.bootstrap.controllers import rights_of
 from tests.controllers.stage_context import HandContext
 from tests.engine.stage import Response, Stage
 

@@ -13,7 +13,7 @@ from ctrlmgr.client import EngineClient
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.errors import ApiError, Conflict, Forbidden, LogUnavailable, NotFound
 from ctrlmgr.eventlog.event import Author, EventType, Proposal
-from tests.authorization.controllers import rights_of
+from tests.authorization.bootstrap.controllers import rights_of
 from tests.controllers.log_cluster import LogCluster
 from tests.engine.stage import Stage
 

@@ -22,7 +22,7 @@ from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.eventlog.event import Cause, EventType, Fence
 from ctrlmgr.informer import Informers
-from tests.authorization.controllers import account_of, node_rights, rights_of
+from tests.authorization.bootstrap.controllers import account_of, node_rights, rights_of
 from tests.controllers.stage_context import HandContext
 from tests.controllers.told import Told
 from tests.engine.stage import Response, Stage

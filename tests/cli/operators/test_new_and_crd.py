@@ -1,0 +1,97 @@
+"""`ctrlmgr new` and `ctrlmgr crd`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ctrlmgr import cli, definition_of
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.framework.project import write
+from ctrlmgr.testing.served import ServerProcess
+from examples.shop import Shop
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def test_the_tests_of_a_new_project_pass_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "project"
+    assert cli.run(["new", "corner-shop", "--group", "shops.example.org", "--directory", str(folder)]) == 0
+    assert "corner_shop/operator.py" in capsys.readouterr().out
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
+    assert "5 passed" in done.stdout, done.stdout + done.stderr
+    assert cli.run(["new", "corner-shop", "--directory", str(folder)]) == 2
+    assert "README.md is there already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "message"),
+    [
+        ("Shop", "example.com", "'Shop' is no name of a project"),
+        ("class", "example.com", "'class' is no name of a project"),
+        ("json", "example.com", "a package called json is there already"),
+        ("shop", "shop", "no group of one's own"),
+        ("shop", "batch.k8s.io", "no group of one's own"),
+    ],
+)
+def test_what_no_project_can_be_called(tmp_path: Path, name: str, group: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        write(tmp_path / "x", name, group)
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Modules are found among the examples."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    yield
+    sys.modules.pop("shop", None)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("place", ["shop:Shop", "shop:app"])
+def test_definitions_are_printed(place: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["crd", place]) == 0
+    assert yaml.safe_load(capsys.readouterr().out) == definition_of(Shop)
+    assert cli.run(["crd", place, "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == definition_of(Shop)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("shop:ShopSpec", "crd shop:ShopSpec is ShopSpec, and neither a ctrlmgr.Kind nor a ctrlmgr.App"),
+        ("shop:ConfigMap", "crd shop:ConfigMap has no kind of its own to define"),
+        ("limits_controller:app", "crd limits_controller:app has no kind of its own to define"),
+        ("shop:Store", "crd shop:Store: module shop has no 'Store'"),
+    ],
+)
+def test_what_has_no_definition_is_one_line(place: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["crd", place]) == 2
+    assert capsys.readouterr().err.strip() == f"error: {message}"
+
+
+def test_definitions_are_applied(
+    start_ctrlmgr: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server: ServerProcess = start_ctrlmgr("--database", "memory:")
+    text = (EXAMPLES / "shop.py").read_text()
+    (tmp_path / "applied_shop.py").write_text(text)
+    (tmp_path / "changed_shop.py").write_text(text.replace("currency: Anno", "since: int = 0\n    currency: Anno"))
+    (tmp_path / "other_shop.py").write_text(text.replace("dict[str, int]", "dict[str, str]"))
+    monkeypatch.syspath_prepend(tmp_path)
+    config = ["--apply", "--kubeconfig", str(server.kubeconfig)]
+    for module, told in (("applied", "applied"), ("applied", "unchanged"), ("changed", "applied")):
+        assert cli.run(["crd", f"{module}_shop:app", *config]) == 0
+        assert capsys.readouterr().out == f"shops.example.com {told}\n"
+    assert cli.run(["crd", "other_shop:app", *config]) == 2
+    assert ".spec.prices{} is of type integer, not string" in capsys.readouterr().err

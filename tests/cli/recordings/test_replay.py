@@ -1,0 +1,183 @@
+"""`ctrlmgr replay`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ctrlmgr.cli import ExitCode
+from tests.cli.conftest import Run
+from tests.cli.recordings.test_import import interrupted
+from tests.recording.samples import SMALL, Script, made_by_hand, service, small_lines, write_lines
+
+
+@pytest.fixture
+def diverging(tmp_path: Path) -> Path:
+    """A recording with Endpoints that nobody made, of a service without pods."""
+    script = Script().event("ADDED", service(selector={"app": "s"}))
+    return script.event("ADDED", made_by_hand("203.0.113.7")).checkpoint("first").checkpoint("second").write(tmp_path)
+
+
+def test_a_faithful_replay_is_code_0(run: Run) -> None:
+    finished = run("replay", str(SMALL))
+    assert finished.code == 0
+    assert finished.err == ""
+    summary = dict(line.split(None, 1) for line in finished.out.splitlines())
+    assert list(summary) == ["recording", "events", "controllers", "checkpoints", "divergences", "unjudged", "head"]
+    assert summary["divergences"] == "0"
+    assert summary["checkpoints"] == "27, 288 objects compared"
+
+
+def test_a_divergence_is_code_1_and_says_what_differs(run: Run, diverging: Path) -> None:
+    finished = run("replay", str(diverging))
+    assert finished.code == 1
+    lines = finished.out.splitlines()
+    assert lines[0] == "endpoints shop/s differs, at checkpoint first and 1 more:"
+    assert "  .subsets" in lines
+    assert any(line.startswith("    - recorded  [") for line in lines)
+    assert "    + ours      <absent>" in lines
+
+
+def test_json_is_one_document_with_everything(run: Run, diverging: Path) -> None:
+    finished = run("replay", str(diverging), "-o", "json")
+    assert finished.code == 1
+    report = json.loads(finished.out)
+    assert set(report) == {
+        "file",
+        "events",
+        "inputs",
+        "reconciles",
+        "writes",
+        "checkpoints",
+        "objectsCompared",
+        "decisionsCompared",
+        "divergences",
+        "unjudged",
+        "revision",
+        "hash",
+        "seconds",
+        "rate",
+        "paired",
+        "recordingError",
+    }
+    [divergence] = report["divergences"]
+    assert (divergence["verdict"], divergence["checkpoint"], divergence["checkpoints"]) == ("differs", "first", 2)
+    assert (divergence["resource"], divergence["namespace"], divergence["name"]) == ("endpoints", "shop", "s")
+    assert {"path", "recorded", "ours"} == set(divergence["differences"][0])
+
+
+def test_a_damaged_recording_is_code_4_and_what_was_read_is_kept(run: Run, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "cut.jsonl", [*small_lines()[:60], b'{"type":'])
+    url = f"sqlite:///{tmp_path / 'log.db'}"
+    finished = run("replay", str(path), "--database", url, "-o", "json")
+    assert finished.code == 4
+    report = json.loads(finished.out)
+    assert report["recordingError"]["line"] == 61
+    assert finished.err.startswith(f"error: {path}:61: not a JSON document")
+    assert f"{url} has it up to revision {report['revision']}" in finished.err
+    kept = run("events", "--database", url, "-o", "jsonl")
+    assert len(kept.out.splitlines()) == report["revision"] > 0
+
+
+def test_a_database_that_holds_events_is_refused(run: Run, database: str) -> None:
+    finished = run("replay", str(SMALL), "--database", database)
+    assert finished.code == 2
+    assert "holds 6 events already" in finished.err
+
+
+def test_what_events_prints_can_be_replayed(run: Run, database: str, tmp_path: Path) -> None:
+    recording = tmp_path / "events.jsonl"
+    recording.write_text(run("events", "--database", database, "-o", "jsonl").out)
+    finished = run("replay", str(recording), "-o", "json")
+    assert finished.code == 0, finished.err
+    assert json.loads(finished.out)["events"] == 6
+
+
+def test_controllers_can_be_left_out(run: Run, diverging: Path) -> None:
+    finished = run("replay", str(diverging), "--controllers=-endpoints-controller", "-o", "json")
+    assert finished.code == 0
+    assert json.loads(finished.out)["inputs"] == 2
+
+
+def test_a_recording_that_is_not_there_is_a_mistake(run: Run) -> None:
+    assert run("replay", "none.jsonl").code == 2
+
+
+@pytest.fixture
+def other_version(run: Run, diverging: Path, tmp_path: Path) -> str:
+    """The log of a version without the endpoints controller, that replayed the same recording."""
+    url = f"sqlite:///{tmp_path / 'other.db'}"
+    run("replay", str(diverging), "--database", url, "--controllers", "*,-endpoints-controller")
+    return url
+
+
+def test_the_writes_of_another_version_are_compared(run: Run, diverging: Path, other_version: str) -> None:
+    finished = run("replay", str(diverging), "--against", other_version)
+    assert finished.code == 1
+    lines = finished.out.splitlines()
+    assert "endpoints shop/s is written here and not there, after input 1 (revision 2)" in lines
+    assert "writes       2 here, 1 there, 1 the same" in lines
+    assert lines[-1] == "differences  1"
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+def test_what_differs_between_versions_is_in_the_document(
+    run: Run, diverging: Path, other_version: str, output: str
+) -> None:
+    finished = run("replay", str(diverging), "--against", other_version, "-o", output)
+    report = json.loads(finished.out) if output == "json" else yaml.safe_load(finished.out)
+    [found] = report["against"]["differences"]
+    assert (found["verdict"], found["revision"], found["otherRevision"]) == ("extra", 2, 0)
+
+
+def test_against_the_same_version_only_the_versions_count(run: Run, diverging: Path, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'same.db'}"
+    assert run("replay", str(diverging), "--database", url).code == 1
+    finished = run("replay", str(diverging), "--against", url)
+    assert finished.code == 0
+    assert finished.out.splitlines()[-1] == "differences  0"
+
+
+def test_there_is_no_other_log(run: Run, diverging: Path, tmp_path: Path) -> None:
+    assert run("replay", str(diverging), "--against", f"sqlite:///{tmp_path / 'none.db'}").code != 0
+
+
+def test_every_write_is_counted_by_kind(run: Run) -> None:
+    finished = run("replay", str(SMALL), "--every-write")
+    assert finished.code == 0
+    lines = finished.out.splitlines()
+    (first,) = [number for number, line in enumerate(lines) if line.startswith("every write  ")]
+    assert lines[first].split(None, 2)[2] == "endpoints: 72 of 72 recorded have a counterpart, among 81 of ours"
+    assert "123 of 123 recorded have a counterpart" in lines[first + 1]
+    report = json.loads(run("replay", str(SMALL), "--every-write", "-o", "json").out)
+    assert [(each["resource"], each["recorded"] - each["paired"]) for each in report["paired"]] == [
+        ("endpoints", 0),
+        ("endpointslices.discovery.k8s.io", 0),
+    ]
+    assert json.loads(run("replay", str(SMALL), "-o", "json").out)["paired"] == []
+
+
+@pytest.mark.parametrize("arguments", [(), ("--every-write",)])
+@pytest.mark.parametrize("count", [0, 200, 440])
+def test_ctrl_c_says_where_it_stood_and_how_to_begin_again(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, arguments: tuple[str, ...]
+) -> None:
+    url = f"sqlite:///{tmp_path}/replayed.db"
+    with monkeypatch.context() as patched:
+        interrupted(patched, "ctrlmgr.cli.recordings.replay", count)
+        stopped = run("replay", str(SMALL), "--database", url, *arguments)
+        patched.undo()
+        interrupted(patched, "ctrlmgr.cli.recordings.replay", count)
+        in_memory = run("replay", str(SMALL), *arguments)
+    assert (stopped.code, stopped.out, stopped.err.count("\n")) == (ExitCode.INTERRUPTED, "", 1)
+    line = f"stopped at line {count + 1} of small.jsonl.gz"
+    again = f"; a replay cannot go on, only begin again: ctrlmgr replay {SMALL}"
+    assert in_memory.err == f"{line}{again}\n"
+    if arguments:  # it was looking ahead, in memory
+        assert stopped.err.startswith(f"{line}{again}")
+    else:
+        assert stopped.err.startswith(f"{line}, which is in {url} now{again}")
+        assert run("verify", "--database", url).code == 0  # nothing is left half done

@@ -1,0 +1,133 @@
+"""What containers on simulated nodes do of which nothing is known, and what they see of each other's files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime
+from ctrlmgr.controllers.simulated_nodes.shared_files import SharedFiles
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.simulation.volumes import Entry
+from tests.controllers.simulated_nodes.scene import PLACE, Scene
+
+TOOL = {"image": "example.com/tool:1"}
+"""What is known neither by its image nor by a command."""
+
+
+@pytest.mark.parametrize(
+    ("spec", "container", "phase"),
+    [
+        pytest.param({}, {}, "Running", id="a server"),
+        pytest.param({}, {"command": ["frobnicate"]}, "Running", id="a server by its command"),
+        pytest.param({"restartPolicy": "Never"}, {}, "Succeeded", id="a task"),
+        pytest.param({"restartPolicy": "OnFailure"}, {"args": ["--all"]}, "Succeeded", id="a task with arguments"),
+        pytest.param({"restartPolicy": "Never"}, {"command": ["frobnicate"]}, "Succeeded", id="a task by its command"),
+        pytest.param(
+            {"restartPolicy": "Never"},
+            {"command": ["sh", "-c", "wget https://example.com/x && tar xf x; [ $? -eq 0 ] || exit 3"]},
+            "Succeeded",
+            id="a script of tools",
+        ),
+        pytest.param({"restartPolicy": "Never"}, {"image": "pause:3"}, "Running", id="a known server"),
+        pytest.param({"restartPolicy": "Never"}, {"command": ["nginx"]}, "Running", id="a known command"),
+        pytest.param({"initContainers": [{"name": "i", **TOOL}]}, {}, "Running", id="after an init container"),
+        pytest.param(
+            {"initContainers": [{"name": "i", "command": ["cp", "-n", "/bin/x", "/y"], **TOOL}]},
+            {},
+            "Running",
+            id="after an init container that copies",
+        ),
+        pytest.param(
+            {"initContainers": [{"name": "i", "restartPolicy": "Always", **TOOL}], "restartPolicy": "Never"},
+            {},
+            "Succeeded",
+            id="beside a sidecar, which does not hold it up",
+        ),
+    ],
+)
+def test_what_is_not_known_ends_where_it_is_to_end(spec: dict[str, Any], container: dict[str, Any], phase: str) -> None:
+    scene = Scene()
+    scene.pod("p", container={**TOOL, **container}, **spec)
+    scene.stage.pass_by(0.9)
+    assert scene.status("p")["phase"] in ("Pending", "Running")
+    scene.stage.pass_by(4)
+    assert scene.status("p")["phase"] == phase
+    assert all(each["restartCount"] == 0 for each in scene.status("p")["containerStatuses"])
+
+
+def test_what_is_not_known_does_what_the_settings_say() -> None:
+    scene = Scene(simulated_tasks="run", simulated_servers="exit 3 after 2s")
+    scene.pod("task", container=TOOL, restartPolicy="Never")
+    scene.pod("server", container=TOOL)
+    scene.pod("told", container=TOOL, annotations={"simulate.ctrlmgr.io/pod": "exit 4 after 1s"})
+    scene.stage.pass_by(30)
+    assert scene.status("task")["phase"] == "Running"
+    codes = [
+        scene.status(name)["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] for name in ("server", "told")
+    ]
+    assert codes == [3, 4]
+
+
+@pytest.mark.parametrize("name", ["simulated_tasks", "simulated_servers"])
+@pytest.mark.parametrize("phrase", ["never ready", "exit 0 after 1s; never ready", "dance", "fail 2 times"])
+def test_settings_about_what_is_not_known_are_endings(name: str, phrase: str) -> None:
+    with pytest.raises(SettingsError, match=f"controllers.{name}: "):
+        Scene(**{name: phrase})
+
+
+HOST = {"name": "v", "hostPath": {"path": "/data"}}
+MOUNTED = {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}
+
+
+def host_pod(scene: Scene, name: str, script: str, node: str = "node-1", policy: str = "Never") -> None:
+    scene.pod(name, script, node, container=MOUNTED, volumes=[HOST], restartPolicy=policy)
+
+
+def test_pods_see_each_others_files_on_their_node_and_on_no_other() -> None:
+    scene = Scene()
+    host_pod(scene, "waits", "until [ -f /v/go ]; do sleep 1; done; exit 0")
+    host_pod(scene, "elsewhere", "sleep 20; [ -f /v/go ]", node="node-2")
+    scene.stage.pass_by(5)
+    assert scene.status("waits")["phase"] == "Running"
+    host_pod(scene, "writes", "sleep 3; touch /v/go; sleep 1")
+    scene.stage.pass_by(10)
+    assert [scene.status(name)["phase"] for name in ("waits", "writes")] == ["Succeeded", "Succeeded"]
+    scene.stage.delete(f"{PLACE}/writes")
+    host_pod(scene, "later", "[ -f /v/go ]")
+    scene.stage.pass_by(20)
+    assert scene.status("later")["phase"] == "Succeeded"
+    assert scene.status("elsewhere")["phase"] == "Failed"
+
+
+def test_files_of_a_node_are_worked_out_anew_after_a_restart() -> None:
+    scene = Scene()
+    host_pod(scene, "writes", "touch /v/go; sleep 1000", policy="Always")
+    host_pod(scene, "reads", "sleep 3; [ -f /v/go ] && sleep 1000; exit 3", policy="Always")
+    scene.stage.pass_by(10)
+    before = scene.status("reads")
+    assert "running" in before["containerStatuses"][0]["state"]
+    scene.stage.start()
+    scene.stage.work()
+    scene.stage.pass_by(10)
+    assert scene.status("reads") == before
+    host_pod(scene, "later", "[ -f /v/go ]")
+    scene.stage.pass_by(5)
+    assert scene.status("later")["phase"] == "Succeeded"
+
+
+def test_what_is_found_later_changes_nothing_that_has_been() -> None:
+    files, time = SharedFiles(), PodTime(0, 1.0)
+    second = 1_000_000
+    assert [*files.seen_by("reader", time, 10 * second).of("node/n")] == []
+    files.note(
+        "writer", time, 11 * second, [("node/n", "f", Entry(9, "c", "x")), ("node/n", "g", Entry(10.5, "c", ""))]
+    )
+    files.note(
+        "writer", time, 12 * second, [("node/n", "f", Entry(9, "c", "x")), ("node/n", "h", Entry(99.0, "c", ""))]
+    )
+    assert [*files.seen_by("reader", time, 12 * second).of("node/n")] == [("f", 10.0, "x"), ("g", 10.5, "")]
+    assert [*files.seen_by("writer", time, 12 * second).of("node/n")] == []
+    files.drop("node/n")
+    assert [*files.seen_by("reader", time, 12 * second).of("node/n")] == []
