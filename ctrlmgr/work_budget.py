@@ -1,7 +1,7 @@
-"""Bounds the work that clients' input can cause, in steps of about 0.3 µs.
+"""Limits the work that clients' input can cause, in steps of about 0.3 µs.
 
-`bounded(steps)` sets the budget of a piece of work for this thread, `spend(steps)` draws from it. If no budget is set,
-steps are not counted. Budgets count steps and not time, so the same input has the same result on every machine.
+`bounded(steps)` sets a budget of steps for this thread, and `spend(steps)` subtracts from it. Without a budget, steps
+are not counted. Budgets count steps and not time, so the same input has the same result on every machine.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from contextlib import contextmanager
 
 
 class TooMuchWork(Exception):
-    """A piece of work takes more steps than it may take."""
+    """A computation exceeds its budget of steps."""
 
     def __init__(self) -> None:
-        """Word it for logs; callers that catch it answer in words of their own."""
+        """Set the text for logs; callers that catch this use their own messages."""
         super().__init__("takes too many steps")
 
 
@@ -27,7 +27,7 @@ _meter = _Meter()
 
 
 def spend(steps: int) -> None:
-    """Count steps; raises `TooMuchWork`."""
+    """Subtract steps from the budget; raises `TooMuchWork`."""
     left = _meter.left
     if left is None:
         return
@@ -38,7 +38,7 @@ def spend(steps: int) -> None:
 
 @contextmanager
 def bounded(steps: int) -> Iterator[None]:
-    """Bound the steps spent within to `steps` and to the rest of the outer budget, which they are drawn from too."""
+    """Limit the steps in this block to `steps` and to the rest of the outer budget, which they reduce too."""
     before = _meter.left
     _meter.left = given = steps if before is None else min(steps, before)
     try:

@@ -1,1 +1,1 @@
-"""What an API object is: names, metadata, bodies, and pure readers of the core kinds. No I/O here."""
+"""API objects: names, metadata, bodies, and typed views of the core kinds. This package does no I/O."""

@@ -1,11 +1,11 @@
-"""Typed views of the core kinds: the few fields that controllers read, and what follows from them.
+"""Typed views of the core kinds: the fields that controllers read, and values derived from them.
 
 Guarantees:
-- A view is decoded from an object's body (`Object.view(Pod)`), never written back: fields that are not named here
-  stay in the body, untouched. `Endpoints` and what it is made of are the exception, they also encode, in Go's field
-  order and with Go's `omitempty`.
-- A null list reads as an empty one, a field that the API server would have defaulted reads as its default.
-- What is derived from a pod (ready, addresses, named ports) is computed once per view, so once per version of the pod.
+- A view is decoded from an object's body (`Object.view(Pod)`) and never encoded: other fields stay in the body
+  unchanged. Only `Endpoints` and its parts are also encoded, in Go's field order and with Go's `omitempty`.
+- A null list is read as an empty one. A missing field that the API server would have defaulted has its default.
+- Values derived from a pod (readiness, addresses, named ports) are computed once for each view, hence once for each
+  version of the pod.
 
 Rules come from Kubernetes' `pkg/api/v1/pod/util.go`, `pkg/apis/core/v1/{defaults,conversion}.go` and
 `k8s.io/endpointslice/util`.
@@ -29,9 +29,9 @@ CLUSTER_IP_NONE = "None"
 
 
 def ip_family(address: str) -> str:
-    """Return `IPv6` or `IPv4`; whatever is not an IPv6 address counts as IPv4, as with `utilnet.IsIPv6String`.
+    """Return `IPv6` or `IPv4`; a text that is not an IPv6 address counts as IPv4, as in `utilnet.IsIPv6String`.
 
-    An IPv4 address mapped into IPv6 is IPv4; one with a zone is no address to Go.
+    An IPv4-mapped IPv6 address is IPv4; an address with a zone is invalid in Go.
     """
     if ":" not in address or "%" in address:
         return IPV4
@@ -54,7 +54,7 @@ class ObjectReference(msgspec.Struct, frozen=True, gc=False, omit_defaults=True,
 
 
 class EndpointAddress(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """v1 EndpointAddress; `node_name` None is Go's nil pointer, which "" is not."""
+    """v1 EndpointAddress; None in `node_name` is Go's nil pointer, which differs from ""."""
 
     ip: str
     hostname: str = ""
@@ -72,7 +72,7 @@ class EndpointPort(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, re
 
 
 class EndpointSubset(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """v1 EndpointSubset; an empty list is None, as in what `RepackSubsets` builds."""
+    """v1 EndpointSubset; an empty list is None, as in the result of `RepackSubsets`."""
 
     addresses: list[EndpointAddress] | None = None
     not_ready_addresses: list[EndpointAddress] | None = None
@@ -80,7 +80,7 @@ class EndpointSubset(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, 
 
 
 class Endpoints(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a v1 Endpoints."""
+    """The fields of a v1 Endpoints that are read."""
 
     subsets: list[EndpointSubset] | None = None
 
@@ -96,12 +96,12 @@ class ServicePort(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def target(self) -> int | str:
-        """The pods' port: a number, or the name of a container port; unset means the service's own port."""
+        """The pods' port: a number, or the name of a container port; defaults to the service's own port."""
         return self.target_port or self.port
 
 
 class ServiceSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 ServiceSpec; `selector` None (selects nothing) is not {} (selects everything)."""
+    """The fields of a v1 ServiceSpec that are read; None in `selector` selects nothing, {} selects everything."""
 
     ports: list[ServicePort] | None = None
     selector: dict[str, str] | None = None
@@ -113,37 +113,37 @@ class ServiceSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ServiceMetadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What a service's own view needs of its metadata."""
+    """The fields of a service's metadata that its view needs."""
 
     name: str = ""
     creation_timestamp: str | None = None
 
 
 class Service(msgspec.Struct, frozen=True, dict=True):
-    """What is read of a v1 Service; `dict` is where cached properties are kept."""
+    """The fields of a v1 Service that are read; `dict` stores cached properties."""
 
     metadata: ServiceMetadata
     spec: ServiceSpec = ServiceSpec()
 
     @cached_property
     def created_at(self) -> int | None:
-        """When it was created, microseconds since 1970; None if it does not say."""
+        """The creation time, microseconds since 1970; None if it is missing."""
         text = self.metadata.creation_timestamp
         return parse_time(text) if text else None
 
     @property
     def is_headless(self) -> bool:
-        """Whether it has no cluster IP: "None", or none assigned (`helper.IsServiceIPSet`, negated)."""
+        """Whether it has no cluster IP: "None", or none assigned (the negation of `helper.IsServiceIPSet`)."""
         return self.spec.cluster_ip in ("", CLUSTER_IP_NONE)
 
     @property
     def selects_endpoints(self) -> bool:
-        """Whether a controller keeps its endpoints: it has a selector and is not an ExternalName."""
+        """Whether a controller maintains its endpoints: it has a selector and is not an ExternalName."""
         return self.spec.selector is not None and self.spec.type != "ExternalName"
 
     @cached_property
     def primary_family(self) -> str | None:
-        """The IP family its Endpoints hold; None when only the pods can tell."""
+        """The IP family of its Endpoints; None if only the pods determine it."""
         spec = self.spec
         if spec.ip_families:
             return spec.ip_families[0]
@@ -161,7 +161,7 @@ class ContainerPort(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Container(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 Container."""
+    """The fields of a v1 Container that are read."""
 
     name: str = ""
     ports: list[ContainerPort] | None = None
@@ -175,7 +175,7 @@ class PodIP(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 PodCondition."""
+    """The fields of a v1 PodCondition that are read."""
 
     type: str
     status: str = ""
@@ -183,7 +183,7 @@ class PodCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 PodSpec."""
+    """The fields of a v1 PodSpec that are read."""
 
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
@@ -193,14 +193,14 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 ContainerStatus."""
+    """The fields of a v1 ContainerStatus that are read."""
 
     name: str = ""
     restart_count: int = 0
 
 
 class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 PodStatus."""
+    """The fields of a v1 PodStatus that are read."""
 
     phase: str = ""
     conditions: list[PodCondition] | None = None
@@ -211,7 +211,7 @@ class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodMetadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What a pod's own view needs of its metadata."""
+    """The fields of a pod's metadata that its view needs."""
 
     name: str = ""
     namespace: str = ""
@@ -220,10 +220,10 @@ class PodMetadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodAddress(NamedTuple):
-    """An address of a pod, and the text by which it sorts: the IP address, then the pod's uid.
+    """An address of a pod, and its sort key: the IP address, then the pod's uid.
 
-    Go compares both byte by byte (`LessEndpointAddress`), which for UTF-8 is how Python compares strings; the NUL
-    between them is below anything that either can hold.
+    Go compares both byte by byte (`LessEndpointAddress`), which for UTF-8 is the order of Python's strings. The NUL
+    between them sorts before all characters in them.
     """
 
     order: str
@@ -231,7 +231,7 @@ class PodAddress(NamedTuple):
 
 
 class Pod(msgspec.Struct, frozen=True, dict=True):
-    """What is read of a v1 Pod; `dict` is where cached properties are kept."""
+    """The fields of a v1 Pod that are read; `dict` stores cached properties."""
 
     metadata: PodMetadata
     spec: PodSpec = PodSpec()
@@ -239,12 +239,12 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def is_terminating(self) -> bool:
-        """Whether its deletion has been asked for."""
+        """Whether its deletion has been requested."""
         return self.metadata.deletion_timestamp is not None
 
     @cached_property
     def is_terminal(self) -> bool:
-        """Whether all its containers have stopped for good, by its phase alone."""
+        """Whether all its containers have terminated, according to its phase."""
         return self.status.phase in ("Failed", "Succeeded")
 
     @cached_property
@@ -259,13 +259,13 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def ready_changed_at(self) -> int | None:
-        """When its Ready condition last changed, microseconds since 1970; None if it does not say."""
+        """The time of the last change of its Ready condition, microseconds since 1970; None if it is missing."""
         text = self.ready_condition and self.ready_condition.last_transition_time
         return parse_time(text) if text else None
 
     @cached_property
     def restarts(self) -> tuple[int, int]:
-        """How often the container that did most often has restarted, and the sidecar that did."""
+        """The highest restart count of a container, and of a sidecar."""
         sidecars = {each.name for each in self.spec.init_containers or () if each.restart_policy == "Always"}
         containers = self.status.container_statuses or ()
         started = (each for each in self.status.init_container_statuses or () if each.name in sidecars)
@@ -274,15 +274,15 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def ips(self) -> tuple[str, ...]:
-        """Its IP addresses, the primary one first; `podIP` alone counts as a list of one."""
+        """Its IP addresses, the primary one first; a single `podIP` counts as a list."""
         listed = tuple(each.ip for each in self.status.pod_ips or () if each.ip)
         return listed or ((self.status.pod_ip,) if self.status.pod_ip else ())
 
     @cached_property
     def addresses(self) -> Mapping[str, PodAddress]:
-        """Its first address of each IP family, as an Endpoints object names it, without a hostname.
+        """Its first address of each IP family, in the form of an Endpoints address, without a hostname.
 
-        Go points `nodeName` at the pod's, so a pod without a node has the empty string there, not nothing.
+        Go points `nodeName` at the pod's field, so a pod without a node has the empty string there, not nil.
         """
         meta = self.metadata
         reference = ObjectReference("Pod", meta.namespace, meta.name, meta.uid)
@@ -296,7 +296,7 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
     def named_ports(self) -> Mapping[tuple[str, str], int]:
         """The container port of each (name, protocol), as `FindPort` (`pkg/api/v1/pod/util.go`) finds it.
 
-        The first one counts. Sidecars, which are init containers that restart always, come after the containers.
+        The first match counts. Sidecars, which are init containers that always restart, follow the containers.
         """
         sidecars = [each for each in self.spec.init_containers or () if each.restart_policy == "Always"]
         found: dict[tuple[str, str], int] = {}
@@ -307,21 +307,21 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
 
 
 class NodeCondition(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a v1 NodeCondition."""
+    """The fields of a v1 NodeCondition that are read."""
 
     type: str
     status: str = ""
 
 
 class NodeStatus(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a v1 NodeStatus."""
+    """The fields of a v1 NodeStatus that are read."""
 
     allocatable: dict[str, str] | None = None
     conditions: list[NodeCondition] | None = None
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a v1 Node."""
+    """The fields of a v1 Node that are read."""
 
     status: NodeStatus = NodeStatus()
 
@@ -333,22 +333,22 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def cpu(self) -> int:
-        """How much CPU pods may have in all, in billionths; 0 if it does not say."""
+        """The allocatable CPU in billionths; 0 if it is missing."""
         return quantity.parse((self.status.allocatable or {}).get("cpu", "0"))
 
 
 class NamespaceStatus(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a v1 NamespaceStatus."""
+    """The fields of a v1 NamespaceStatus that are read."""
 
     phase: str = ""
 
 
 class Namespace(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a v1 Namespace."""
+    """The fields of a v1 Namespace that are read."""
 
     status: NamespaceStatus = NamespaceStatus()
 
     @property
     def is_terminating(self) -> bool:
-        """Whether it takes no new objects, by its phase (as the NamespaceLifecycle admission plugin sees it)."""
+        """Whether its phase is Terminating, so that the NamespaceLifecycle plugin refuses new objects."""
         return self.status.phase == "Terminating"

@@ -1,7 +1,7 @@
-"""Typed views of group `discovery.k8s.io`: what an EndpointSlice is made of, read and written.
+"""Typed views of the group `discovery.k8s.io`: the parts of an EndpointSlice, for reading and writing.
 
-Guarantees: everything here decodes what any client may have written, and encodes in Go's field order with Go's
-`omitempty`; None is Go's nil pointer, which "" and False are not.
+Guarantees: the views decode everything that clients may have written, and encode in Go's field order with Go's
+`omitempty`. None is Go's nil pointer, which differs from "" and False.
 
 Rules come from Kubernetes' `staging/src/k8s.io/api/discovery/v1`.
 """
@@ -13,13 +13,13 @@ import msgspec
 from ctrlmgr.api.core import ObjectReference
 
 SERVICE_NAME = "kubernetes.io/service-name"
-"""The label that names the service which a slice belongs to."""
+"""The label with the name of a slice's service."""
 
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
-"""The label that names who keeps a slice."""
+"""The label with the name of the controller that manages a slice."""
 
 SKIP_MIRROR = "endpointslice.kubernetes.io/skip-mirror"
-"""The label that, being `true`, keeps an Endpoints object from being mirrored."""
+"""The label that excludes an Endpoints object from mirroring if its value is `true`."""
 
 
 class EndpointConditions(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -43,7 +43,7 @@ class ForNode(msgspec.Struct, frozen=True, gc=False):
 
 
 class EndpointHints(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """v1 EndpointHints: whose clients should use an endpoint."""
+    """v1 EndpointHints: the zones and nodes whose clients should use an endpoint."""
 
     for_zones: list[ForZone] | None = None
     for_nodes: list[ForNode] | None = None
@@ -63,12 +63,12 @@ class Endpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename
 
     @property
     def is_ready(self) -> bool:
-        """Whether it is said to be ready; not to say counts as not ready here, as with `EndpointReady`."""
+        """Whether its `ready` condition is true; a missing condition counts as not ready, as in `EndpointReady`."""
         return self.conditions.ready is True
 
 
 class EndpointPort(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """v1 EndpointPort of `discovery.k8s.io`, which is not the one of Endpoints."""
+    """v1 EndpointPort of `discovery.k8s.io`, which differs from that of Endpoints."""
 
     name: str | None = None
     protocol: str | None = None
@@ -77,7 +77,7 @@ class EndpointPort(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, re
 
 
 class EndpointSlice(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 EndpointSlice."""
+    """The fields of a v1 EndpointSlice that are read."""
 
     address_type: str = ""
     endpoints: list[Endpoint] | None = None

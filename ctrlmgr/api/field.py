@@ -1,7 +1,7 @@
-"""Field paths and field errors: what validation returns, and the `Status` causes they become.
+"""Field paths and field errors: the results of validation, which become the causes of a `Status`.
 
-Guarantees: an error reads as Kubernetes' does, byte for byte, so that clients which match on messages keep
-working (apimachinery `pkg/util/validation/field/errors.go` and `path.go`).
+Guarantees: errors equal Kubernetes' byte for byte, so that clients which match on messages work (apimachinery
+`pkg/util/validation/field/errors.go` and `path.go`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ctrlmgr.golang.go_text import escape_html, quote
 
 
 class Path(str):
-    """A field's path as causes carry it: `spec.ports[0].name`, `metadata.labels[a/b]`."""
+    """The path of a field, as in causes: `spec.ports[0].name`, `metadata.labels[a/b]`."""
 
     __slots__ = ()
 
@@ -42,25 +42,28 @@ T = TypeVar("T")
 ROOT = Path()
 
 MOST_ERRORS = 200
-"""Errors of one object that its refusal tells of."""
+"""The maximum number of errors in a refusal."""
 
 LONGEST_VALUE = 16 * 1024
-"""Characters of a value that an error shows."""
+"""The maximum number of characters of a value that an error shows."""
 
 _LONGEST_REFUSAL = 128 * 1024
-"""Characters of all errors of one object together; the first is always told."""
+"""The maximum total length of the errors of one object, in characters; the first error is always included."""
 
 MOST_FOUND = 1000
-"""Errors of one object that are looked for: what refuses it could not tell of more."""
+"""The maximum number of errors to find in one object, because a refusal lists fewer."""
 
 _LONGEST_BODY = _LONGEST_REFUSAL // 2
-"""Characters of one error: what may not change is told with all that was and all that is wanted instead."""
+"""The maximum length of one error in characters.
+
+An error about an immutable field may contain the old and new value.
+"""
 
 _LONGEST_FOUND = 2 * _LONGEST_REFUSAL
 
 
 class FieldError(NamedTuple):
-    """One thing that is wrong with one field; made by the functions below."""
+    """One error of one field; created by the functions below."""
 
     reason: str
     field: str
@@ -73,15 +76,15 @@ class FieldError(NamedTuple):
 
 
 class Found(list[FieldError]):
-    """The errors that were found until there were `MOST_FOUND`: there may be more."""
+    """The errors found before the search stopped at `MOST_FOUND`: the object may have more."""
 
 
 class _Enough(BaseException):
-    """Ends the search for errors; no handler of errors takes it for one."""
+    """Stops the search for errors; a BaseException, so that handlers of errors do not catch it."""
 
 
 class _Search(threading.local):
-    """What the search that this thread is at has found; `errors` is None where all errors are made."""
+    """The errors of this thread's current search; `errors` is None if the search is not limited."""
 
     errors: Found | None = None
     room = 0
@@ -91,10 +94,10 @@ _search = _Search()
 
 
 def errors_of(find: Callable[[], list[FieldError]]) -> list[FieldError]:
-    """Return the errors that `find` returns; of very many, as `Found`, the first that it made.
+    """Return the errors that `find` returns; if there are very many, the first ones, as `Found`.
 
-    A body of a megabyte has room for 300,000 elements with three errors each, and telling of 200 is all that is done
-    with them. Errors that `find` makes and does not return must be made by way of `tentatively`.
+    A body of a megabyte has room for 300,000 elements with three errors each, but a refusal lists only 200. Errors that
+    `find` creates and does not return must be created within `tentatively`.
     """
     before = _search.errors, _search.room
     _search.errors = found = Found()
@@ -108,7 +111,7 @@ def errors_of(find: Callable[[], list[FieldError]]) -> list[FieldError]:
 
 
 def tentatively(find: Callable[[], T]) -> T:
-    """Return what `find` returns, whose errors decide something and are not told."""
+    """Return the result of `find`, whose errors are used for a decision and not reported."""
     before = _search.errors
     _search.errors = None
     try:
@@ -118,9 +121,9 @@ def tentatively(find: Callable[[], T]) -> T:
 
 
 def _value(value: Any) -> str:
-    """Write a value as Go's `ErrorBody` does: strings as `%q`, floats as `%v`, all else as JSON, so null for nil.
+    """Format a value as Go's `ErrorBody` does: strings as `%q`, floats as `%v`, others as JSON, None as null.
 
-    A value beyond `LONGEST_VALUE` characters is cut: an error must not be larger than what it complains of.
+    A value of more than `LONGEST_VALUE` characters is cut, so that an error cannot be larger than the value.
     """
     if isinstance(value, str):
         return quote(value) if len(value) <= LONGEST_VALUE else _cut(quote(value[:LONGEST_VALUE]), len(value))
@@ -140,7 +143,7 @@ def _error(reason: str, label: str, field: str, detail: str, *values: Any) -> Fi
     body = ": ".join([label, *(_value(value) for value in values), *([detail] if detail else [])])
     if len(body) > _LONGEST_BODY:
         body = f"{body[:_LONGEST_BODY]}... and {len(body) - _LONGEST_BODY} more"
-    error = FieldError(reason, str(field), body)  # a plain text even of a `Path`: it is encoded as it is
+    error = FieldError(reason, str(field), body)  # a plain str, not a `Path`, because it is encoded
     if (found := _search.errors) is not None:
         found.append(error)
         _search.room -= len(field) + len(body)
@@ -150,7 +153,7 @@ def _error(reason: str, label: str, field: str, detail: str, *values: Any) -> Fi
 
 
 def invalid(field: str, value: Any, detail: str) -> FieldError:
-    """Return the error for a malformed value, which is shown as Go would show it (None for nil)."""
+    """Return the error for a malformed value, which is formatted as in Go (None for nil)."""
     return _error("FieldValueInvalid", "Invalid value", field, detail, value)
 
 
@@ -160,12 +163,12 @@ def required(field: str, detail: str = "") -> FieldError:
 
 
 def duplicate(field: str, value: Any, detail: str = "") -> FieldError:
-    """Return the error for a value that must be unique and is there twice."""
+    """Return the error for a duplicate of a value that must be unique."""
     return _error("FieldValueDuplicate", "Duplicate value", field, detail, value)
 
 
 def forbidden(field: str, detail: str) -> FieldError:
-    """Return the error for a value that is not allowed here under the circumstances."""
+    """Return the error for a value that is not allowed in this situation."""
     return _error("FieldValueForbidden", "Forbidden", field, detail)
 
 
@@ -175,26 +178,26 @@ def internal_error(field: str, detail: str) -> FieldError:
 
 
 def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldError:
-    """Return the error for a value that an enumeration lacks.
+    """Return the error for a value outside an enumeration.
 
-    Its values are shown in the order given; a set's sorted, as Go's `sets.List` does.
+    The supported values are shown in the given order; those of a set are sorted, as Go's `sets.List` does.
     """
     return unsupported(field, value, supported_values(supported))
 
 
 def supported_values(supported: Iterable[str]) -> str:
-    """Return what `not_supported` says of the values of an enumeration."""
+    """Return the text of `not_supported` for the values of an enumeration."""
     values = sorted(supported) if isinstance(supported, (set, frozenset)) else supported
     return f"supported values: {', '.join(quote(each) for each in values)}"
 
 
 def unsupported(field: str, value: Any, detail: str) -> FieldError:
-    """Return the error for a value that an enumeration lacks, of whose values `supported_values` was written before."""
+    """Return the error for a value outside an enumeration, with a text made by `supported_values`."""
     return _error("FieldValueNotSupported", "Unsupported value", field, detail, value)
 
 
 def not_found(field: str, value: Any, detail: str = "") -> FieldError:
-    """Return the error for a value that names something that does not exist."""
+    """Return the error for the name of an object that does not exist."""
     return _error("FieldValueNotFound", "Not found", field, detail, value)
 
 
@@ -204,7 +207,7 @@ def too_long(field: str, limit: int) -> FieldError:
 
 
 def too_many(field: str, count: int, limit: int) -> FieldError:
-    """Return the error for a list that has `count` items, more than `limit`."""
+    """Return the error for a list with `count` items, more than `limit`."""
     return _error("FieldValueTooMany", "Too many", field, f"must have at most {limit} item{'s' * (limit != 1)}", count)
 
 
@@ -224,7 +227,7 @@ def refuse(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> In
 
 
 def _told(errors: Sequence[FieldError]) -> Sequence[FieldError]:
-    """Return the errors that a refusal has room for: all of them, in any object that a person or a program means."""
+    """Return the errors that a refusal has room for; usually these are all."""
     room = _LONGEST_REFUSAL
     for count, error in enumerate(errors[:MOST_ERRORS]):
         room -= len(error.field) + len(error.body)

@@ -1,8 +1,8 @@
-"""Equality selectors: the form a Service's `spec.selector` has.
+"""Equality selectors, such as a Service's `spec.selector`.
 
-Guarantees: `matches` is exactly `labels.Set.AsSelector().Matches` for selectors made of equalities (apimachinery
-`pkg/labels`), and every object that a selector matches has the value `selector_pair` names among its `label_pairs`,
-so an index over pairs never misses a match.
+Guarantees: `matches` equals `labels.Set.AsSelector().Matches` for selectors of equalities (apimachinery `pkg/labels`).
+If a selector matches an object, the selector's `selector_pair` is among the object's `label_pairs`. Therefore an index
+by pairs never misses a match.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 
 
 def matches(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    """Say whether `labels` has every pair of `selector`; an empty selector matches everything."""
+    """Return whether `labels` has every pair of `selector`; an empty selector matches everything."""
     return selector.items() <= labels.items()
 
 
 def selector_pair(namespace: str, selector: Mapping[str, str]) -> str:
-    """Return the one pair of `selector` to index its owner under, as `namespace/key=value`; `namespace/` if empty.
+    """Return the pair of `selector` for an index, as `namespace/key=value`; `namespace/` if it is empty.
 
-    The smallest key is taken: any would do, but it has to be the same one every time.
+    It is the pair with the smallest key, so that the result is always the same.
     """
     if not selector:
         return f"{namespace}/"
@@ -27,7 +27,7 @@ def selector_pair(namespace: str, selector: Mapping[str, str]) -> str:
 
 
 def label_pairs(namespace: str, labels: Mapping[str, str]) -> Iterator[str]:
-    """Yield every value of `selector_pair` that a selector matching `labels` in `namespace` can have."""
+    """Yield every possible `selector_pair` of selectors that match `labels` in `namespace`."""
     yield f"{namespace}/"
     for key, value in labels.items():
         yield f"{namespace}/{key}={value}"

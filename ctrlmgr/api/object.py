@@ -1,12 +1,12 @@
-"""One `Object` for every kind: typed metadata, the rest raw JSON, decoded only by who asks.
+"""One `Object` class for every kind: typed metadata and a raw JSON body, which is decoded on demand.
 
 Guarantees:
-- An object is immutable; its `body` is what the log stores and hashes, byte for byte.
-- `body` is compact UTF-8 JSON that starts with kind, apiVersion and metadata in Go's field order and has no
-  `metadata.resourceVersion`: the revision is known only once the log has assigned it. `wire()` splices it in,
-  so encoding happens once per change and never per reader. What has been on the wire once is kept in that form and
-  no other, for it will be read again.
-- Unknown fields survive untouched.
+- An object is immutable; its `body` contains exactly the bytes that the log stores and hashes.
+- `body` is compact UTF-8 JSON that starts with kind, apiVersion and metadata in Go's field order. It has no
+  `metadata.resourceVersion`, because the log assigns the revision later. `wire()` inserts it, so an object is encoded
+  once for each change, not for each reader. Once `wire()` was called, the object keeps only that form, because it will
+  probably be read again.
+- Unknown fields are kept unchanged.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _NOTHING: Mapping[str, str] = {}
 _KIND, _METADATA, _UID = b'{"kind":"', b'"metadata":{', b'"uid":"'
 
 
-# gc=False: decoded metadata holds no cycles, so the collector need not track (and walk) one or two per cached object.
+# gc=False: decoded metadata contains no cycles, so the garbage collector need not track it for each cached object.
 class OwnerReference(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """Who owns this object (meta/v1 OwnerReference)."""
+    """An owner of the object (meta/v1 OwnerReference)."""
 
     api_version: str
     kind: str
@@ -39,7 +39,7 @@ class OwnerReference(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, 
 
 
 class ObjectMeta(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", kw_only=True):
-    """meta/v1 ObjectMeta, in Go's field order; times are RFC 3339 strings as they came."""
+    """meta/v1 ObjectMeta, in Go's field order; times are RFC 3339 strings as received."""
 
     name: str = ""
     generate_name: str = ""
@@ -57,7 +57,10 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rena
 
 
 class _StoredMeta(ObjectMeta, frozen=True, omit_defaults=True, rename="camel", kw_only=True):
-    """What passes through us unread: kept out of `ObjectMeta`, so that no cached object carries it decoded."""
+    """Fields that are passed on without decoding.
+
+    They are not in `ObjectMeta`, so cached objects do not hold them decoded.
+    """
 
     managed_fields: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
@@ -85,10 +88,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 def _without_version(data: bytes, metadata: ObjectMeta) -> bytes | None:
-    """Cut the resourceVersion out of an object written as Go writes it; None when it is written otherwise.
+    """Remove the resourceVersion from an object in Go's encoding; return None for another encoding.
 
-    The first uid in Go's order is the object's own (owners come later) and neither it nor a version can hold
-    a quote, so the mark found is the right one.
+    The first uid in Go's order is the object's own (owners follow later). Neither uid nor version can contain a quote,
+    so the match is the right one.
     """
     if not data.startswith(b'{"kind":"') or b"\n" in data:
         return None
@@ -100,7 +103,7 @@ def _without_version(data: bytes, metadata: ObjectMeta) -> bytes | None:
 
 
 def _encode_again(data: bytes, **metadata_changes: Any) -> bytes:
-    """Encode an object as bodies are: kind, apiVersion, metadata first, no resourceVersion, the rest as it is."""
+    """Encode an object as a body: kind, apiVersion and metadata first, no resourceVersion, the rest unchanged."""
     fields = _decode_fields(data)
     changes = {"resource_version": "", **metadata_changes}
     metadata = msgspec.structs.replace(_decode_stored_metadata(fields.pop("metadata")), **changes)
@@ -109,18 +112,18 @@ def _encode_again(data: bytes, **metadata_changes: Any) -> bytes:
 
 
 def _version_at(body: bytes) -> int:
-    """Find where a resourceVersion belongs, as Go orders metadata; 0 if the body is not written so."""
+    """Return the position of the resourceVersion in Go's order of metadata; 0 if the body has another encoding."""
     start = body.find(_METADATA) + len(_METADATA)
     at = body.find(_UID, start)
-    # Names alone come before the uid, and no quote in a string is followed by a colon: without braces in between
-    # it is the object's own, not an owner's.
+    # Only names precede the uid, and no quote in a string is followed by a colon. Without braces in between it is the
+    # object's own uid, not an owner's.
     if at < 0 or not body.startswith(_KIND) or body.find(b"{", start, at) >= 0:
         return 0
     return body.index(b'"', at + len(_UID)) + 1
 
 
-# msgspec learns what a Struct looks like when a decoder for it is first made, and leaves that half done where another
-# thread can see it meanwhile: two threads that make decoders for one Struct at a time crash the process.
+# msgspec analyzes a Struct when its first decoder is created, and other threads can see the unfinished state. If two
+# threads create decoders for one Struct at the same time, the process crashes.
 _making = threading.Lock()
 
 
@@ -138,10 +141,10 @@ class Object:
     def __init__(
         self, resource: Resource, body: bytes, revision: Revision = 0, metadata: ObjectMeta | None = None
     ) -> None:
-        """Wrap stored bytes; `metadata`, when given, must be what `body` says."""
+        """Wrap stored bytes; `metadata`, if given, must equal that of `body`."""
         self.resource = resource
         self.revision = revision
-        # One of the two is there, and a reader that finds none in the first finds it in the second, on whatever thread.
+        # One of the two is always set. A reader on any thread that finds the first unset finds the second set.
         self._body: bytes | None = body
         self._wire: bytes | None = None
         self._metadata = metadata
@@ -150,10 +153,10 @@ class Object:
 
     @classmethod
     def from_wire(cls, data: bytes | msgspec.Raw) -> Object:
-        """Decode an object as an API server sends it.
+        """Decode an object in the form that an API server sends.
 
-        Raises `BadRequest` when it is not a JSON object with kind, apiVersion and well-formed metadata.
-        `revision` is its resourceVersion when that is a number, else 0.
+        Raises `BadRequest` unless it is a JSON object with kind, apiVersion and well-formed metadata. `revision` is its
+        resourceVersion if that is a number, else 0.
         """
         data = bytes(data)
         try:
@@ -172,7 +175,7 @@ class Object:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Object:
-        """Encode a plain dict with kind, apiVersion and metadata; raises `BadRequest` as `from_wire` does."""
+        """Encode a dict with kind, apiVersion and metadata; raises `BadRequest` as `from_wire` does."""
         return cls.from_wire(_encode(fields))
 
     def with_metadata(self, **changes: Any) -> Object:
@@ -180,7 +183,7 @@ class Object:
         return Object(self.resource, _encode_again(self.body, **changes), self.revision)
 
     def with_field(self, name: str, value: Any) -> Object:
-        """Return a copy with one field beside the metadata replaced, or added at the end."""
+        """Return a copy with one top-level field other than metadata replaced, or appended."""
         fields: dict[str, Any] = _decode_fields(self.body)
         fields[name] = value
         copy = Object(self.resource, _encode(fields), self.revision, self._metadata)
@@ -188,31 +191,31 @@ class Object:
         return copy
 
     def at(self, revision: Revision) -> Object:
-        """Return the same content at `revision`, sharing the bytes."""
+        """Return the same content at `revision`; the bytes are shared."""
         same = Object(self.resource, self.body, revision, self._metadata)
         same._key = self._key
         return same
 
     @property
     def body(self) -> bytes:
-        """The bytes as they are stored."""
+        """The stored bytes."""
         body = self._body
         return body if body is not None else self._cut()
 
     def is_stored_as(self, body: bytes) -> bool:
-        """Whether these are the bytes as they are stored."""
+        """Return whether `body` equals the stored bytes."""
         if self._body is None and len(self._wire or b"") != len(body) + len(self._version):
             return False
         return self.body == body
 
     @property
     def size(self) -> int:
-        """Bytes that it takes in the form in which it is kept."""
+        """The size in bytes of the form that is kept."""
         body = self._body
         return len(body if body is not None else self._wire or b"")
 
     def _cut(self) -> bytes:
-        """Return the body of what is kept as it is on the wire."""
+        """Return the body, computed from the wire form."""
         wire = self._wire or b""
         at = _version_at(wire)
         return b"".join((wire[:at], wire[at + len(self._version) :]))
@@ -220,7 +223,7 @@ class Object:
     @property
     def metadata(self) -> ObjectMeta:
         """The metadata, decoded on first use."""
-        metadata = self._metadata  # read once: another thread may forget it at any moment
+        metadata = self._metadata  # read once: another thread may clear it at any moment
         if metadata is None:
             metadata = self._metadata = _decode_metadata_only(self.body).metadata
         return metadata
@@ -237,12 +240,12 @@ class Object:
 
     @property
     def uid(self) -> str:
-        """Its uid: one per incarnation, so a re-created object has another."""
+        """Its uid; an object that is created again has another one."""
         return self.metadata.uid
 
     @property
     def key(self) -> Key:
-        """Where it lives within its resource; kept, because every reader on an event's way asks."""
+        """Its key within its resource; cached, because every reader of an event uses it."""
         key = self._key
         if key is None:
             metadata = self.metadata
@@ -266,13 +269,13 @@ class Object:
 
     @property
     def is_terminating(self) -> bool:
-        """Whether its deletion has been asked for."""
+        """Whether its deletion has been requested."""
         return self.metadata.deletion_timestamp is not None
 
     def view(self, type_: type[T]) -> T:
-        """Decode the body as `type_`, a msgspec Struct naming only the fields the caller reads.
+        """Decode the body as `type_`, a msgspec Struct with only the fields that the caller reads.
 
-        The last view is kept, so that readers of one cached object decode it once.
+        The last view is cached, so that readers of one cached object decode it once.
         """
         view = self._view
         if type(view) is not type_:
@@ -280,20 +283,23 @@ class Object:
         return view  # type: ignore[no-any-return]  # one slot holds whichever Struct was asked for last
 
     def mentions(self, word: bytes) -> bool:
-        """Whether a word stands anywhere in the object, which costs far less than to decode it."""
+        """Return whether the encoded object contains a word; much cheaper than decoding it."""
         body = self._body
         return word in (body if body is not None else self._wire or b"")
 
     def forget_decoded(self) -> None:
-        """Drop the decoded metadata and view, which cost about what the body does; the next reader decodes again."""
+        """Drop the decoded metadata and view, which use about as much memory as the body.
+
+        They are decoded again on use.
+        """
         self._metadata = self._key = self._view = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole object as a fresh plain dict, resourceVersion included."""
+        """Return the whole object as a new dict, including resourceVersion."""
         return msgspec.json.decode(self.wire())  # type: ignore[no-any-return]  # a JSON object decodes to a dict
 
     def wire(self) -> bytes:
-        """Return the body with `metadata.resourceVersion` in Go's place, without encoding it again."""
+        """Return the body with `metadata.resourceVersion` in Go's position, without encoding it again."""
         wire = self._wire
         if wire is not None:
             return wire

@@ -1,11 +1,11 @@
-"""Amounts of resources: `100m`, `1.5Gi`, `2e3`.
+"""Parses and formats quantities of resources: `100m`, `1.5Gi`, `2e3`.
 
 Guarantees:
-- An amount is an exact number of billionths, as an int: what is finer is rounded away from zero; what is larger than
-  2^63-1 and in a binary notation is that number; both as Kubernetes does when it reads a quantity.
-- `canonical` writes an amount as Kubernetes stores it: in the notation it came in, without a fraction, with the largest
-  suffix that leaves it whole. What Kubernetes takes for canonical without looking closely stays as it is: `1.500`.
-- Neither costs more for a hostile exponent.
+- An amount is an exact number of billionths, as an int. As in Kubernetes, finer amounts are rounded away from zero, and
+  binary amounts above 2^63-1 become that number.
+- `canonical` formats an amount as Kubernetes stores it: in its own notation, without a fraction, with the largest
+  suffix for which it is an integer. Texts that Kubernetes treats as canonical without a close check are kept: `1.500`.
+- A huge exponent in hostile input does not increase the cost.
 
 Rules come from apimachinery's `pkg/api/resource/quantity.go` and `suffix.go`.
 """
@@ -22,63 +22,63 @@ WHOLE = 10**9
 MILLI = 10**6
 """A thousandth, in billionths."""
 
-_LONGEST = 32  # characters of an amount that is worth remembering
+_LONGEST = 32  # the maximum length of a memoized amount, in characters
 _LARGEST = (2**63 - 1) * WHOLE
-_FARTHEST = 64  # decimal places beyond which an exponent only says "too large" or "hardly anything"
+_FARTHEST = 64  # with a larger exponent, an amount is too large or rounds to the smallest
 BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _SUFFIX_OF = {exponent: suffix for suffix, exponent in DECIMAL.items()}
-_FORMAT = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"  # what Kubernetes says that quantities look like
-_NUMBER = r"([+-]?)([0-9]*)(?:\.([0-9]*))?"  # of which nothing need be there: `Ki` is 0
+_FORMAT = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"  # Kubernetes' description of the format of quantities
+_NUMBER = r"([+-]?)([0-9]*)(?:\.([0-9]*))?"  # all parts are optional: `Ki` is 0
 PATTERN = re.compile(_NUMBER + r"([KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)", re.ASCII)
 _SPLIT = re.compile(_NUMBER + r"[eEinumkKMGTP]*[-+]?[0-9]*", re.ASCII)
 _FINEST = -9
-"""The power of ten below which a quantity without digits is none."""
+"""A quantity without digits and with a smaller power of ten is invalid."""
 
 
 def parse(text: str) -> int:
-    """Return an amount in billionths; raises `ValueError` if `text` is none."""
+    """Return an amount in billionths; raises `ValueError` if `text` is not a quantity."""
     return _read(text)[0]
 
 
 @memoized(entries=4096, longest=_LONGEST)
 def canonical(text: str) -> str:
-    """Return an amount as Kubernetes writes it: `0.5` is `500m`, `1024Mi` is `1Gi`; raises `ValueError`."""
+    """Return an amount in Kubernetes' format: `0.5` is `500m`, `1024Mi` is `1Gi`; raises `ValueError`."""
     amount, suffix = _read(text)
     return text if keeps_text(text) else _write(amount, suffix)
 
 
 def rounded_up(text: str, unit: int) -> str:
-    """Return the smallest amount that is not below `text` and a multiple of `unit` billionths, in its notation.
+    """Round an amount up to a multiple of `unit` billionths, in its own notation.
 
-    `text` itself if it is one already.
+    Returns `text` itself if it is a multiple already.
     """
     amount, suffix = _read(text)
     return _write(-(-amount // unit) * unit, suffix) if amount % unit else text
 
 
 def total(amounts: list[str]) -> str:
-    """Return the sum of amounts in the notation of the first, as `Quantity.Add` leaves it; `0` if there are none."""
+    """Return the sum of amounts in the notation of the first, as `Quantity.Add` does; `0` if there are none."""
     suffix = _read(amounts[0])[1] if amounts else ""
     return _write(sum(parse(each) for each in amounts), suffix)
 
 
 class Quantity(NamedTuple):
-    """An amount that has been read: for sums to which more is added all the time."""
+    """A parsed amount, for sums that are updated often."""
 
     amount: int
     """In billionths."""
     suffix: str
-    """What it is written with, or another suffix of the same notation."""
+    """The suffix of `text`, or another one of the same notation."""
     text: str
 
     @classmethod
     def read(cls, text: str) -> Quantity:
-        """Read an amount; raises `ValueError`."""
+        """Parse an amount; raises `ValueError`."""
         return cls(*_read(text), text)
 
     def plus(self, more: Quantity) -> Quantity:
-        """Return the sum, in the notation of the first that is not 0."""
+        """Return the sum, in the notation of the first amount that is not 0."""
         if not self.amount:
             return Quantity.read(canonical(more.text))
         amount = self.amount + more.amount
@@ -94,14 +94,14 @@ def plus(amount: str, more: str) -> str:
 
 
 def difference(amount: str, less: str) -> str:
-    """Return an amount less another, in the notation of the first."""
+    """Return the difference of two amounts, in the notation of the first."""
     of, suffix = _read(amount)
     return _write(of - parse(less), suffix)
 
 
-@memoized(entries=4096, longest=_LONGEST)  # a cluster says the same few amounts all the time
+@memoized(entries=4096, longest=_LONGEST)  # clusters use the same few amounts repeatedly
 def _read(text: str) -> tuple[int, str]:
-    """Return an amount in billionths and the suffix it was written with."""
+    """Return an amount in billionths and the suffix of its text."""
     match = PATTERN.fullmatch(text) if text else None
     if match is None:
         if text and _SPLIT.fullmatch(text):
@@ -115,9 +115,9 @@ def _read(text: str) -> tuple[int, str]:
 
 
 def keeps_text(text: str) -> bool:
-    """Return whether Kubernetes keeps the text of a valid amount: the last lines of `ParseQuantity`'s quick way."""
+    """Return whether Kubernetes keeps the text of a valid amount: the end of the fast path in `ParseQuantity`."""
     match = PATTERN.fullmatch(text)
-    assert match is not None  # it has been read
+    assert match is not None  # the text is valid
     _, whole, fraction, suffix = match.groups()
     whole, fraction = whole.lstrip("0"), fraction or ""
     if suffix in BINARY:
@@ -130,7 +130,7 @@ def keeps_text(text: str) -> bool:
 
 
 def exponent_of(suffix: str) -> int:
-    """Return the power of ten that a suffix stands for which is not binary: `m` is -3, `e5` is 5."""
+    """Return the power of ten of a decimal suffix: `m` is -3, `e5` is 5."""
     return DECIMAL[suffix] if suffix in DECIMAL else int(suffix[1:])
 
 

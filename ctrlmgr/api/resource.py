@@ -1,7 +1,7 @@
-"""Names of things: which resource, which object of it, which position in the log.
+"""Names of resources, keys of objects, and positions in the log.
 
-A `Resource` leaves the API version out on purpose: the log stores an object once, whatever version it was
-written in, just as etcd does. Versions and kinds belong to the body of the object.
+A `Resource` has no API version on purpose: the log stores an object once, in whatever version it was written, as etcd
+does. Version and kind are part of the object's body.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import NamedTuple, TypeAlias
 Revision: TypeAlias = int
 """A position in the event log, counted from 1; 0 means "before the first event" or "does not exist".
 
-On the wire it is the string `resourceVersion`; `api.object` is the only place that turns one into the other.
+On the wire it is the string `resourceVersion`; only `api.object` converts between the two.
 """
 
 
 _LONGEST_REMEMBERED = 512
-"""Characters of a name that is remembered: strangers make some up."""
+"""The maximum length of a memoized name in characters, because clients can send arbitrary names."""
 
 
 class Resource(NamedTuple):
-    """A group and a plural, written as kubectl writes it: `pods`, `leases.coordination.k8s.io`."""
+    """A group and a plural, formatted as in kubectl: `pods`, `leases.coordination.k8s.io`."""
 
     group: str
     plural: str
@@ -31,18 +31,18 @@ class Resource(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Resource:
-        """Read `plural` or `plural.group`, the inverse of `str()`."""
+        """Parse `plural` or `plural.group`, the inverse of `str()`."""
         return _parsed(text) if len(text) <= _LONGEST_REMEMBERED else _parsed.__wrapped__(text)
 
 
-@lru_cache(maxsize=1024)  # a log names the same few in every row: one tuple serves all their objects
+@lru_cache(maxsize=1024)  # a log repeats few names: all objects share their tuples
 def _parsed(text: str) -> Resource:
     plural, _, group = text.partition(".")
     return Resource(group, plural)
 
 
 class Key(NamedTuple):
-    """An object within its resource; `namespace` is empty for cluster-scoped ones."""
+    """The key of an object within its resource; `namespace` is empty for cluster-scoped objects."""
 
     namespace: str
     name: str
@@ -52,7 +52,7 @@ class Key(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Key:
-        """Read `namespace/name` or `name`, the inverse of `str()`."""
+        """Parse `namespace/name` or `name`, the inverse of `str()`."""
         namespace, slash, name = text.partition("/")
         return cls(namespace, name) if slash else cls("", namespace)
 
@@ -69,7 +69,7 @@ LEASES = Resource("coordination.k8s.io", "leases")
 DEFINITIONS = Resource("apiextensions.k8s.io", "customresourcedefinitions")
 
 INTERNAL_GROUP = "internal.ctrlmgr.io"
-"""The group of what the log keeps for itself: in the log and in SQL, but not in the API."""
+"""The group of the log's internal objects, which are in the log and in SQL but not in the API."""
 
 INTERNAL_API_VERSION = f"{INTERNAL_GROUP}/v1"
 """The `apiVersion` of the objects of `INTERNAL_GROUP`."""
@@ -82,16 +82,16 @@ def group_of(api_version: str) -> str:
 
 
 def guess_resource(api_version: str, kind: str) -> Resource:
-    """Name the resource of a kind by its name alone.
+    """Return the resource of a kind, guessed from the kind's name.
 
-    The rule is the one of apimachinery's `meta.UnsafeGuessKindToResource`: lower case, then `es` after s,
-    `ies` for y, else `s`; `endpoints` is its own plural. It is right for every built-in kind.
+    The rule is that of apimachinery's `meta.UnsafeGuessKindToResource`: lower case, then `es` after s, `ies` for y,
+    else `s`; `endpoints` is its own plural. It is right for every built-in kind.
     """
     short = len(api_version) + len(kind) <= _LONGEST_REMEMBERED
     return (_guessed if short else _guessed.__wrapped__)(api_version, kind)
 
 
-@lru_cache(maxsize=1024)  # every object that comes over a wire asks; one answer also compares faster with itself
+@lru_cache(maxsize=1024)  # called for every received object; equal results are identical, which compare faster
 def _guessed(api_version: str, kind: str) -> Resource:
     singular = kind.lower()
     if singular == "endpoints":

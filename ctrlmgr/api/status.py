@@ -1,7 +1,7 @@
-"""A `Status` (meta/v1) for every answer that is not an object: refusals, and deletions that are done.
+"""Creates and encodes `Status` objects (meta/v1) for responses without an object: errors and completed deletions.
 
-Guarantees: fields are in Go's order, empty ones are left out as Go leaves them out, and the bytes are those of Go's
-encoder (compact, HTML-safe, a newline at the end), because clients' tests compare error bodies byte for byte.
+Guarantees: fields are in Go's order, and empty ones are omitted as in Go. The bytes equal those of Go's encoder
+(compact, HTML-safe, a newline at the end), because tests of clients compare error bodies byte for byte.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def failure(error: ApiError) -> Unstructured:
-    """Return the Status that tells a client of `error`."""
+    """Return the Status for an error response."""
     metadata = {"continue": error.continue_token} if isinstance(error, Expired) and error.continue_token else {}
     status: Unstructured = {"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure"}
     status["message"] = str(error)
@@ -45,7 +45,7 @@ def failure(error: ApiError) -> Unstructured:
 
 
 def success(details: StatusDetails | None = None, *, code: int = 0) -> Unstructured:
-    """Return the Status of what succeeded without an object to show; `code` is left out when 0."""
+    """Return the Status for a success without an object; `code` is omitted if it is 0."""
     status: Unstructured = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     if details is not None:
         status["details"] = _details(details)
@@ -55,12 +55,12 @@ def success(details: StatusDetails | None = None, *, code: int = 0) -> Unstructu
 
 
 def deleted(resource: Resource, name: str, uid: str) -> Unstructured:
-    """Return the Status of an object that is gone."""
+    """Return the Status for a deleted object."""
     return success(StatusDetails(name=name, group=resource.group, kind=resource.plural, uid=uid))
 
 
 def encode(status: Unstructured) -> bytes:
-    """Encode a Status as Go's JSON encoder would, which escapes what HTML might take for markup."""
+    """Encode a Status as Go's JSON encoder does, with HTML characters escaped."""
     return escape_html(_encode(status)) + b"\n"
 
 
@@ -79,7 +79,7 @@ def _cause(cause: StatusCause) -> dict[str, str]:
 
 @singledispatch
 def api_error(error: CtrlmgrError) -> ApiError:
-    """Return `error` as the API tells of it: what went wrong with the log becomes a 503, 504 or 500."""
+    """Return the API error for any error; errors of the log become a 503, 504 or 500."""
     return InternalError(f"Internal error occurred: {error}")
 
 

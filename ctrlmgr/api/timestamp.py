@@ -1,7 +1,7 @@
-"""Times in objects: RFC 3339 text, brought into the one form in which Kubernetes writes each moment.
+"""Parses times in objects (RFC 3339), and formats them in Kubernetes' one form.
 
-Guarantees: `canonical_time` answers whole seconds and `canonical_micro_time` six decimals, both in UTC and ending
-in `Z`. The time that Go calls zero, the first second of the year 1, is no time and answers None.
+Guarantees: `canonical_time` returns whole seconds and `canonical_micro_time` six decimals, both in UTC with a final
+`Z`. Go's zero time, the first second of the year 1, counts as unset and returns None.
 
 Rules come from apimachinery's `pkg/apis/meta/v1/time.go` and `micro_time.go`, and from Go's `time.Parse`.
 """
@@ -18,20 +18,20 @@ _DIGITS = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _ZONE = r"(?:Z|[+-][0-9]{2}:[0-9]{2})"
 _TIME = re.compile(f"({_DIGITS})(?:[.,][0-9]+)?({_ZONE})")
 _MICRO_TIME = re.compile(f"({_DIGITS}[.,][0-9]{{6}})({_ZONE})")
-_LONGEST = 40  # characters of a time that is worth remembering
+_LONGEST = 40  # the maximum length of a memoized time, in characters
 _ZERO = datetime(1, 1, 1, tzinfo=UTC)
 
 
-@memoized(entries=4096, longest=_LONGEST)  # an object's times come back with every update
+@memoized(entries=4096, longest=_LONGEST)  # every update repeats an object's times
 def canonical_time(text: str) -> str | None:
-    """Write a meta/v1 Time as Kubernetes does, `2026-01-02T03:04:05Z`; raises ValueError if `text` is none."""
+    """Return a meta/v1 Time in Kubernetes' form, `2026-01-02T03:04:05Z`; raises ValueError if `text` is invalid."""
     moment = _parse(text, _TIME, SECONDS)
     return _utc(moment, "seconds") if moment != _ZERO else None
 
 
 @memoized(entries=4096, longest=_LONGEST)
 def canonical_micro_time(text: str) -> str | None:
-    """Write a meta/v1 MicroTime as Kubernetes does, `2026-01-02T03:04:05.123456Z`; raises ValueError likewise."""
+    """Return a meta/v1 MicroTime in Kubernetes' form, `2026-01-02T03:04:05.123456Z`; raises ValueError if invalid."""
     moment = _parse(text, _MICRO_TIME, MICROSECONDS)
     return _utc(moment, "microseconds") if moment != _ZERO else None
 

@@ -1,6 +1,6 @@
-"""The mutable form of an object, for code that changes one: plain dicts and lists as JSON decodes to.
+"""The mutable form of an object: dicts and lists of decoded JSON.
 
-`api.object.Object` is what is stored and shared, and never changes; an `Unstructured` is private to one request.
+`api.object.Object` is immutable, stored and shared; an `Unstructured` belongs to one request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _written: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 def metadata_of(fields: Unstructured) -> dict[str, Any]:
-    """Return the `metadata` of `fields`, made if it is missing, so that it can be written to."""
+    """Return the `metadata` of `fields` for modification; it is created if it is missing."""
     metadata: dict[str, Any] = fields.setdefault("metadata", {})
     return metadata
 
@@ -29,7 +29,7 @@ def generation_of(fields: Unstructured) -> int:
 
 
 def at(fields: Any, *path: str | int) -> Any:
-    """Return what is at a path of fields and indexes, None when something on the way is missing."""
+    """Return the value at a path of fields and indexes, None if a part of the path is missing."""
     for step in path:
         if isinstance(step, int):
             fields = fields[step] if isinstance(fields, list) and len(fields) > step else None
@@ -41,9 +41,9 @@ def at(fields: Any, *path: str | int) -> Any:
 
 
 def repeated(values: Iterable[Any]) -> frozenset[int]:
-    """Return where a list has what it had before, in time that is linear in what it holds.
+    """Return the indexes of values that occur earlier in the list, in linear time.
 
-    The values are of one type, as a schema has made them: texts or numbers, or all of them objects.
+    All values must have the same type, as decoded by a schema: texts, numbers, or objects.
     """
     seen: set[Any] = set()
     places: list[int] = []

@@ -1,4 +1,4 @@
-"""The order of versions by their names: `v2` before `v1`, before `v1beta1`, before `v1alpha1`, before all others.
+"""The order of API versions by name: `v2` before `v1`, before `v1beta1`, before `v1alpha1`, before all others.
 
 Source: apimachinery `pkg/version/helpers.go` (`CompareKubeAwareVersionStrings`).
 """
@@ -28,13 +28,13 @@ def _mixed(names: list[str]) -> list[str]:
 
 
 def priority(name: str) -> tuple[int, int, int]:
-    """Return a key that is greater for versions that are preferred; the same for all names of another form."""
+    """Return a sort key that is greater for preferred versions; it is equal for all names of another form."""
     match = _VERSION.fullmatch(name)
     return (-1, 0, 0) if match is None else (_STAGES[match[2]], int(match[1]), int(match[3] or 0))
 
 
 def is_older(name: str, other: str) -> bool:
-    """Say whether a version is less preferred than another."""
+    """Return whether a version is less preferred than another."""
     if _is_known(name) or _is_known(other):
         return priority(name) < priority(other)
     return name > other

@@ -1,7 +1,7 @@
-"""Warnings: how much of them a client is told, and so how many are worth finding.
+"""Limits the warnings that a response contains, and hence those that are worth finding.
 
-A body of a megabyte has room for very many things that a warning could be given of, and some warnings name two of them.
-Of all that a client gets the beginning, so no more than that is looked for.
+A body of a megabyte has room for very many values that cause warnings, and some warnings name two of them. The client
+gets only the first warnings, so the search stops after these.
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ from collections.abc import Iterable
 from typing import Final
 
 LONGEST_TOGETHER: Final = 4096
-"""Characters of all warnings together, beyond which each is cut (apiserver `pkg/endpoints/filters/warning.go`)."""
+"""The maximum total length of warnings in characters, beyond which each is cut (apiserver
+`pkg/endpoints/filters/warning.go`).
+"""
 
 LONGEST: Final = 256
-"""Characters of one that is."""
+"""The maximum length of a cut warning, in characters."""
 
 _ENOUGH = 2 * LONGEST_TOGETHER
-"""Characters, counted as cut, beyond which none is told: some may turn out to have been told before."""
+"""The maximum total length of warnings to find, counted as cut; it leaves room for duplicates."""
 
 
 def told(found: Iterable[str]) -> list[str]:
-    """Return the first of `found`, each once: as many as a client can be told of, and hardly more."""
+    """Return the first of `found` without duplicates, about as many as a response can contain."""
     first: dict[str, None] = {}
     left = _ENOUGH
     for each in found:

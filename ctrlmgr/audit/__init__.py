@@ -1,5 +1,5 @@
-"""The audit log: which requests are written down, how much of each, and where to.
+"""The audit log: which requests are recorded, at which level, and by which backends.
 
-`policy` decides, `record` notes what a request does, `event` says what is written, `log_file` and `batches` keep it.
-Nothing here knows of HTTP; the step that every request passes is `ctrlmgr.server.auditing`.
+`policy` decides on a request, `record` collects its facts, `event` encodes them, and `log_file` and `batches` deliver
+them. This package does not know HTTP; `ctrlmgr.server.auditing` is the step that every request passes through.
 """

@@ -1,9 +1,9 @@
-"""Keeps audit events back for a moment and hands them on many at a time, on a thread of its own.
+"""Collects audit events in batches, and delivers them on a separate thread.
 
 Guarantees:
-- Adding never waits: what does not fit is counted and dropped.
-- A batch is handed on when it is full, or when its first event has waited long enough; `stop` hands on what is left.
-- With a limit, no more batches than that go out in a second, but for a burst.
+- Adding never blocks: events that do not fit into the buffer are counted and dropped.
+- A batch is delivered when it is full, or when its first event has waited long enough. `stop` delivers the rest.
+- If a rate limit is set, batches are delivered at most at that rate, except for bursts.
 
 Rules: apiserver `plugin/pkg/audit/buffered/buffered.go`.
 """
@@ -22,22 +22,22 @@ T = TypeVar("T")
 
 
 class Batching(NamedTuple):
-    """How events are gathered."""
+    """The settings of batching."""
 
     buffer_size: int = 10_000
-    """Events that wait at most."""
+    """The maximum number of waiting events."""
     max_size: int = 1
-    """Events in a batch at most."""
+    """The maximum number of events in a batch."""
     max_wait: float = 30.0
-    """Seconds that an event waits at most for others."""
+    """The maximum time in seconds that an event waits for others."""
     qps: float = 0.0
-    """Batches a second; 0: as many as there are."""
+    """The maximum number of batches per second; 0 for no limit."""
     burst: int = 1
-    """Batches that may go out at once if there were few before."""
+    """The maximum number of batches in a burst."""
 
 
 class Batches(Generic[T]):
-    """See the module's docstring; one thread adds."""
+    """Collects events in batches; one thread adds events."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Batches(Generic[T]):
         clock: Clock,
         dropped: Callable[[int], None] = lambda count: None,
     ) -> None:
-        """Have `hand_on` called on a thread called `name`; `dropped` hears how many events did not fit."""
+        """Call `hand_on` on a thread named `name`; `dropped` is called with the number of dropped events."""
         self._batching = batching
         self._hand_on = hand_on
         self._clock = clock
@@ -57,7 +57,7 @@ class Batches(Generic[T]):
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._is_stopping = False
-        self._first = 0.0  # when the oldest that waits came
+        self._first = 0.0  # when the oldest waiting event was added
         self._tokens, self._filled_at = float(batching.burst), clock.monotonic()
         self._name = name
         self._thread: threading.Thread | None = None
@@ -67,8 +67,8 @@ class Batches(Generic[T]):
         self._thread = threads.start(self._name, self._run)
 
     def add(self, events: Sequence[T]) -> None:
-        """Have events handed on, soon."""
-        with self._lock:  # which is entered without a call of Python's, as the condition is not
+        """Add events for delivery."""
+        with self._lock:  # entered without a Python call, unlike the condition
             before = len(self._waiting)
             room = self._batching.buffer_size - before
             if len(events) > room:
@@ -83,7 +83,7 @@ class Batches(Generic[T]):
                 self._changed.notify()
 
     def stop(self) -> None:
-        """Hand on what is left, and end the thread."""
+        """Deliver the remaining events, and stop the thread."""
         with self._changed:
             self._is_stopping = True
             self._changed.notify()
@@ -95,7 +95,7 @@ class Batches(Generic[T]):
             self._hand_on(batch)
 
     def _next(self) -> Sequence[T] | None:
-        """Return the next batch as soon as it is due, None when all is done."""
+        """Return the next batch when it is due, None when all are delivered."""
         with self._changed:
             while (pause := self._pause()) is None or pause > 0:
                 if self._is_stopping and not self._waiting:
@@ -107,7 +107,7 @@ class Batches(Generic[T]):
             return batch
 
     def _pause(self) -> float | None:
-        """Return the seconds until a batch is due: 0 for now, None while there is nothing to wait for."""
+        """Return the seconds until a batch is due: 0 for now, None if no event waits."""
         if not self._waiting:
             return None
         if self._is_stopping:

@@ -1,6 +1,6 @@
-"""How many requests were audited: kube-apiserver's `apiserver_audit_event_total` and `apiserver_audit_level_total`.
+"""Metrics of audited requests: kube-apiserver's `apiserver_audit_event_total` and `apiserver_audit_level_total`.
 
-Guarantees: counting is an addition; a scrape reads what has been counted.
+Guarantees: counting is one addition; a scrape reads the counts.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ctrlmgr.metrics import REGISTRY
 
 
 class _Counts(Collector):
-    """See the module's docstring; counted by one thread, the event loop's."""
+    """The counts; only the event loop's thread counts."""
 
     def __init__(self) -> None:
         self.events = 0
-        """Events told to the backends."""
+        """The number of events sent to backends."""
         self.levels = [0] * len(Level)
-        """Requests by the level that the policy has for them."""
+        """The number of requests by their audit level."""
 
     def collect(self) -> Iterable[Metric]:
         """Yield both metrics."""

@@ -1,4 +1,4 @@
-"""What the audit log says of a request, as one line of JSON: an `Event` of audit.k8s.io/v1, in Kubernetes' field order.
+"""Encodes audit events as lines of JSON: an `Event` of audit.k8s.io/v1, in Kubernetes' field order.
 
 Rules: apiserver `pkg/apis/audit/v1/types.go`.
 """
@@ -19,20 +19,20 @@ from ctrlmgr.clock import format_time
 
 _TRUNCATED: Final = {"audit.k8s.io/truncated": "true"}
 _CODES = 64
-"""Statuses that are kept as they are written."""
+"""The maximum number of cached encoded statuses."""
 _USERS: Final = BoundedCache[tuple[str, str, tuple[str, ...]], msgspec.Raw](
     "audit-users", entries=256, size=1024 * 1024
 )
-"""Users who are, too, by name, uid and groups."""
+"""Cached encoded users, by name, uid and groups."""
 
 _NO_ONE: Final = msgspec.Raw(b"{}")
-_RECEIVED: Final = Stage.REQUEST_RECEIVED  # Python 3.11 calls a function to find a member of an enumeration
+_RECEIVED: Final = Stage.REQUEST_RECEIVED  # looking up an enum member is a function call in Python 3.11
 _STAGES: Final = {stage: str(stage) for stage in Stage}
-"""What events call a stage: msgspec is quicker with plain strings."""
+"""The names of stages as plain strings, which msgspec encodes faster."""
 
 
 class _User(msgspec.Struct, omit_defaults=True, gc=False):
-    """What is said of a `User`, field by field."""
+    """The encoded form of a `User`."""
 
     username: str
     uid: str = ""
@@ -45,7 +45,7 @@ class _Constraint(msgspec.Struct, rename="camel"):
 
 
 class Reference(msgspec.Struct, omit_defaults=True, rename="camel", gc=False):
-    """Which object is meant (audit.k8s.io ObjectReference)."""
+    """The object of a request (audit.k8s.io ObjectReference)."""
 
     resource: str = ""
     namespace: str = ""
@@ -67,7 +67,7 @@ class _Status(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 class Event(msgspec.Struct, omit_defaults=True, rename="camel", gc=False):
-    """What the log says of a request at one stage (audit.k8s.io Event)."""
+    """The audit event of a request at one stage (audit.k8s.io Event)."""
 
     kind: str
     api_version: str
@@ -95,15 +95,15 @@ _encode, encode_lines = _encoder.encode, _encoder.encode_lines
 
 
 def line(record: Record, stage: Stage, now: int, *, truncated: bool = False) -> bytes:
-    """Return what the log says of a request at a stage that it reached `now` (microseconds since 1970).
+    """Return the line for a request at a stage that it reached at `now` (microseconds since 1970).
 
-    If it is `truncated` the bodies are not in it, and it says so.
+    With `truncated`, the bodies are left out and an annotation says so.
     """
     return _encode(event_of(record, stage, now, truncated=truncated)) + b"\n"
 
 
 def event_of(record: Record, stage: Stage, now: int, *, truncated: bool = False) -> Event:
-    """Return what `line` writes, before it is written; `encode_lines` writes several."""
+    """Return the event that `line` encodes; `encode_lines` encodes several."""
     asked, head, user, other = record.attributes, record.head, record.user, record.impersonated
     is_answered = stage is not _RECEIVED
     has_bodies = is_answered and not truncated
@@ -131,7 +131,7 @@ def event_of(record: Record, stage: Stage, now: int, *, truncated: bool = False)
 
 
 def reference(record: Record) -> Reference:
-    """Return which object is meant, as far as that is known."""
+    """Return a reference to the request's object, as far as it is known."""
     _, _, group, version, resource, part, namespace, name, _, _, _ = record.attributes
     told = record.told_object
     if told is None:

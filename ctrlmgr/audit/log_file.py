@@ -1,12 +1,12 @@
-"""The audit log as a file of JSON lines, put aside when it has grown.
+"""The audit log as a file of JSON lines, which is rotated by size.
 
 Guarantees:
-- What was written is with the operating system when `write` returns; the file holds whole lines only, and none but its
-  owner may read it.
-- A file that is full is renamed to `NAME-TIME.EXT` and, if asked for, packed; those beyond the number and the age that
-  settings allow are removed, and no other file is.
+- When `write` returns, the operating system has the data. The file contains whole lines only, and only its owner may
+  read it.
+- A full file is renamed to `NAME-TIME.EXT` and compressed if configured. Rotated files beyond the configured number and
+  age are removed; no other files are.
 
-Rules: what kube-apiserver's `--audit-log-*` flags mean (`pkg/server/options/audit.go`, with lumberjack's files).
+Rules: kube-apiserver's `--audit-log-*` flags (`pkg/server/options/audit.go`, with lumberjack's files).
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ _STAMP = re.compile(r"-(\d{8}T\d{12})$")
 
 
 class Rotation(NamedTuple):
-    """When a file is put aside, and which of those are kept."""
+    """When a file is rotated, and which rotated files are kept."""
 
     megabytes: int = 100
-    """Its size; 0: it grows for ever."""
+    """The maximum size of a file in MiB; 0 for no limit."""
     backups: int = 0
-    """How many are kept; 0: all."""
+    """The number of rotated files to keep; 0 for all."""
     days: int = 0
-    """For how long they are kept; 0: for ever."""
+    """The number of days to keep rotated files; 0 for no limit."""
     compress: bool = False
 
 
 class LogFile:
-    """See the module's docstring; for one thread at a time."""
+    """Writes lines to the audit log; used by one thread at a time."""
 
     def __init__(self, path: str, rotation: Rotation, *, clock: Clock) -> None:
-        """Open a file, or the standard output for `-`; raises `SettingsError` if that cannot be done."""
+        """Open a file, or the standard output for `-`; raises `SettingsError` if that fails."""
         self._rotation = rotation
         self._clock = clock
         self._path = None if path == STDOUT else Path(path).expanduser()
@@ -89,7 +89,7 @@ class LogFile:
         threads.start("audit rotation", lambda: self._tidy(path, aside))
 
     def _tidy(self, path: Path, aside: Path) -> None:
-        """Pack what was put aside, and remove what is too much or too old; what fails is told and left."""
+        """Compress a rotated file and remove old ones; failures are logged and ignored."""
         try:
             if self._rotation.compress:
                 _pack(aside)
@@ -109,12 +109,12 @@ class LogFile:
 
 
 def _compact(microseconds: int) -> str:
-    """Return a time that sorts as it was: `20260102T030405123456`."""
+    """Return a time in a form that sorts by time: `20260102T030405123456`."""
     return re.sub(r"[-:.Z]", "", format_time(microseconds))
 
 
 def _stamp_of(each: Path, path: Path) -> str | None:
-    """Return when a file was put aside, None for what is none of `path`'s."""
+    """Return the time in a rotated file's name, None if it is not a rotated file of `path`."""
     name = each.name.removesuffix(".gz").removesuffix(path.suffix)
     found = _STAMP.search(name)
     return found.group(1) if found and name[: found.start()] == path.stem else None

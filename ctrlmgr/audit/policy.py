@@ -1,9 +1,9 @@
-"""Which requests are written down, and how much of them: the audit policy.
+"""The audit policy: which requests are recorded, and at which level.
 
 Guarantees:
-- The first rule that a request matches decides; one that matches none is not written down.
-- A policy that cannot be used is refused with its line and the reason. An unknown field is an error, where
-  kube-apiserver goes on without it: a rule with a typing error in it would write down too much or too little.
+- The first matching rule decides; a request without a matching rule is not recorded.
+- An invalid policy is refused with the line and the reason. An unknown field is an error, although kube-apiserver
+  ignores it: a rule with a typing error would record too much or too little.
 
 Rules: apiserver `pkg/audit/policy`, `pkg/apis/audit/validation`, `pkg/apis/audit/v1/types.go`.
 """
@@ -24,13 +24,13 @@ from ctrlmgr.settings.documents import Document, read_document
 
 
 class Level(enum.IntEnum):
-    """How much is written down of a request, and what policies and events call that."""
+    """The level at which a request is recorded, with its name in policies and events."""
 
     called: str
     wants_request: bool
-    """Whether the body of the request is kept."""
+    """Whether the request's body is recorded."""
     wants_response: bool
-    """Whether the body of the answer is kept."""
+    """Whether the response's body is recorded."""
 
     NONE = 0, "None"
     METADATA = 1, "Metadata"
@@ -38,7 +38,7 @@ class Level(enum.IntEnum):
     REQUEST_RESPONSE = 3, "RequestResponse"
 
     def __new__(cls, value: int, called: str) -> Level:
-        """Make a member."""
+        """Create a member."""
         level = int.__new__(cls, value)
         level._value_, level.called = value, called
         level.wants_request, level.wants_response = value >= 2, value >= 3
@@ -46,31 +46,31 @@ class Level(enum.IntEnum):
 
 
 class Stage(enum.StrEnum):
-    """When it is written down."""
+    """The stage of a request at which an event is recorded."""
 
     REQUEST_RECEIVED = "RequestReceived"
     RESPONSE_STARTED = "ResponseStarted"
-    """Only of requests whose answers last: watches, and what is connected to a pod."""
+    """Only for long-running responses: watches, and connections to pods."""
     RESPONSE_COMPLETE = "ResponseComplete"
     PANIC = "Panic"
 
 
 LEVELS: Final = {level.called: level for level in Level}
-"""Levels by what they are called."""
+"""The levels by name."""
 
 _VERSIONS = ("audit.k8s.io/v1",)
 _STAGES = frozenset(Stage)
 _ENTRIES: Final = 4096
 _LONGEST: Final = 4096
-"""Characters of a request and its user whose decision is cached."""
+"""The maximum length of a request and its user whose decision is cached, in characters."""
 
 
 class Handling(msgspec.Struct, frozen=True, gc=False):
-    """What becomes of one request."""
+    """The decision on one request."""
 
     level: Level
     omitted: frozenset[str] = frozenset()
-    """Stages that are not written down."""
+    """The stages that are not recorded."""
     without_managed_fields: bool = False
 
 
@@ -103,7 +103,7 @@ class _Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
 
 
 class Policy:
-    """A policy that was found to be right; for one thread."""
+    """A valid policy; used by one thread."""
 
     def __init__(self, rules: Sequence[tuple[_Rule, Handling]]) -> None:
         """Apply `rules` in their order."""
@@ -114,9 +114,9 @@ class Policy:
         )
 
     def handling(self, user: User | None, attributes: Attributes) -> Handling:
-        """Return what becomes of a request of `user`, None if it is not known who sends it."""
+        """Return the decision on a request of `user`, None if the user is unknown."""
         name, groups = (user.name, user.groups) if user is not None else (None, ())
-        # A client asks the same thing again and again; what a rule looks at is all in the key.
+        # Clients repeat requests; the key contains everything that rules check.
         what = attributes[2:7] if attributes.is_resource else attributes.path
         named = attributes.name if self._names_objects else ""
         key = (name, groups, attributes.verb, what, named)
@@ -216,7 +216,7 @@ def _names(resources: _Resources, attributes: Attributes) -> bool:
 
 
 def _patterns(attributes: Attributes) -> Iterator[str]:
-    """Yield all that a resource may be called in a rule; `pods` alone is not `pods/log`, `pods/*` is both."""
+    """Yield the patterns in rules that match a resource; `pods` does not match `pods/log`, `pods/*` matches both."""
     resource, part = attributes.resource, attributes.subresource
     yield f"{resource}/{part}" if part else resource
     yield "*"

@@ -1,9 +1,9 @@
-"""One request on its way through the server, as far as the audit log will tell of it.
+"""The facts about one request that the audit log needs, collected while the server handles it.
 
 Guarantees:
-- Of objects no more is kept than the level asks for, and Secrets' contents only where a policy says so.
-- A request that is not audited never has a `Record`.
-- A request notes on its way what will be forgotten, and no more: all else is looked up when it is written down.
+- Bodies are kept only if the level requires them, and the content of Secrets only if a policy says so.
+- A request that is not audited has no `Record`.
+- The record stores only facts that would be lost; all others are computed when the event is encoded.
 
 Rules: apiserver `pkg/audit/request.go`.
 """
@@ -25,35 +25,35 @@ from ctrlmgr.authorization.authorizer import Verdict
 
 DECISION: Final = "authorization.k8s.io/decision"
 REASON: Final = "authorization.k8s.io/reason"
-"""The annotations that say whether a request was allowed, and why."""
+"""The annotations with the authorization decision and its reason."""
 _UNDECIDED: Final = "internal error"
 
 DEPRECATED: Final = "k8s.io/deprecated"
-"""The annotation of a request to a version that is going."""
+"""The annotation of a request to a deprecated version."""
 
 _AGENT = 1024
-"""Characters of a User-Agent that are kept."""
+"""The maximum number of recorded characters of a User-Agent."""
 _VERDICTS = 1024
-"""Verdicts of which it is kept what is said of them: those of a client are the same again and again."""
+"""The maximum number of verdicts whose annotations are cached; clients get the same verdicts again and again."""
 _IS_STATUS = b'{"kind":"Status",'
 _NO_METADATA: Mapping[str, Any] = {}
 _NOTHING: Mapping[str, str] = {}
 
 
 class Sent(Protocol):
-    """A request as it came."""
+    """A request as it was received."""
 
     @property
     def id(self) -> bytes:
-        """What it is called."""
+        """Its audit id."""
 
     @property
     def uri(self) -> str:
-        """The path and the query, as they were sent."""
+        """The path and the query as sent."""
 
     @property
     def peer(self) -> str:
-        """The address that the client has, empty if it has none."""
+        """The address of the client, empty if it is unknown."""
 
     @property
     def raw_headers(self) -> HeaderLines:
@@ -61,7 +61,7 @@ class Sent(Protocol):
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
-    """What a request says before its body."""
+    """The facts about a request that are known before its body is read."""
 
     id: str
     uri: str
@@ -70,7 +70,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """A `Status` that was the answer."""
+    """A `Status` that was the response."""
 
     metadata: Mapping[str, Any] = _NO_METADATA
     status: str = ""
@@ -81,7 +81,7 @@ class Status(msgspec.Struct, frozen=True):
 
 
 class Named(msgspec.Struct, frozen=True, gc=False):
-    """Which object is meant, as a body says it."""
+    """The object that a body names."""
 
     namespace: str = ""
     name: str = ""
@@ -95,10 +95,10 @@ _read_anything = msgspec.json.Decoder().decode
 
 
 class Ruling(NamedTuple):
-    """What is said of what was decided about a request."""
+    """The authorization decision in the form of annotations."""
 
     decision: str | None = None
-    """`allow` or `forbid`; None where that is not known."""
+    """`allow` or `forbid`; None if it is unknown."""
     reason: str | None = None
     annotations: Mapping[str, str] = _NOTHING
 
@@ -107,50 +107,50 @@ class Ruling(NamedTuple):
 def _ruling(verdict: Verdict | None) -> Ruling:
     if verdict is None:
         return Ruling()
-    if verdict.error and not verdict.allows:  # of what could not be found out no more than that
+    if verdict.error and not verdict.allows:  # Kubernetes records no details of an authorizer's error
         return Ruling(None, _UNDECIDED, {REASON: _UNDECIDED})
     decision = "allow" if verdict.allows else "forbid"
     return Ruling(decision, verdict.reason, {DECISION: decision, REASON: verdict.reason})
 
 
 class Record(msgspec.Struct, gc=False):
-    """What is known of one request; used on one thread.
+    """The facts about one request; used by one thread.
 
-    Who has a request that holds its record takes it away in the end: the collector does not look for the two.
+    A request that holds its record must drop it in the end, because the garbage collector does not track the cycle.
     """
 
     handling: Handling
     attributes: Attributes
     user: User | None
-    """None: it is not known whose it is."""
+    """None if the user is unknown."""
     _sent: Sent
     received: int
-    """When it came: microseconds since 1970."""
+    """The time of its arrival, microseconds since 1970."""
     _told: Mapping[str, str]
-    """Annotations, which may still come."""
+    """Annotations, to which more may be added."""
     started: Callable[[Record], None] | None = None
-    """Called when the answer begins."""
+    """Called when the response starts."""
     impersonated: User | None = None
     constraint: str = ""
-    """The verb of the constrained mode in which that was allowed, if it was."""
+    """The verb of the constrained impersonation mode, if one was used."""
     panicked: bool = False
-    """Whether the server did not know how to go on."""
+    """Whether an internal error interrupted the request."""
     code: int = 0
-    """The status of the answer, once there is one."""
+    """The status code of the response, once it is known."""
     status: Status | None = None
     request_object: msgspec.Raw | None = None
     response_object: msgspec.Raw | None = None
     told_object: Named | None = None
-    """What the body says of which object is meant."""
+    """The object that the body names."""
     revision: int = 0
-    """The revision that the request wrote, as far as that is known."""
+    """The revision that the request wrote, if it is known."""
     verdict: Verdict | None = None
-    """Whether it may be made, and why."""
+    """The authorization verdict."""
     _head: Head | None = None
 
     @property
     def head(self) -> Head:
-        """What it says before its body."""
+        """The facts about the request that are known before its body is read."""
         if self._head is None:
             sent = self._sent
             agent, forwarded, real = sent.raw_headers.read(_said)
@@ -160,32 +160,32 @@ class Record(msgspec.Struct, gc=False):
 
     @property
     def name(self) -> str:
-        """The name of the object that is meant, empty for none."""
+        """The name of the request's object, empty for none."""
         return self.attributes.name or (self.told_object.name if self.told_object is not None else "")
 
     @property
     def ruling(self) -> Ruling:
-        """Whether it is allowed, and why."""
+        """The authorization decision and its reason."""
         return _ruling(self.verdict)
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """What is said of it beside the fields that every event has; what was decided about it nobody else says."""
+        """The event's annotations; only the server itself sets those of the authorization decision."""
         own = _ruling(self.verdict).annotations
         return {**own, **self._told, **own} if self._told else own
 
     @property
     def wants_request(self) -> bool:
-        """Whether the body of the request is to be kept."""
+        """Whether the request's body is recorded."""
         return self.handling.level.wants_request
 
     @property
     def wants_response(self) -> bool:
-        """Whether the body of the answer is to be kept."""
+        """Whether the response's body is recorded."""
         return self.handling.level.wants_response
 
     def hear(self, fields: Mapping[str, Any], encode: Callable[[], bytes]) -> None:
-        """Note which object a decoded body is about, if it says so; keep what it encodes to as far as it is wanted."""
+        """Record the object that a decoded body names; keep the encoded body if the level requires it."""
         if told := fields.get("metadata"):
             say = told.get
             self.told_object = Named(
@@ -195,12 +195,12 @@ class Record(msgspec.Struct, gc=False):
             self.asked(encode())
 
     def asked(self, body: bytes) -> None:
-        """Keep the body of the request, which is JSON, as far as it is wanted."""
+        """Keep the request's body, which is JSON, if the level requires it."""
         if self.wants_request:
             self.request_object = self._kept(body)
 
     def answered(self, code: int, body: bytes) -> None:
-        """Keep an answer, which is JSON, as far as it is wanted; it has not been sent yet."""
+        """Record a response, which is JSON and not sent yet; keep its body if the level requires it."""
         self.code = code
         if body.startswith(_IS_STATUS):
             self.status = _read_status(body)
@@ -208,14 +208,14 @@ class Record(msgspec.Struct, gc=False):
             self.response_object = self._kept(body)
 
     def begun(self, code: int) -> None:
-        """Note that the answer begins to be sent, if anyone is to be told: there is `started`."""
+        """Record that the response starts, and call `started` if it is set."""
         self.code = code
         if self.started is not None:
             started, self.started = self.started, None
             started(self)
 
     def _kept(self, body: bytes) -> msgspec.Raw | None:
-        """Return JSON on one line, without managed fields if the policy says so; None for what is no JSON."""
+        """Return JSON on one line, without managed fields if the policy says so; None if it is not valid JSON."""
         try:
             if self.handling.without_managed_fields and b'"managedFields"' in body:
                 return msgspec.Raw(_encode(_without_managed_fields(_read_anything(body))))
@@ -225,7 +225,7 @@ class Record(msgspec.Struct, gc=False):
 
 
 def _said(lines: Sequence[HeaderLine]) -> tuple[str, bytes, bytes]:
-    """Return which program headers name, as far as that is kept, and the headers about where a request came from."""
+    """Return the user agent, cut to its maximum, and the headers with the addresses of the client."""
     values = by_name(lines)
     agent = values.get(b"user-agent", b"").decode("utf-8", "replace")
     if len(agent) > _AGENT:
@@ -234,7 +234,7 @@ def _said(lines: Sequence[HeaderLine]) -> tuple[str, bytes, bytes]:
 
 
 def _without_managed_fields(fields: Any) -> Any:
-    """Drop who owns what of an object, or of each object of a list."""
+    """Remove managedFields from an object, or from each object of a list."""
     if isinstance(fields, dict):
         for each in (fields, *(fields.get("items") or ())):
             if isinstance(each, dict) and isinstance(metadata := each.get("metadata"), dict):

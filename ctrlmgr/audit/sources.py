@@ -1,4 +1,4 @@
-"""Where a request came from, as it and its connection say.
+"""Computes the source addresses of a request from its headers and its connection.
 
 Rules: apimachinery `pkg/util/net/http.go` (`SourceIPs`).
 """
@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 
 def sources(forwarded: bytes, real: bytes, peer: str) -> Sequence[str]:
-    """Return the addresses that a request passed, as far as that is known: the client first, the connection last.
+    """Return the known addresses on the path of a request: the client first, the connection's peer last.
 
-    `forwarded` and `real` are the headers X-Forwarded-For and X-Real-Ip, empty if there are none; what is no address in
-    them is left out. `peer` is the address at the other end of the connection, empty if it has none.
+    `forwarded` and `real` are the headers X-Forwarded-For and X-Real-Ip, empty if they are missing; invalid addresses
+    in them are dropped. `peer` is the address of the connection's other end, empty if it has none.
     """
     if not forwarded and not real:
         return (peer,) if peer else ()

@@ -1,9 +1,10 @@
-"""One event on its way to where it is kept: a stage of a request, in the forms that backends want.
+"""One audit event, a stage of a request, in the formats of all backends.
 
 Guarantees:
-- However many backends want it, each form is made once, but for files, which are written many lines at a time.
-- What is larger than a backend takes goes without the bodies of request and answer, and says so
-  (`audit.k8s.io/truncated`); what is too large even so goes nowhere, and is counted.
+- Each format is encoded at most once for all backends. Only files encode again, because they encode many lines at a
+  time.
+- If an event exceeds a backend's size limit, it is sent without the bodies and annotated as `audit.k8s.io/truncated`.
+  If it is still too large, it is dropped and counted.
 
 Rules: apiserver `pkg/audit/format.go` (`EventString`), `plugin/pkg/audit/truncate/truncate.go`.
 """
@@ -25,31 +26,34 @@ from ctrlmgr.metrics import AUDIT_ERRORS
 
 
 class Telling(msgspec.Struct, gc=False):
-    """An event; used on one thread."""
+    """An event; used by one thread."""
 
     record: Record
     stage: Stage
-    """What the request has reached."""
+    """The stage that the request has reached."""
     now: int
-    """When it did: microseconds since 1970."""
+    """The time of that, microseconds since 1970."""
     _line: bytes | None = None
 
     @property
     def line(self) -> bytes:
-        """All of it, as one line of JSON."""
+        """The event as one line of JSON."""
         if self._line is None:
             self._line = line(self.record, self.stage, self.now)
         return self._line
 
     def fitting(self, largest: int) -> bytes | None:
-        """Return it as one line of JSON of no more than `largest` bytes, as far as that can be."""
+        """Return the event as one line of JSON of at most `largest` bytes, without bodies if necessary.
+
+        None if too large.
+        """
         said = self.line
         if len(said) > largest and self.record.wants_request:
             said = line(self.record, self.stage, self.now, truncated=True)
         return said if len(said) <= largest else None
 
     def text(self) -> bytes:
-        """Return it in the old format, one line of text."""
+        """Return the event in the legacy format, one line of text."""
         record, head = self.record, self.record.head
         user, other = record.user or User(""), record.impersonated
         groups = _quoted(user.groups) if user.name and user.groups else "<none>"
@@ -72,7 +76,7 @@ class Telling(msgspec.Struct, gc=False):
 
 
 Form: TypeAlias = Callable[[Telling], bytes | None]
-"""Returns what a backend keeps of an event, None for nothing."""
+"""Returns the data that a backend stores for an event, None for nothing."""
 
 WHOLE: Final[Form] = attrgetter("line")
 """All of an event, in JSON."""

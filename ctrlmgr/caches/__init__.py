@@ -1,11 +1,11 @@
-"""Bounded caches: what is kept because it is likely to be needed again.
+"""Bounded caches with metrics.
 
 Guarantees:
-- Every cache has a bound in entries, and one in bytes where a client chooses how large an entry is.
+- Every cache has a maximum number of entries, and a maximum size in bytes if clients choose the size of entries.
 - Every cache has a name, under which `/metrics` reports its hits, misses, entries and bytes (`ctrlmgr_cache_*`).
 - Any thread may use a cache.
 
-`BoundedCache` evicts the least recently used entry; `TTLCache` expires entries, too.
+`BoundedCache` evicts the least recently used entry; entries of a `TTLCache` also expire.
 """
 
 from ctrlmgr.caches.bounded import BoundedCache

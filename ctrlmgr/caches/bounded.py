@@ -1,11 +1,11 @@
 """A cache that evicts the least recently used entry.
 
 Guarantees:
-- It holds at most `entries` entries, and at most `size` bytes of them, as its owner accounts them.
+- It holds at most `entries` entries with a total of at most `size` bytes, as accounted by its owner.
 - An entry of more than `largest` bytes is not cached.
-- Any thread may use it. Reading takes no lock: a look-up in an ordered dictionary and moving the key to its end are one
-  step each under the interpreter's lock, for keys that are compared in C (texts, bytes, numbers, tuples of those,
-  objects compared by identity). Writing takes a lock.
+- Any thread may use it. Reading takes no lock: under the interpreter's lock, a look-up and moving a key to the end are
+  one step each. This holds for keys that are compared in C (texts, bytes, numbers, tuples of those, objects compared by
+  identity). Writing takes a lock.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ K_contra = TypeVar("K_contra", contravariant=True)
 
 
 class Peek(Protocol[K_contra]):
-    """A dictionary's `get`."""
+    """The signature of a dictionary's `get`."""
 
     def __call__(self, key: K_contra, default: Any = None, /) -> Any:
         """Return the value of a key, or `default`."""
 
 
 class BoundedCache(Generic[K, V]):
-    """See the module's docstring. A value is never None: that is what a miss returns.
+    """A bounded cache. None is not a valid value, because a miss returns None.
 
-    An owner that clears the cache when its values become wrong must take care of a value that was computed before and
-    is put after: by a lock of its own, or by keeping with each value what it was computed from.
+    An owner that clears the cache when values become invalid must prevent that an older value is put afterwards. It can
+    use its own lock, or store with each value what it was computed from.
     """
 
     __slots__ = (
@@ -52,9 +52,9 @@ class BoundedCache(Generic[K, V]):
     )
 
     def __init__(self, name: str, *, entries: int, size: int | None = None, largest: int | None = None) -> None:
-        """Hold at most `entries` entries and `size` bytes, none larger than `largest` bytes; None: no such bound.
+        """Hold at most `entries` entries and `size` bytes, none larger than `largest` bytes; None means no limit.
 
-        Caches of one name are reported as one. Raises `ValueError` if there is no room for a single entry.
+        Caches of the same name are reported as one. Raises `ValueError` if `entries` is less than 1.
         """
         if entries < 1:
             raise ValueError("a cache must have room for at least one entry")
@@ -63,17 +63,17 @@ class BoundedCache(Generic[K, V]):
         self._most_bytes = inf if size is None else size
         self._largest = min(self._most_bytes, inf if largest is None else largest)
         self._entries: OrderedDict[K, V] = OrderedDict()
-        self._sizes: dict[K, int] = {}  # of the entries that have any
+        self._sizes: dict[K, int] = {}  # of the entries with a size
         self._size = 0
         # Reentrant: the finalizer of an evicted value may use the cache.
         self._lock = threading.RLock()
         self.peek: Final[Peek[K]] = self._entries.get
         """Look a key up without counting it or marking it as used, at the cost of a dictionary's `get`."""
         self.counts: Final[CacheCounts] = watch_cache(self)
-        """For owners that count what they `peek` at."""
+        """For owners that call `peek` and count themselves."""
 
     def get(self, key: K) -> V | None:
-        """Return the value of a key and mark it as used; None if there is none."""
+        """Return the value of a key and mark it as used; None if it is not cached."""
         found = self._entries.get(key)
         if found is None:
             self.counts.misses += 1
@@ -86,9 +86,9 @@ class BoundedCache(Generic[K, V]):
         return found
 
     def put(self, key: K, value: V, size: int = 0) -> None:
-        """Cache a value of `size` bytes, its key included, in place of an earlier one; evict what it takes the room of.
+        """Cache a value of `size` bytes, including its key; it replaces an earlier one and evicts others if necessary.
 
-        If it is too large, the key is no longer cached.
+        If it is too large, the key is removed from the cache.
         """
         with self._lock:
             if size > self._largest:
@@ -121,5 +121,5 @@ class BoundedCache(Generic[K, V]):
 
     @property
     def size(self) -> int:
-        """Bytes that its owner has accounted to the cached entries."""
+        """The total size in bytes of the cached entries, as accounted by the owner."""
         return self._size

@@ -1,9 +1,9 @@
-"""Results of pure functions whose argument a client chooses: kept for arguments that are short and are used again.
+"""Memoizes pure functions whose argument a client chooses, for short arguments that are used repeatedly.
 
 Guarantees:
-- An argument longer than a function's bound is not kept. Thousands of texts of the three megabytes that a request may
-  have would fit into a bound in entries alone.
-- The result of the first call with an argument is not kept.
+- An argument longer than the function's limit is not cached, because a limit on entries alone would allow thousands of
+  texts of three megabytes, the size of a request.
+- The result of the first call with an argument is not cached.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _ABSENT: Any = object()
 
 
 class SecondHitFilter:
-    """Says whether a key was seen before, so that a cache can ignore keys that are used once.
+    """Returns whether a key was seen before, so that a cache can ignore keys that are used once.
 
-    It is a table of hashes with a fixed size and makes no objects. Any thread may ask. If two keys have the same hash,
-    it says too early that the second was seen. Two keys that collide evict each other.
+    It is a table of hashes with a fixed size and creates no objects. Any thread may use it. If two keys have the same
+    hash, the second may count as seen. Two keys that collide evict each other.
     """
 
     def __init__(self, size: int = 4096) -> None:
@@ -40,7 +40,7 @@ class SecondHitFilter:
         self._seen = array("q", bytes(8 * size))
 
     def __call__(self, key: Hashable) -> bool:
-        """Say whether a key was seen before and note that it was."""
+        """Return whether a key was seen before, and record it."""
         mark = hash(key)
         place = mark % self._size
         if self._seen[place] == mark:
@@ -50,16 +50,16 @@ class SecondHitFilter:
 
 
 def memoized(*, entries: int, longest: int) -> Callable[[Callable[[K], T]], Callable[[K], T]]:
-    """Decorate a pure function of a text or tuple: keep up to `entries` results.
+    """Decorate a pure function of a text or tuple: cache up to `entries` results.
 
-    A result is kept from the second call on, if the argument has at most `longest` items. Errors are not kept: they are
-    raised anew. The cache is named after the function.
+    A result is cached from the second call on, if the argument has at most `longest` items. Errors are not cached. The
+    cache is named after the function.
     """
 
     def decorate(function: Callable[[K], T]) -> Callable[[K], T]:
         name = f"{function.__module__.removeprefix('ctrlmgr.')}.{function.__qualname__}"
         cache: BoundedCache[K, Any] = BoundedCache(name, entries=entries)
-        find, counts = cache.peek, cache.counts  # without marking it as used: the oldest results are evicted first
+        find, counts = cache.peek, cache.counts  # `peek` does not mark the entry as used
         is_seen = SecondHitFilter(max(entries, 4096))
 
         @wraps(function)

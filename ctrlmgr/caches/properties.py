@@ -1,7 +1,7 @@
-"""A property that is computed once for an instance.
+"""A property that is computed once for each instance.
 
-It is `functools.cached_property` without its lock, as Python 3.12 has it: that lock is one for all instances, and costs
-more than most values. Two threads that ask at the same moment compute the same value twice.
+It is `functools.cached_property` without its lock, as in Python 3.12: the lock is shared by all instances and costs
+more than most computations. Two threads that read the property at the same time compute it twice.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ T = TypeVar("T")
 
 
 class cached_property(Generic[S, T]):  # noqa: N801  # a decorator, named as the one that it replaces
-    """Makes an attribute of a method without arguments, of a class whose instances have a `__dict__`."""
+    """Converts a method without arguments to a cached attribute; instances must have a `__dict__`."""
 
     def __init__(self, compute: Callable[[S], T]) -> None:
-        """Compute it with this method."""
+        """Compute the value with this method."""
         self._compute = compute
         self.__doc__ = compute.__doc__
         self._name = ""
 
     def __set_name__(self, owner: type[Any], name: str) -> None:
-        """Keep it under this name: Python looks there first from then on."""
+        """Store the value under this name in the instance, where Python looks first."""
         self._name = name
 
     def __get__(self, instance: S, owner: type[Any] | None = None) -> T:
-        """Compute it."""
+        """Compute the value and store it."""
         value = self._compute(instance)
         instance.__dict__[self._name] = value
         return value

@@ -1,8 +1,8 @@
-"""Schemas in a definition, brought into the form in which Kubernetes holds them.
+"""Converts the schemas in a definition to Kubernetes' canonical form.
 
-Where a keyword may be a schema or something else (`items`, `additionalProperties`, `dependencies`), the published
-schema of definitions says nothing; what is there is decoded here, as leniently as Kubernetes does: fields that no
-schema has are dropped without a word.
+Some keywords may be a schema or something else (`items`, `additionalProperties`, `dependencies`). The published schema
+of definitions does not describe them. They are decoded here as leniently as in Kubernetes: unknown fields are dropped
+silently.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/marshal.go`.
 """
@@ -26,7 +26,7 @@ _DEFINITION: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.J
 _LISTS = ("allOf", "anyOf", "oneOf")
 _NUMBERS: Final = frozenset(("maximum", "minimum", "multipleOf"))
 _LARGEST_WHOLE: Final = 1e21
-"""Beyond it, Go writes numbers with an exponent."""
+"""From here on Go writes numbers with an exponent."""
 _MAPS = ("properties", "patternProperties", "definitions")
 
 
@@ -38,7 +38,7 @@ def _props() -> tuple[Schema, type[msgspec.Struct]]:
 
 
 def canonicalize(spec: dict[str, Any]) -> None:
-    """Bring all schemas of a definition's spec into their form; raises ValueError in Go's words for wrong types."""
+    """Convert all schemas of a definition's spec; raises ValueError with Go's message for wrong types."""
     for version in spec.get("versions") or ():
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         if schema is not None:
@@ -80,7 +80,7 @@ def _below(schema: dict[str, Any]) -> None:
 
 
 def _number(value: Any) -> Any:
-    """Return a number as Go writes the float64 that it has become."""
+    """Return a number as Go writes it after conversion to a float64."""
     if type(value) not in (int, float) or not math.isfinite(value):
         return value
     number = float(value)

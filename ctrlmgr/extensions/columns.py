@@ -20,10 +20,10 @@ _CREATED = (
     " in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info:"
     " https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
 )
-"""What the documentation of metadata says of its field."""
+"""The documentation of the metadata field."""
 
 Age = Callable[[str], str]
-"""Writes how long ago a time was: `5d`."""
+"""Formats the age of a time, such as `5d`."""
 
 
 class Column(NamedTuple):
@@ -33,18 +33,18 @@ class Column(NamedTuple):
     type: str
     format: str = ""
     description: str = ""
-    """Empty where Kubernetes takes the description from the metadata's documentation."""
+    """Empty if Kubernetes uses the documentation of the metadata field."""
     priority: int = 0
     path: JSONPath | None = None
     """None for the object's name."""
 
 
 AGE = Column("Age", "date", "", _CREATED, path=JSONPath(_CREATION))
-"""What a version has that declares no columns."""
+"""The only column of a version that declares none."""
 
 
 def parse_columns(raw: Sequence[Raw]) -> tuple[Column, ...]:
-    """Return a version's columns without the name; those before the first whose path cannot be read."""
+    """Return a version's columns without the name; stop at the first with an invalid path."""
     if not raw:
         return (AGE,)
     columns: list[Column] = []
@@ -61,7 +61,7 @@ def parse_columns(raw: Sequence[Raw]) -> tuple[Column, ...]:
 
 
 def cells(columns: Sequence[Column], value: Any, age: Age) -> list[Any]:
-    """Return an object's cells; None for what is not there, or not of the column's type."""
+    """Return an object's cells; None for a value that is missing or does not have the column's type."""
     return [None if column.path is None else _cell(column.type, column.path, value, age) for column in columns]
 
 

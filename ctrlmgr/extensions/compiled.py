@@ -1,8 +1,8 @@
-"""A compiled schema: all that a server does to values of one version of a kind.
+"""A compiled schema: prunes, defaults and validates values of one version of a kind.
 
-Guarantees: it is made once and may be used by several threads; every part of it is made when it is first needed. What
-changes a value changes the one it is given. Rules (`x-kubernetes-validations`) are compiled here and
-evaluated by `rules.evaluated`.
+Guarantees: it is created once and may be used by several threads; each part is compiled on first use. Methods that
+change a value change it in place. Rules (`x-kubernetes-validations`) are compiled here and evaluated by
+`rules.evaluated`.
 
 Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go` (`unstructuredSchemaCoercer`,
 `unstructuredDefaulter`) and `pkg/registry/customresource/{strategy,validator}.go`.
@@ -32,18 +32,18 @@ from ctrlmgr.extensions.values.result import NOWHERE
 from ctrlmgr.work_budget import TooMuchWork, bounded
 
 _MOST_STEPS: Final = 5_000_000
-"""Steps of work (`work_budget`) in which a value is validated."""
+"""The maximum number of steps (`api.work`) for the validation of a value."""
 _PARTS = ("_is_clean", "_fill", "_has_embedded", "_accepts", "_is_unique", "rules")
-"""What of a schema is made when it is first needed."""
+"""The parts that are compiled on first use."""
 
 
 class Schema:
     """One schema, compiled."""
 
     def __init__(self, raw: Raw | None, *, keeps_unknown: bool = False) -> None:
-        """Take what a definition says; None where it says nothing, which accepts everything and keeps nothing.
+        """Compile a definition's schema; None accepts everything and keeps no fields.
 
-        `keeps_unknown` is `spec.preserveUnknownFields` of old definitions: nothing is pruned then.
+        `keeps_unknown` is `spec.preserveUnknownFields` of old definitions, which disables pruning.
         """
         self.raw: Raw = raw or {}
         self.keeps_unknown = keeps_unknown
@@ -55,21 +55,21 @@ class Schema:
 
     @cached_property
     def node(self) -> Node:
-        """The schema as validation reads it."""
+        """The schema in the form for validation."""
         return Node(self.raw)
 
     def prepare(self) -> None:
-        """Compile every part at once, rather than each when it is needed."""
+        """Compile every part now, not on first use."""
         for part in _PARTS:
             getattr(self, part)
 
     # Decoding
 
     def read(self, value: dict[str, Any], *, drop_invalid: bool = False) -> tuple[list[str], FieldError | None]:
-        """Do to an object what decoding does: prune, drop nulls, coerce embedded metadata, fill in defaults.
+        """Apply all steps of decoding to an object: prune, drop nulls, coerce embedded metadata, set defaults.
 
-        Return the paths of unknown fields in Kubernetes' order, and what could not be coerced. The metadata of the
-        object itself is not looked at: `shaping.embedded.read_metadata` reads it.
+        Return the paths of unknown fields in Kubernetes' order, and the error of the coercion. The metadata of the
+        object itself is not changed: `shaping.embedded.read_metadata` reads it.
         """
         unknown = self.prune(value)
         coerced = self.coerce(value, drop_invalid=drop_invalid)
@@ -78,7 +78,7 @@ class Schema:
         return unknown + coerced.unknown, coerced.error
 
     def prune(self, value: dict[str, Any]) -> list[str]:
-        """Prune an object and drop nulls that must not be; return the paths of the fields that were pruned, sorted."""
+        """Prune an object and drop nulls that are not allowed; return the sorted paths of the pruned fields."""
         if self.keeps_unknown or self._is_clean(value):
             return []
         gone = prune(value, self.structural)
@@ -90,7 +90,7 @@ class Schema:
         return compile_clean(self.structural)
 
     def default(self, value: Any) -> None:
-        """Fill in defaults."""
+        """Set defaults."""
         if self._fill is not None:
             self._fill(value)
 
@@ -102,16 +102,16 @@ class Schema:
 
     @cached_property
     def has_defaults(self) -> bool:
-        """Whether there is anything to fill in."""
+        """Whether the schema contains defaults."""
         return _has_defaults(self.structural)
 
     def has_default_of(self, name: str) -> bool:
-        """Say whether a field of the object itself has a default."""
+        """Return whether a top-level field has a default."""
         field = self.structural.properties.get(name)
         return field is not None and field.default is not MISSING
 
     def coerce(self, value: Any, *, drop_invalid: bool = False) -> embedded.Coerced:
-        """Bring the metadata of embedded resources into its form."""
+        """Convert the metadata of embedded resources to its canonical form."""
         if not self._has_embedded:
             return embedded.Coerced([])
         return embedded.coerce(value, self.structural, drop_invalid=drop_invalid)
@@ -123,9 +123,9 @@ class Schema:
     # Validation
 
     def validate(self, value: Any, *, old: Any = MISSING, path: Path = ROOT) -> list[FieldError]:
-        """Return what is wrong with a value by the schema's OpenAPI keywords.
+        """Return a value's violations of the schema's OpenAPI keywords.
 
-        With an `old` value, mistakes that it has already, where nothing has changed, are none.
+        If `old` is given, violations that the unchanged parts already had are ignored.
         """
         try:
             with bounded(_MOST_STEPS):
@@ -142,11 +142,11 @@ class Schema:
         return accepting(self.node)
 
     def validate_embedded(self, value: Any) -> list[FieldError]:
-        """Return what is wrong with the metadata of embedded resources."""
+        """Return the errors of the metadata of embedded resources."""
         return embedded.validate_embedded(value, self.structural) if self._has_embedded else []
 
     def validate_lists(self, value: Any, *, old: Any = MISSING) -> list[FieldError]:
-        """Return what is there twice in lists that are sets or maps; nothing if the old value had such mistakes."""
+        """Return the duplicates in lists that are sets or maps; none if the old value already had such errors."""
         if self._is_unique is None or self._is_unique(value):
             return []
         if old is not MISSING and lists.validate_lists(old, self.structural):

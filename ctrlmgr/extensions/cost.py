@@ -1,8 +1,8 @@
 """The relative cost of validating and defaulting a byte of an object, by its schema.
 
-The engine derives from it the size from which an object is processed beside the event loop. A small list item is
-checked by the schema of items, by all its alternatives (`anyOf`) and by its rules, and is given its defaults. If it is
-wrong, the refusal says for each alternative why, and names the values of an enumeration.
+From this cost the engine derives the size at which an object is processed outside the event loop. A small list item is
+checked against the schema of items, all its alternatives (`anyOf`) and its rules, and gets its defaults. If it is
+invalid, the error explains each alternative, and lists the values of an enumeration.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _RULE: Final = 32
 _SHARE: Final = 4
 """The weight of a schema up to which validation takes less time than the other work on an object."""
 _EXPLAINED: Final = 4
-"""How many times as long as a check it takes to say why an alternative is wrong, at least."""
+"""The minimum factor by which explaining an invalid alternative is more expensive than checking it."""
 _LISTED: Final = 16
-"""Values of an enumeration that weigh as much as one check, when a refusal names them."""
+"""The number of enumeration values in an error that weigh as much as one check."""
 _BYTES: Final = 16
-"""Bytes of a default that weigh as much as one check."""
+"""The number of bytes of a default that weigh as much as one check."""
 
 
 def relative_cost(raw: Raw) -> int:
@@ -31,9 +31,9 @@ def relative_cost(raw: Raw) -> int:
 
 
 def _weight(raw: Raw, *, is_repeated: bool) -> int:
-    """Return the checks that a value of a schema causes, or the part of it that causes most.
+    """Return the number of checks for a value of a schema, or for its most expensive part.
 
-    `is_repeated` says whether there may be many of it: a rule is then evaluated for each.
+    `is_repeated` says whether there may be many such values, for each of which rules are evaluated.
     """
     own = 1 + _PATTERN * bool(raw.get("pattern"))
     if is_repeated:
@@ -48,6 +48,6 @@ def _weight(raw: Raw, *, is_repeated: bool) -> int:
 
 
 def _of_defaults(raw: Raw) -> int:
-    """Return the weight of the defaults of an object's fields, all of which an empty object is given."""
+    """Return the weight of the defaults of an object's fields, all of which an empty object gets."""
     fields = (raw.get("properties") or {}).values()
     return sum(len(msgspec.json.encode(each["default"])) for each in fields if "default" in each) // _BYTES

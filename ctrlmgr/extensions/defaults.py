@@ -1,4 +1,4 @@
-"""What is filled into a definition, and what its strategy does before validation.
+"""Sets the defaults of a definition, and prepares it as its strategy does before validation.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/defaults.go`,
 `pkg/registry/customresourcedefinition/strategy.go`.
@@ -12,7 +12,7 @@ from ctrlmgr.engine.validation.webhooks import DEFAULT_PORT
 
 
 def set_defaults(definition: dict[str, Any]) -> None:
-    """Fill in the defaults of apiextensions.k8s.io/v1."""
+    """Set the defaults of apiextensions.k8s.io/v1."""
     spec: dict[str, Any] = definition.setdefault("spec", {})
     names: dict[str, Any] = spec.setdefault("names", {})
     kind = names.get("kind") or ""
@@ -33,13 +33,13 @@ def set_defaults(definition: dict[str, Any]) -> None:
 
 
 def prepare_new(definition: dict[str, Any]) -> None:
-    """Give a new definition its first status; the caller's is not taken."""
+    """Set the first status of a new definition; the client's status is dropped."""
     storage = _storage(definition.get("spec") or {})
     definition["status"] = {} if storage is None else {"storedVersions": [storage]}
 
 
 def prepare_changed(definition: dict[str, Any], old: dict[str, Any]) -> None:
-    """Keep the status, in which a new storage version is noted."""
+    """Keep the stored status, and add a new storage version to it."""
     status = dict(old.get("status") or {})
     storage = _storage(definition.get("spec") or {})
     stored = list(status.get("storedVersions") or ())

@@ -1,7 +1,7 @@
 """A CustomResourceDefinition as the kind that it defines: its names, its versions, their schemas.
 
-Guarantees: parsing is cheap and never fails for a definition that was validated; schemas, columns and paths are made
-when they are first asked for, and then kept.
+Guarantees: parsing is cheap and never fails for a validated definition. Schemas, columns and paths are created on first
+use and cached.
 
 Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go` (`getOrCreateServingInfoFor`).
 """
@@ -27,7 +27,7 @@ _STATUS = Path("status")
 _BLOCKING = frozenset(
     ("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid")
 )
-"""Errors that keep expressions from being evaluated."""
+"""The reasons of errors that prevent the evaluation of expressions."""
 _NOT_CHECKED = FieldError(
     "FieldValueInvalid",
     "<nil>",
@@ -38,7 +38,7 @@ _NOT_CHECKED = FieldError(
 
 @dataclass(frozen=True)
 class Names:
-    """How a kind is called, requested or accepted."""
+    """The names of a kind, requested or accepted."""
 
     plural: str = ""
     singular: str = ""
@@ -61,10 +61,10 @@ class Names:
 
 
 class SelectableField(NamedTuple):
-    """A field by which objects can be selected."""
+    """A selectable field of objects."""
 
     name: str
-    """As selectors have it: `spec.color`."""
+    """Its name in selectors: `spec.color`."""
     path: JSONPath
 
     def read(self, value: Any) -> str:
@@ -78,10 +78,10 @@ class SelectableField(NamedTuple):
 
 @dataclass(frozen=True)
 class Conversion:
-    """How objects of one version become objects of another."""
+    """The conversion between versions."""
 
     strategy: str = "None"
-    """"None" changes the apiVersion only, "Webhook" asks."""
+    """"None" changes only the apiVersion, "Webhook" calls a webhook."""
     client: Raw | None = None
     """The webhook's `clientConfig`."""
     review_versions: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ class Version:
     """One version of a kind."""
 
     def __init__(self, raw: Raw, *, keeps_unknown: bool = False) -> None:
-        """Take one of `spec.versions`; `keeps_unknown` is `spec.preserveUnknownFields`."""
+        """Use one of `spec.versions`; `keeps_unknown` is `spec.preserveUnknownFields`."""
         self._raw = raw
         self._keeps_unknown = keeps_unknown
         self.name: str = raw["name"]
@@ -99,14 +99,14 @@ class Version:
         self.storage: bool = bool(raw.get("storage"))
         self.deprecated: bool = bool(raw.get("deprecated"))
         self.deprecation_warning: str | None = raw.get("deprecationWarning")
-        """What the definition says of its deprecation, None for Kubernetes' words."""
+        """The definition's deprecation warning, None for Kubernetes' default text."""
         subresources = raw.get("subresources") or {}
         self.has_status: bool = subresources.get("status") is not None
         self.scale: Scale | None = None if subresources.get("scale") is None else Scale.of(subresources["scale"])
 
     @property
     def raw_schema(self) -> Raw | None:
-        """The schema as the definition has it."""
+        """The schema as it is in the definition."""
         return (self._raw.get("schema") or {}).get("openAPIV3Schema")
 
     @cached_property
@@ -126,23 +126,23 @@ class Version:
         return parse_columns(self._raw.get("additionalPrinterColumns") or ())
 
     def cells(self, value: Any, age: Age) -> list[Any]:
-        """Return an object's cells in these columns; `age` writes how long ago a time was."""
+        """Return an object's cells in these columns; `age` formats the age of a time."""
         return cells(self.columns, value, age)
 
     @cached_property
     def selectable(self) -> tuple[SelectableField, ...]:
-        """The fields by which objects can be selected, beyond name and namespace."""
+        """The selectable fields of objects, besides name and namespace."""
         paths = [each.get("jsonPath") or "" for each in self._raw.get("selectableFields") or ()]
         return tuple(SelectableField(path.removeprefix("."), JSONPath(path)) for path in paths)
 
-    # What a strategy checks below the metadata
+    # Validation of everything except metadata
 
     def validate(
         self, value: Mapping[str, Any], old: Any = MISSING, *, warnings: list[str] | None = None
     ) -> list[FieldError]:
-        """Return what is wrong with a new object, or with a changed one where `old` is given.
+        """Return the errors of a new object, or of a changed one if `old` is given.
 
-        What rules have against what has not changed goes to `warnings`.
+        Rule violations of unchanged values are added to `warnings` instead.
         """
         errors = self.schema.validate(value, old=old)
         if self.scale is not None:
@@ -154,7 +154,7 @@ class Version:
     def validate_status(
         self, value: Mapping[str, Any], old: Mapping[str, Any], *, warnings: list[str] | None = None
     ) -> list[FieldError]:
-        """Return what is wrong with an object of which only the status has changed."""
+        """Return the errors of an object of which only the status has changed."""
         errors: list[FieldError] = []
         if "status" in value and self.status_schema is not None:
             errors += self.status_schema.validate(value["status"], old=old.get("status"), path=_STATUS)
@@ -166,7 +166,7 @@ class Version:
     def _with_rules(
         self, errors: list[FieldError], value: Mapping[str, Any], old: Any, warnings: list[str] | None
     ) -> list[FieldError]:
-        """Add what the rules have against an object that is valid but for them."""
+        """Return the errors with rule violations added; rules are skipped if some errors prevent their evaluation."""
         if self.schema.rules is None:
             return errors
         if errors and any(error.reason in _BLOCKING for error in errors):
@@ -175,10 +175,10 @@ class Version:
 
 
 class Definition:
-    """A custom kind, in all its versions."""
+    """A custom kind with all its versions."""
 
     def __init__(self, raw: Raw) -> None:
-        """Take a definition, decoded and defaulted."""
+        """Use a definition that is decoded and defaulted."""
         spec: Raw = raw.get("spec") or {}
         status: Raw = raw.get("status") or {}
         self.raw = raw
@@ -187,7 +187,7 @@ class Definition:
         self.namespaced: bool = spec.get("scope") == "Namespaced"
         self.names = Names.of(spec.get("names") or {})
         self.accepted = Names.of(status.get("acceptedNames") or {})
-        """The names by which it is served: those that no other definition of the group had first."""
+        """The names under which it is served: those not taken by another definition of the group."""
         self.keeps_unknown: bool = bool(spec.get("preserveUnknownFields"))
         self.versions: Mapping[str, Version] = {
             each["name"]: Version(each, keeps_unknown=self.keeps_unknown) for each in spec.get("versions") or ()
@@ -207,11 +207,11 @@ class Definition:
         return [served[name] for name in newest_first(served)]
 
     def has_condition(self, type_: str) -> bool:
-        """Say whether a condition is True: `Established`, `NamesAccepted`, `Terminating` …."""
+        """Return whether a condition is True: `Established`, `NamesAccepted`, `Terminating` …."""
         return any(each.get("type") == type_ and each.get("status") == "True" for each in self._conditions)
 
     def deprecation(self, version: Version) -> str | None:
-        """Return what callers of a version are warned of, None for one that is not deprecated."""
+        """Return the warning for clients of a version, None if it is not deprecated."""
         if not version.deprecated:
             return None
         if version.deprecation_warning is not None:

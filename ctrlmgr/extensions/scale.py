@@ -1,4 +1,4 @@
-"""The scale subresource of a custom kind: where its numbers are, and whether they are numbers.
+"""The scale subresource of a custom kind: the paths of its values, and their validation.
 
 Source: apiextensions-apiserver `pkg/registry/customresource/{validator,etcd}.go`.
 """
@@ -15,7 +15,7 @@ _MOST_REPLICAS = 2**31 - 1
 
 
 class Scale(NamedTuple):
-    """Paths as the definition has them: `.spec.replicas`."""
+    """Paths as in the definition: `.spec.replicas`."""
 
     spec_replicas: str
     status_replicas: str
@@ -23,17 +23,17 @@ class Scale(NamedTuple):
 
     @classmethod
     def of(cls, raw: Raw) -> Scale:
-        """Read a version's `subresources.scale`."""
+        """Parse a version's `subresources.scale`."""
         return cls(raw.get("specReplicasPath") or "", raw.get("statusReplicasPath") or "", raw.get("labelSelectorPath"))
 
 
 def validate_spec(value: Any, scale: Scale) -> list[FieldError]:
-    """Return what is wrong with the number of replicas that is wanted."""
+    """Return the errors of the desired number of replicas."""
     return _validate_replicas(value, scale.spec_replicas)
 
 
 def validate_status(value: Any, scale: Scale) -> list[FieldError]:
-    """Return what is wrong with the number of replicas that there are, and with the selector."""
+    """Return the errors of the actual number of replicas and of the selector."""
     errors = _validate_replicas(value, scale.status_replicas)
     if scale.label_selector is not None:
         try:

@@ -1,8 +1,7 @@
-"""Structural schemas: the part of a schema that says what a value is made of, not what it must satisfy.
+"""Structural schemas: the part of a schema that describes the structure of a value, not its validation.
 
-Guarantees: a `Structural` is made from what a definition says once and never changes; what it is made from stays
-reachable (`raw`). It is made of whatever was decoded: unknown keywords count as absent, as they do where Kubernetes
-decodes a schema, and so do nulls and zero values.
+Guarantees: a `Structural` is created once from a definition's schema and never changes; its source is available as
+`raw`. It accepts every decoded schema: unknown keywords, nulls and zero values count as absent, as in Kubernetes.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/{structural,convert}.go`.
 """
@@ -16,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 Raw = Mapping[str, Any]
-"""A schema as a definition holds it (JSONSchemaProps), decoded."""
+"""A decoded schema as in a definition (JSONSchemaProps)."""
 
 MISSING: Final = msgspec.UNSET
 """The `default` of a schema that has none."""
@@ -39,11 +38,11 @@ NESTING: Final = frozenset((
     *JUNCTORS, "not", "properties", "items", "additionalProperties", "patternProperties", "definitions", "dependencies",
     "additionalItems",
 ))  # fmt: skip
-"""The keywords under which there are schemas: one that has none of them is a leaf, as most are."""
+"""The keywords that contain schemas; a schema without them is a leaf, as most are."""
 
 
 class NotStructural(ValueError):
-    """A schema has a part for which there is no place in a structural one."""
+    """A schema contains a keyword that structural schemas do not support."""
 
 
 _UNSUPPORTED = (
@@ -59,7 +58,7 @@ _UNSUPPORTED_WORDS = frozenset(keyword for keyword, _ in _UNSUPPORTED)
 
 
 def refuse_unsupported(raw: Raw) -> None:
-    """Raise NotStructural for what `NewStructural` cannot convert, at any depth, in the order in which it looks."""
+    """Raise NotStructural for keywords that `NewStructural` cannot convert, at any depth, in its order."""
     if not _UNSUPPORTED_WORDS.isdisjoint(raw):
         _refuse_words(raw)
     is_leaf = NESTING.isdisjoint(raw)
@@ -92,7 +91,7 @@ def _refuse_below(raw: Raw) -> None:
 
 
 def junctors(raw: Raw) -> Iterator[tuple[str, Raw]]:
-    """Yield the schemas under `not`, `allOf`, `anyOf` and `oneOf` that say anything, each with its path: `allOf[0]`."""
+    """Yield the non-empty schemas under `not`, `allOf`, `anyOf` and `oneOf`, each with its path: `allOf[0]`."""
     if isinstance(negated := raw.get("not"), dict) and negated:
         yield "not", negated
     for junctor in JUNCTORS:
@@ -103,7 +102,7 @@ def junctors(raw: Raw) -> Iterator[tuple[str, Raw]]:
 
 
 def single_items(raw: Raw) -> Raw | None:
-    """Return the schema of a list's items, None if there is none or a list of them."""
+    """Return the schema of a list's items, None if there is none or several."""
     items = raw.get("items")
     return items if isinstance(items, dict) else None
 
@@ -112,14 +111,14 @@ class Structural:
     """One node: an object, a field, a list's items or a map's values."""
 
     def __init__(self, raw: Raw) -> None:
-        """Take a schema; one that no structural schema can be made of is refused elsewhere."""
+        """Use a schema; unsupported ones are refused elsewhere."""
         self.raw = raw
         self.type: str = raw.get("type") or ""
         self.nullable: bool = bool(raw.get("nullable"))
         self.default: Any = MISSING if raw.get("default") is None else raw["default"]
         """MISSING for none."""
         self.preserves: bool = bool(raw.get(PRESERVE))
-        """Whether fields that it does not declare are kept."""
+        """Whether undeclared fields are kept."""
         self.embedded: bool = bool(raw.get(EMBEDDED))
         self.int_or_string: bool = bool(raw.get(INT_OR_STRING))
         self.list_type: str = raw.get(LIST_TYPE) or ""
@@ -134,23 +133,23 @@ class Structural:
 
     @cached_property
     def items(self) -> Structural | None:
-        """What a list's items are."""
+        """The schema of a list's items."""
         raw = single_items(self.raw)
         return None if raw is None else Structural(raw)
 
     @property
     def has_additional(self) -> bool:
-        """Whether `additionalProperties` says anything, `false` included."""
+        """Whether `additionalProperties` is set, including to `false`."""
         return self.raw.get("additionalProperties") is not None
 
     @cached_property
     def additional(self) -> Structural | None:
-        """What fields are that have no schema of their own; None if that is not said."""
+        """The schema of undeclared fields; None if it is not set."""
         raw = self.raw.get("additionalProperties")
         return Structural(raw) if isinstance(raw, Mapping) else None
 
     def below(self) -> Iterator[Structural]:
-        """Yield the nodes right below this one."""
+        """Yield the child nodes."""
         yield from self.properties.values()
         if self.items is not None:
             yield self.items
@@ -158,10 +157,10 @@ class Structural:
             yield self.additional
 
     def field(self, name: str) -> Structural | None:
-        """Return what a field of an object is: declared, or a map's value."""
+        """Return the schema of a field: its own, or that of a map's values."""
         return self.properties.get(name) or self.additional
 
     @cached_property
     def as_object(self) -> Structural:
-        """The same as the root of a whole object, whose metadata is not the schema's business."""
+        """The same schema as the root of an object, whose metadata it does not describe."""
         return self if self.embedded else Structural({**self.raw, EMBEDDED: True})

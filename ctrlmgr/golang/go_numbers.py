@@ -1,6 +1,6 @@
-"""Numbers in text, as Go reads them (`strconv.ParseInt` and `ParseUint` with base 10 and 64 bits) and writes them.
+"""Parses and formats numbers as Go does (`strconv.ParseInt` and `ParseUint` with base 10 and 64 bits).
 
-Guarantees: ASCII digits and nothing else but a sign, no matter how many; what is refused is refused in Go's words.
+Guarantees: only ASCII digits and a sign are accepted, in any number. Error messages are Go's.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from ctrlmgr.golang.go_text import quote
 _signed = re.compile(r"[+-]?[0-9]+", re.ASCII).fullmatch
 _unsigned = re.compile(r"[0-9]+", re.ASCII).fullmatch
 _LONGEST = 20
-"""As many digits as 2**64 has: more are out of range without a look at them, as Python refuses to read thousands."""
+"""The number of digits of 2**64. Longer numbers are out of range without parsing; Python refuses to parse very long
+ones.
+"""
 
 
 _PRECISION = 6
-"""The power of ten from which, and -4 below which, Go writes a float with an exponent."""
+"""Go uses an exponent for floats of at least this power of ten, or below 10**-4."""
 
 
 def write_float(number: float) -> str:
-    """Write a finite float64 as Go's `%v` does: `1.5`, `100000`, `1e+06`, `1.2e-05`."""
+    """Format a finite float64 as Go's `%v` does: `1.5`, `100000`, `1e+06`, `1.2e-05`."""
     written = Decimal(repr(number))
     sign, digits, _ = written.normalize().as_tuple()
     exponent = written.adjusted() if number else 0
@@ -35,7 +37,7 @@ def write_float(number: float) -> str:
 
 
 def parse_int(text: str) -> int:
-    """Read an int64; raises `ValueError`."""
+    """Parse an int64; raises `ValueError`."""
     if not _signed(text):
         raise ValueError(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
     value = -_amount(text.lstrip("+-0")) if text[0] == "-" else _amount(text.lstrip("+0"))
@@ -45,7 +47,7 @@ def parse_int(text: str) -> int:
 
 
 def parse_uint(text: str) -> int:
-    """Read an uint64; raises `ValueError`."""
+    """Parse a uint64; raises `ValueError`."""
     if not _unsigned(text):
         raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: invalid syntax")
     value = _amount(text.lstrip("0"))
@@ -55,5 +57,5 @@ def parse_uint(text: str) -> int:
 
 
 def _amount(digits: str) -> int:
-    """Return what digits that do not start with a zero amount to, 2**64 if they amount to more."""
+    """Return the value of digits without leading zeros; 2**64 if it is too large."""
     return int(digits or "0") if len(digits) <= _LONGEST else 2**64

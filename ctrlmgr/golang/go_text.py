@@ -1,4 +1,4 @@
-"""How Go writes things that Python writes otherwise: quoted strings, and JSON that is safe within HTML."""
+"""Formats that differ between Go and Python: quoted strings, and JSON that is safe within HTML."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _SEPARATORS = ((b"\xe2\x80\xa8", rb"\u2028"), (b"\xe2\x80\xa9", rb"\u2029"))
 
 
 def quote(text: str) -> str:
-    """Write a string as Go's `%q` and `strconv.Quote` do."""
+    """Format a string as Go's `%q` and `strconv.Quote` do."""
     return '"' + "".join(map(_escape, text)) + '"'
 
 
 def quote_byte(code: int) -> str:
-    """Write a byte as the errors of encoding/json do (`quoteChar`): for what it is, whatever text it is part of."""
+    """Format a byte as the errors of encoding/json do (`quoteChar`), even if it is part of a longer character."""
     character = chr(code)
     if character in _QUOTED:
         return _QUOTED[character]
@@ -36,9 +36,9 @@ def _escape(character: str) -> str:
 
 
 def escape_html(data: bytes) -> bytes:
-    r"""Write `<`, `>`, `&` and the line separators as `\u003c` and so on, as encoding/json does in every string.
+    r"""Escape `<`, `>`, `&` and the line separators as `\u003c` and so on, as encoding/json does in every string.
 
-    `data` is well-formed JSON, so these can only be in strings.
+    `data` must be well-formed JSON, so these characters occur only in strings.
     """
     for plain, escaped in _HTML:
         if plain in data:

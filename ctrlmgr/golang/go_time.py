@@ -1,7 +1,7 @@
-"""The errors of Go's `time.Parse` for a text that is no time.
+"""The errors of Go's `time.Parse` for a text that is not a valid time.
 
-Guarantees: the words are those of Go for the two layouts that Kubernetes reads times with (RFC 3339 with seconds, and
-with microseconds); whether a text is a time at all is for the caller to know.
+Guarantees: the messages are Go's for the two layouts with which Kubernetes parses times (RFC 3339 with seconds, and
+with microseconds). The caller must know that the text is invalid.
 
 Rules come from Go's `time/format.go`, `parse`, `skip` and `ParseError.Error`.
 """
@@ -18,7 +18,7 @@ MICROSECONDS = "2006-01-02T15:04:05.000000Z07:00"
 
 _FRACTION = ".000000"
 _SEPARATORS = ("-", "-", "T", ":", ":")
-"""The text in front of each number but the year."""
+"""The text before each number except the year."""
 
 
 class _Bad(Exception):
@@ -26,11 +26,11 @@ class _Bad(Exception):
 
 
 class _OutOfRange(Exception):
-    """A number is too large or too small; it says which."""
+    """A number is out of range; the text names it."""
 
 
 class _Number(NamedTuple):
-    """A part of the layout that stands for two digits, or for one where that is allowed."""
+    """A number of two digits in the layout, or of one digit unless `fixed`."""
 
     layout: str
     name: str
@@ -41,7 +41,7 @@ class _Number(NamedTuple):
 
 _NUMBERS = (
     _Number("01", "month", 1, 12),
-    _Number("02", "", 0, 99),  # the days of a month are counted at the end
+    _Number("02", "", 0, 99),  # the number of days is checked at the end
     _Number("15", "hour", 0, 23, fixed=False),
     _Number("04", "minute", 0, 59),
     _Number("05", "second", 0, 59),
@@ -49,12 +49,12 @@ _NUMBERS = (
 
 
 def parse_problem(text: str, layout: str) -> str:
-    """Return Go's error for `text`, which is no time in `layout`: `parsing time "x" as "2006…": cannot parse …`."""
+    """Return Go's error for `text`, which is not a time in `layout`: `parsing time "x" as "2006…": cannot parse …`."""
     return _Reading(text, layout).problem()
 
 
 class _Reading:
-    """How far a text has been read."""
+    """The position in a text during parsing."""
 
     def __init__(self, text: str, layout: str) -> None:
         self._text, self._layout, self._rest = text, layout, text
@@ -76,7 +76,7 @@ class _Reading:
         return f"parsing time {_quote(self._text)}: {self._last_problem()} out of range"
 
     def _last_problem(self) -> str:
-        """Return the number that is out of range once all parts fit: the day, or a year that `date` cannot hold."""
+        """Return the number that is out of range although all parts match: the day, or a year outside of `date`."""
         year, month, day = self._date[:3]
         try:
             date(year, month, day)
@@ -142,7 +142,7 @@ def _are_digits(text: str) -> bool:
 
 
 def _quote(text: str) -> str:
-    """Quote as package time does: bytes beyond ASCII, and control characters, by their numbers."""
+    """Quote as Go's package time does: non-ASCII bytes and control characters are escaped."""
     quoted = "".join(
         f"\\{each}" if each in '"\\' else each if " " <= each <= "\x7f" else _escaped(each) for each in text
     )

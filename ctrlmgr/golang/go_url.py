@@ -1,4 +1,4 @@
-"""URLs as Go's `net/url` reads them, and refuses them.
+"""Parses URLs as Go's `net/url` does, with its error messages.
 
 Source: Go's `net/url/url.go`, `Parse` and `ParseRequestURI`.
 """
@@ -20,22 +20,22 @@ _USER_INFO = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*", re.ASCII)
 
 
 class Url(NamedTuple):
-    """A URL's parts; what it lacks is empty."""
+    """The parts of a URL; missing parts are empty."""
 
     scheme: str = ""
     user: str | None = None
-    """The text before the `@`, None without one."""
+    """The part before the `@`, None without one."""
     host: str = ""
-    """With its port."""
+    """The host with its port."""
     path: str = ""
     query: str = ""
     fragment: str = ""
     opaque: str = ""
-    """The text after the scheme if it does not begin with a slash: `mailto:` has one."""
+    """The part after the scheme if it does not start with a slash, as in `mailto:`."""
 
 
 def parse(text: str) -> Url:
-    """Return the parts of a URL or a relative reference; raises ValueError in Go's words."""
+    """Return the parts of a URL or a relative reference; raises ValueError with Go's message."""
     rest, _, fragment = text.partition("#")
     try:
         url = _parse(rest, is_request=False)
@@ -49,7 +49,7 @@ def parse(text: str) -> Url:
 
 
 def parse_request_uri(text: str) -> Url:
-    """Return the parts of an absolute URI or an absolute path; raises ValueError in Go's words."""
+    """Return the parts of an absolute URI or an absolute path; raises ValueError with Go's message."""
     try:
         return _parse(text, is_request=True)
     except ValueError as error:

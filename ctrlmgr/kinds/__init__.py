@@ -1,4 +1,4 @@
-"""The built-in kinds: a package a group, whose `declared` says what the project knows of each of its kinds.
+"""The built-in kinds: one package for each group, whose `declared` lists its kinds with their strategies and columns.
 
-`builtin` makes the registry of them all.
+`builtin` creates the registry of all of them.
 """

@@ -1,10 +1,9 @@
-"""The registry of kinds: built-in ones, those that Kubernetes 1.36 serves, and room for custom ones.
+"""The registry of kinds: the built-in kinds of Kubernetes 1.36, to which custom kinds can be added.
 
 Guarantees:
-- Verbs, names, categories and subresources are those of the discovery documents shipped with this package; what else
-  is known of a kind is in its group's `declared`.
-- Each kind with a status subresource has a strategy that knows so (`has_status`), and shares it with no other kind but
-  the versions of itself.
+- Verbs, names, categories and subresources are those of the discovery documents shipped with this package. All other
+  facts about a kind are in its group's `declared`.
+- Each kind with a status subresource has a strategy with `has_status`, which only the kind's own versions share.
 """
 
 from __future__ import annotations
@@ -75,16 +74,16 @@ _GROUPS = (
 
 
 def declared(ranges: Ranges | None = None) -> Iterator[Declaration]:
-    """Yield all declarations; Services are given addresses and node ports of `ranges`."""
+    """Yield all declarations; Services get addresses and node ports of `ranges`."""
     yield core.service(ranges)
     for group in _GROUPS:
         yield from group.KINDS
 
 
 def builtin_kinds(ranges: Ranges | None = None, *, declarations: Iterable[Declaration] | None = None) -> Kinds:
-    """Make a registry of the built-in kinds; Services are given addresses and node ports of `ranges`.
+    """Return a registry of the built-in kinds; Services get addresses and node ports of `ranges`.
 
-    `declarations` are what is known of them, by default all there is.
+    `declarations` are the kinds' declarations, by default all.
     """
     declarations = declared(ranges) if declarations is None else declarations
     known = {(each.api_version, each.kind): each for each in declarations}
@@ -105,7 +104,7 @@ def _groups() -> Sequence[Group]:
 
 
 def _discovered(definitions: Definitions, known: Mapping[_Name, Declaration]) -> Iterator[Kind]:
-    """Yield all kinds as discovery has them, in its order."""
+    """Yield all kinds of discovery, in its order."""
     for group in _groups():
         for version in group.versions:
             yield from _kinds_of(definitions, group.name, version, known)
@@ -160,7 +159,7 @@ def _is_stored_elsewhere(declaration: Declaration | None) -> bool:
 
 
 def _complete(kind: Kind, declaration: Declaration, made: Mapping[_Name, Kind]) -> None:
-    """Give a kind what is declared of it."""
+    """Set the declared attributes of a kind."""
     kind.printer = declaration.printer
     kind.deprecation = declaration.deprecation
     stored_as = declaration.stored_as

@@ -1,7 +1,7 @@
-"""What containers may be that run on the nodes of this process' cluster.
+"""The capabilities that containers may have on the nodes of this process' cluster.
 
-As in Kubernetes (`pkg/capabilities`) it is one answer for a whole process, given once when that starts: templates of
-pods are validated in many kinds, none of which has settings.
+As in Kubernetes (`pkg/capabilities`) there is one value for a process, set at its start: many kinds validate pod
+templates, and none of them has settings.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Final
 
 @dataclass(slots=True)
 class Capabilities:
-    """What is allowed."""
+    """The allowed capabilities."""
 
     allow_privileged: bool = True
     """Whether containers may be privileged."""
 
 
 CAPABILITIES: Final = Capabilities()
-"""Those of this process."""
+"""The capabilities of this process."""

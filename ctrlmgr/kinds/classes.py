@@ -1,4 +1,4 @@
-"""The classes that other objects name: of ingresses and priorities. What a class means never changes.
+"""IngressClasses and PriorityClasses, which other objects name; their meaning is immutable.
 
 Rules come from Kubernetes' `pkg/apis/{networking,scheduling}/validation`, their `v1/defaults.go`, and
 `pkg/registry/{networking/ingressclass,scheduling/priorityclass}/strategy.go`.
@@ -31,16 +31,16 @@ class PriorityClassStrategy(Strategy):
     revalidates = 0
 
     def default(self, obj: Unstructured) -> None:
-        """Let it preempt if it does not say."""
+        """Set the default preemption policy."""
         if obj.get("preemptionPolicy") is None:
             obj["preemptionPolicy"] = "PreemptLowerPriority"
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Start its generation, which never moves."""
+        """Set the generation, which never changes."""
         metadata_of(obj)["generation"] = 1
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check a new one's name, value and policy."""
+        """Validate the name, value and policy of a new class."""
         if ctx.old is not None:
             return []
         name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
@@ -60,14 +60,14 @@ class PriorityClassStrategy(Strategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that value and policy stay."""
+        """Check that value and policy are unchanged."""
         same_value = new.get("value", 0) == old.get("value", 0)
         errors = [] if same_value else [forbidden("value", "may not be changed in an update.")]
         field = "preemptionPolicy"
         return errors + immutable(new.get(field), old.get(field), Path(field))
 
     def begin_delete(self, ctx: Context, obj: Object) -> None:
-        """Refuse to let one go that every cluster has."""
+        """Raise `Forbidden` for the classes that every cluster has."""
         if obj.name in SYSTEM_PRIORITIES:
             raise refused(ctx.kind.resource, obj.name, "this is a system priority class and cannot be deleted")
 
@@ -86,13 +86,13 @@ class IngressClassStrategy(Strategy):
     has_generation = True
 
     def default(self, obj: Unstructured) -> None:
-        """Let parameters be the cluster's if they do not say."""
+        """Set the default scope of parameters, the cluster."""
         parameters = (obj.get("spec") or {}).get("parameters")
         if parameters is not None and parameters.get("scope") is None:
             parameters["scope"] = "Cluster"
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check controller, which stays, and parameters."""
+        """Validate the controller, which is immutable, and the parameters."""
         spec, before = obj.get("spec") or {}, (ctx.old or obj).get("spec") or {}
         controller, path = spec.get("controller", ""), Path("spec.controller")
         errors = immutable(controller, before.get("controller", ""), path)

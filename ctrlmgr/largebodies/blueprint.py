@@ -1,4 +1,4 @@
-"""What kinds and which admission a server decides writes with, as plain data: a worker process makes the same of it."""
+"""The kinds and the admission of a server as plain data, from which a worker process creates the same."""
 
 from __future__ import annotations
 
@@ -23,31 +23,34 @@ from ctrlmgr.settings import AdmissionSettings
 
 @dataclass(frozen=True)
 class Rights:
-    """What answers questions about users' rights."""
+    """The parts that answer questions about users' rights."""
 
     authorizer: Authorizer
     index: RbacIndex
 
 
 class Blueprint(NamedTuple):
-    """See the module's docstring; the defaults are a stage's: what is on by default, but for accounts."""
+    """The configuration of kinds and admission.
+
+    The defaults are for tests: the default plugins except ServiceAccount.
+    """
 
     admission: AdmissionSettings = AdmissionSettings(disable_plugins=("ServiceAccount",))
     service_ranges: tuple[str, str] | None = None
-    """Where Services get their addresses and node ports from, as the settings write it; None: the default ranges."""
+    """The ranges of Services' addresses and node ports, as in the settings; None for the default ranges."""
     apps: tuple[str, ...] = ()
-    """The names of apps whose admission functions have a say, as `framework.loading` reads them."""
+    """The names of apps with admission functions, as `framework.loading` reads them."""
     guards_rights: bool = False
-    """Whether users can grant only what they have."""
+    """Whether users can grant only rights that they have."""
     lease: Key | None = None
-    """The Lease that nobody but the control plane writes."""
+    """The Lease that only the control plane may write."""
 
     def kinds(self) -> Kinds:
         """Return the built-in kinds."""
         return builtin_kinds(Ranges.parse(*self.service_ranges) if self.service_ranges is not None else None)
 
     def made(self, kinds: Kinds, rights: Rights, clock: Clock) -> Admission:
-        """Return what has a say in writes of `kinds`; raises `SettingsError`."""
+        """Return the admission for writes to `kinds`; raises `SettingsError`."""
         CAPABILITIES.allow_privileged = self.admission.allow_privileged
         chain: Admission = new_chain(kinds, clock, self.admission, rights.authorizer, self._own())
         if self.lease is not None:

@@ -1,6 +1,6 @@
-"""What a worker process does for requests: operations over its engine, and when a request is worth one.
+"""The jobs of a worker process: operations on its engine, and the criteria for large bodies.
 
-Each job takes the engine first. Jobs are sent by their names, so they are functions of this module.
+The first argument of each job is the engine. Jobs are sent by name, so they are functions of this module.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from ctrlmgr.schema.protobuf.kinds import MEDIA_TYPE as PROTOBUF
 from ctrlmgr.schema.strict_json import has_escaped_letters
 
 LARGE: Final = 64 * 1024
-"""Bytes beyond which a body is large."""
+"""A body of more bytes is large."""
 MANY: Final = 2_000
-"""Values in a body that is large, however few bytes it has."""
+"""A body of more values is large, even with few bytes."""
 _FEW_BYTES: Final = MANY
-"""Bytes that cannot hold as many values."""
+"""A body of fewer bytes cannot contain `MANY` values."""
 _LARGE_PROTOBUF: Final = 16 * 1024
-"""An empty element of a list takes two bytes."""
+"""The limit for protobuf in bytes: an empty list element takes only two bytes."""
 _LARGE_YAML: Final = 8 * 1024
-"""Bytes of YAML, which takes ten times as long to read as JSON."""
+"""The limit for YAML in bytes, which takes about ten times as long to read as JSON."""
 _ANCHOR: Final = re.compile(rb"[\s:,\[{-]&[^\s&,\[\]{}\"']+\s").search
-"""What may have a short YAML document say much."""
+"""Finds an anchor, with which a short YAML document can represent many values."""
 
 
 def is_large(body: Body, cost: int) -> bool:
-    """Say whether a body is large: in bytes, in values, or by what it makes of little.
+    """Return whether a body is large: in bytes, in values, or after expansion of YAML aliases.
 
-    `cost` is how much more than usual a byte of its kind costs.
+    `cost` is the relative cost of a byte of its kind.
     """
     data, media_type = body.data, body.media_type
     if len(data) * cost > LARGE:
@@ -55,12 +55,12 @@ def is_large(body: Body, cost: int) -> bool:
 
 
 def has_many_values(data: bytes, cost: int) -> bool:
-    """Say whether JSON may have many values."""
+    """Return whether JSON may contain many values."""
     return len(data) * cost > _FEW_BYTES and (data.count(b",") + data.count(b"{") + data.count(b"[")) * cost > MANY
 
 
 def is_large_object(obj: Object, cost: int) -> bool:
-    """Say whether a stored object is large."""
+    """Return whether a stored object is large."""
     return obj.size * cost > LARGE or (obj.size * cost > _FEW_BYTES and has_many_values(obj.body, cost))
 
 
@@ -71,7 +71,7 @@ def _is_large_yaml(data: bytes, cost: int) -> bool:
 
 
 def heard(body: Body, ask: Callable[..., Any]) -> Body:
-    """Return a body of which the server's audit log is told, through `ask`, what it wants to know."""
+    """Return a body that reports its decoded form to the server's audit log through `ask`."""
 
     def tell(fields: Unstructured, encode: Callable[[], bytes]) -> None:
         said: Mapping[str, Any] = fields.get("metadata") or {}
@@ -87,28 +87,28 @@ _IDENTITY: Final = ("namespace", "name", "uid", "resourceVersion")
 def create(
     engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
 ) -> Operation[Answer]:
-    """Create what the body says."""
+    """Create the object in the body."""
     return engine.create(target, body, options, requester)
 
 
 def update(
     engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
 ) -> Operation[Answer]:
-    """Replace what is there."""
+    """Replace the object."""
     return engine.update(target, body, options, requester)
 
 
 def patch(
     engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
 ) -> Operation[Answer]:
-    """Patch what is there, or apply."""
+    """Patch the object, or apply."""
     return engine.patch(target, body, options, requester)
 
 
 def delete(
     engine: WriteEngine, target: Target, body: Body | None, options: DeleteOptions, requester: Requester
 ) -> Operation[Answer]:
-    """Delete what is there."""
+    """Delete the object."""
     return engine.delete(target, body, options, requester)
 
 
@@ -121,7 +121,7 @@ def options_of(engine: WriteEngine, body: Body, options: DeleteOptions) -> Opera
 def reviewed(
     engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
 ) -> Operation[tuple[Unstructured, list[str]]]:
-    """Return what a review says, after admission, and what else its caller is told."""
+    """Return a review's body after admission, and the warnings for its caller."""
     told = list[str]()
     fields = engine.plan(target.kind).decode(body, options, told)
     check_namespace(engine.request(target, options, requester), metadata_of(fields))
@@ -132,7 +132,7 @@ def reviewed(
 
 
 def as_json(engine: WriteEngine, body: Body) -> Operation[bytes]:
-    """Return a patch as JSON, whatever it is written in; as it is if that cannot be done."""
+    """Return a patch as JSON; returns it unchanged if it cannot be converted."""
     yield from ()
     if body.media_type != APPLY_PATCH:
         return body.data

@@ -1,10 +1,10 @@
-"""What a server and its worker process say to each other, and how that becomes bytes.
+"""The messages between a server and its worker process, and their encoding.
 
-A frame is eight bytes of length and a pickle. Both ends run the same code and trust each other as one process trusts
-itself: the worker has what clients send as bytes, and the server unpickles nothing that a client wrote.
+A frame is eight bytes of length and a pickle. Both ends run the same code and trust each other: the worker handles
+clients' data as bytes, and the server never unpickles data that a client wrote.
 
-Guarantees: objects are sent as their bytes, and kinds as their names. An error has the class, the words and the details
-that it was raised with.
+Guarantees: objects are sent as their bytes, and kinds as their names. An error keeps its class, its arguments and its
+details.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.errors import CtrlmgrError
 
 HEADER: Final = Struct(">Q")
-"""How long the frame is that follows."""
+"""The length of the following frame."""
 _READ: Final = 1 << 20
 
 KindOf = Callable[[GroupVersionKind], Kind | None]
 
 
 class Job(NamedTuple):
-    """A job for the process."""
+    """A job for the worker process."""
 
     epoch: int
-    """That of the server's kinds."""
+    """The epoch of the server's kinds."""
     seed: int
-    """What is drawn at random is drawn from this."""
+    """The seed of the job's random source."""
     now: int
     """The time, in microseconds since 1970."""
     work: bytes
-    """A pickled function and its arguments; it is called with the engine and these and returns an operation."""
+    """A pickled function and its arguments; it is called with the engine and these, and returns an operation."""
 
 
 class Ask(NamedTuple):
-    """A question of the process, or a command of the operation that it runs."""
+    """A question of the worker, or a command of its operation."""
 
     what: str
     arguments: tuple[Any, ...]
@@ -55,14 +55,14 @@ class Answer(NamedTuple):
 
 
 class Done(NamedTuple):
-    """How a job has ended."""
+    """The result of a job."""
 
     value: Any = None
     error: CtrlmgrError | None = None
     failure: str = ""
-    """The traceback of an exception that is a mistake of ours; empty if there was none."""
+    """The traceback of an unexpected exception; empty if there was none."""
     out_of_memory: bool = False
-    """Whether it took more memory than it may; the process ends."""
+    """Whether the job exceeded its memory limit; the process then exits."""
 
 
 class _Pickler(pickle.Pickler):
@@ -115,19 +115,19 @@ def framed(value: Any) -> bytes:
 
 
 class Line:
-    """The worker process' end of the socket; it blocks."""
+    """The worker's end of the socket; its calls block."""
 
     def __init__(self, end: socket.socket, kind_of: KindOf) -> None:
-        """Talk over `end`."""
+        """Communicate over `end`."""
         self._socket = end
         self._kind_of = kind_of
 
     def send(self, value: Any) -> None:
-        """Send a frame; raises `OSError` when the server is gone."""
+        """Send a frame; raises `OSError` if the server has closed the socket."""
         self._socket.sendall(framed(value))
 
     def receive(self) -> Any:
-        """Wait for a frame and return what it has; raises `EOFError` when the server is gone."""
+        """Wait for a frame and return its value; raises `EOFError` if the server has closed the socket."""
         (length,) = HEADER.unpack(self._read(HEADER.size))
         return loaded(self._read(length), self._kind_of)
 
@@ -141,7 +141,7 @@ class Line:
         return bytes(data)
 
     def ask(self, what: str, *arguments: Any) -> Any:
-        """Return the server's answer to a question; raises the error that it answers with."""
+        """Return the server's answer to a question; raises the error in the answer."""
         self.send(Ask(what, arguments))
         answer: Answer = self.receive()
         if answer.error is not None:

@@ -1,6 +1,6 @@
-"""What a worker process knows of its server's state and of users' rights: it asks, over the socket.
+"""The server's state and users' rights as a worker process sees them: it asks the server over the socket.
 
-Guarantees: between two commands of an operation the same question has the same answer, as in the server, where the
+Guarantees: between two commands of an operation, a repeated question has the same answer, as in the server, where the
 state does not change in between.
 """
 
@@ -23,7 +23,7 @@ Ask = Callable[..., Any]
 
 
 class RemoteState:
-    """The server's state: an `engine.strategy.State` that can also say what changed."""
+    """The server's state: an `engine.strategy.State` with changes."""
 
     def __init__(self, ask: Ask) -> None:
         """Ask with `ask`."""
@@ -31,32 +31,32 @@ class RemoteState:
         self._known: dict[Hashable, Any] = {}
 
     def forget(self) -> None:
-        """Ask for everything again: the state may have changed."""
+        """Drop all cached answers, because the state may have changed."""
         self._known.clear()
 
     @property
     def revision(self) -> Revision:
-        """Everything up to here is in it."""
+        """The state contains all changes up to this revision."""
         revision: Revision = self._answer("revision")
         return revision
 
     def get(self, resource: Resource, key: Key) -> Object | None:
-        """Return one object, None if there is none."""
+        """Return one object, or None if it does not exist."""
         obj: Object | None = self._answer("get", resource, key)
         return obj
 
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
-        """Return the objects of one namespace (None: of all), by key."""
+        """Return the objects of one namespace, or of all if it is None, by key."""
         objects: Sequence[Object] = self._answer("list", resource, namespace)
         return objects
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision:
-        """Return a revision that differs if any of these resources has changed since one asked before."""
+        """Return a revision that differs from an earlier result if any of these resources has changed in between."""
         revision: Revision = self._answer("changed_at", tuple(resources))
         return revision
 
     def changes_after(self, revision: Revision, resource: Resource, limit: int) -> Sequence[Change] | None:
-        """Return changes of a resource after a revision, None if some of them are gone."""
+        """Return changes of a resource after a revision, None if some of them are no longer held."""
         changes: Sequence[Change] | None = self._answer("changes_after", revision, resource, limit)
         return changes
 
@@ -67,7 +67,7 @@ class RemoteState:
 
 
 class RemoteAuthorizer:
-    """The server's authorizer; whichever process that has to ask, the verdict is there at once."""
+    """The server's authorizer; the server also waits for other processes, so the verdict is always available."""
 
     def __init__(self, ask: Ask) -> None:
         """Ask with `ask`."""
@@ -83,7 +83,7 @@ class RemoteAuthorizer:
         return self.authorize(user, attributes)
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return what `user` may do in a namespace and outside of all of them."""
+        """Return the rights of `user` in a namespace and at cluster scope."""
         listing: RuleListing = self._ask("rules", user, namespace)
         return listing
 
@@ -97,11 +97,11 @@ class RemoteIndex(RbacIndex):
         self._ask = ask
 
     def grants(self, user: User, namespace: str) -> Sequence[Grant]:
-        """Return the roles that a user has everywhere, then those in a namespace if one is given."""
+        """Return the grants of a user at cluster scope, followed by those in a namespace if one is given."""
         grants: Sequence[Grant] = self._ask("grants", user, namespace)
         return grants
 
     def role_rules(self, role: Key) -> Sequence[CompiledRule] | None:
-        """Return the rules of a role, None if there is none."""
+        """Return the rules of a role, None if it does not exist."""
         rules: Sequence[CompiledRule] | None = self._ask("role_rules", role)
         return rules

@@ -1,9 +1,9 @@
-"""The worker process: takes jobs from its server over standard input, which is a socket, one after the other.
+"""The worker process: runs jobs from its server, one after the other; standard input is the socket.
 
 Guarantees:
-- It takes at most `MOST_MEMORY` bytes; a job that needs more ends with 413, and the process with it.
-- It ends when its server does: at once while it waits, and after `LONGEST` seconds of a job at the latest.
-- It decides nothing alone: what an operation reads and what it has appended goes through the server.
+- It uses at most `MOST_MEMORY` bytes; a job that needs more gets a 413, and the process exits.
+- It exits with its server: at once while it waits, and at the latest `LONGEST` seconds after the start of a job.
+- It decides nothing alone: all reads and appends of an operation go through the server.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from ctrlmgr.largebodies.messages import Done, Job, Line, loaded
 from ctrlmgr.largebodies.remote import RemoteAuthorizer, RemoteIndex, RemoteState
 
 MOST_MEMORY: Final = 1 << 30
-"""Bytes of address space: the largest body that a client may send takes a third of it."""
+"""The limit of the address space in bytes: the largest allowed body needs a third of it."""
 LONGEST: Final = 60
-"""Seconds after which a job ends the process, should its server not have done so."""
+"""The seconds after which a running job terminates the process, if the server has not done so."""
 _NICE: Final = 5
-"""How far the process steps back behind its server, which answers everybody."""
+"""The niceness of the process, because its server handles all other requests."""
 
 
 class Worker:
-    """Does jobs."""
+    """Runs jobs."""
 
     def __init__(self, line: Line, kinds: Kinds, blueprint: Blueprint) -> None:
-        """Have the kinds and the admission of a blueprint, and ask over `line`."""
+        """Create the kinds and the admission of a blueprint, and ask the server over `line`."""
         self._line = line
         self._kinds = kinds
         self._epoch = -1
@@ -55,7 +55,7 @@ class Worker:
         self._engine = WriteEngine(kinds, self._state, clock=clock, random=self._random, admission=admission)
 
     def do(self, job: Job) -> Done:
-        """Do a job and return how it ended."""
+        """Run a job and return its result."""
         self._now = job.now
         self._random.seed(job.seed)
         self._state.forget()
@@ -77,7 +77,7 @@ class Worker:
         return operation
 
     def _heard(self, argument: Any) -> Any:
-        """Return a body as one that the server hears of; anything else as it is."""
+        """Return a body that reports to the server's audit log; return anything else unchanged."""
         if not isinstance(argument, Body):
             return argument
         return heard(argument, self._line.ask)
@@ -111,9 +111,9 @@ def _out_of_memory() -> Done:
 
 
 def main() -> None:
-    """Do jobs until the server is gone."""
+    """Run jobs until the server closes the socket."""
     for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_IGN)  # the server ends it
+        signal.signal(each, signal.SIG_IGN)  # the server terminates it
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     most = MOST_MEMORY if hard == resource.RLIM_INFINITY else min(MOST_MEMORY, hard)
     resource.setrlimit(resource.RLIMIT_AS, (most, hard))
@@ -124,19 +124,19 @@ def main() -> None:
     try:
         serve(line, known)
     except MemoryError:
-        signal.raise_signal(signal.SIGKILL)  # there is no memory to say so, nor for an orderly end
+        signal.raise_signal(signal.SIGKILL)  # no memory is left for a message or an orderly exit
     except (EOFError, OSError):
         return
 
 
 def serve(line: Line, known: list[Kinds]) -> None:
-    """Do jobs; raises `EOFError` or `OSError` when the server is gone."""
+    """Run jobs; raises `EOFError` or `OSError` when the server closes the socket."""
     blueprint: Blueprint = line.receive()
     known.append(blueprint.kinds())
     worker = Worker(line, known[0], blueprint)
     gc.collect()
     gc.freeze()
-    gc.disable()  # while there is a large body it would walk all that this is made of, and find nothing
+    gc.disable()  # a collection would traverse a large body and find nothing
     line.send(Done())
     while True:
         job: Job = line.receive()

@@ -1,12 +1,12 @@
-"""Regular expressions as Go's `regexp` has them, for patterns that strangers write into schemas.
+"""Regular expressions with the semantics of Go's `regexp`, for patterns that clients write into schemas.
 
 Guarantees:
-- A pattern is accepted or refused as Go accepts or refuses it, with Go's message, and matches what Go's would match.
-- A search takes time linear in the text: there is no backtracking. A pattern that is too much work on a text raises
-  `TooMuchWork`: after the characters that states are known for, one call makes states for some 20 ms at most.
+- A pattern is accepted or refused as in Go, with Go's message, and matches the same texts as in Go.
+- A search takes time linear in the text, because there is no backtracking. A pattern that needs too much work on a text
+  raises `TooMuchWork`: one call creates new states for about 20 ms at most.
 
-`compiled(pattern)` returns a `Regexp`, whose `search(text)` says whether the pattern is found and `spans(text)` where;
-it raises `PatternError`. Source: Go's `regexp/syntax` and the RE2 syntax page.
+`compiled(pattern)` returns a `Regexp` or raises `PatternError`. `search(text)` returns whether the pattern matches, and
+`spans(text)` where. Source: Go's `regexp/syntax` and the RE2 syntax page.
 """
 
 from __future__ import annotations
@@ -21,5 +21,5 @@ __all__ = ["PatternError", "Regexp", "TooMuchWork", "compiled"]
 
 @memoized(entries=1024, longest=1024)
 def compiled(pattern: str) -> Regexp:
-    """Return the automaton of a pattern; raises PatternError in Go's words."""
+    """Return the automaton of a pattern; raises PatternError with Go's message."""
     return Regexp(parse(pattern))

@@ -1,11 +1,11 @@
-"""Matches a pattern by automata whose states are made as texts need them.
+"""Matches patterns with automata whose states are created on demand.
 
-Guarantees: a search looks at every character once, and makes states for at most `MOST_STEPS` steps, whatever the
-pattern; a call that needs more raises `TooMuchWork`. A pattern's memory is bounded, as its states are forgotten when
-they hold too much. Several threads may search at once: a state that two of them make is made twice and one is kept.
+Guarantees: a search reads each character once, and creates states for at most `MOST_STEPS` steps; a call that needs
+more raises `TooMuchWork`. The memory of a pattern is bounded, because its states are dropped when they grow too large.
+Several threads may search at once: if two create the same state, one of them is kept.
 
-States that were made are kept, so a call may succeed that failed before; one that succeeded fails later only if its
-states were forgotten meanwhile.
+States are cached, so a call may succeed after an earlier one failed. A call that succeeded before fails only if the
+states were dropped in between.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from ctrlmgr.regexp.tree import Node
 from ctrlmgr.work_budget import TooMuchWork, spend
 
 MOST_STEPS: Final = 60_000
-"""Steps of one call: instructions looked at, and tests whether a character is of a class."""
+"""The maximum number of steps of one call: visited instructions and tests of character classes."""
 _MOST_HELD: Final = 200_000
-"""Instructions in the states of a pattern, and ways between states."""
+"""The maximum number of instructions and transitions in the cached states of a pattern."""
 _THREADS_PER_STEP: Final = 8
-"""Places of possible matches that are carried on to the next character for one step."""
+"""The number of match positions carried to the next character that count as one step."""
 
 
 class _State:
-    """What may come next after some text: instructions, and what the text ended with."""
+    """A state for searches: the instructions that may follow a text, and the class of the text's last character."""
 
     __slots__ = ("before", "found_at_end", "instructions", "next")
 
@@ -38,7 +38,7 @@ class _State:
 
 
 class _Ordered:
-    """What may come next in matches that have begun, the preferred first, and what the text ended with."""
+    """A state for spans: the threads of started matches in order of preference, and the class of the last character."""
 
     __slots__ = ("before", "next", "threads")
 
@@ -49,20 +49,20 @@ class _Ordered:
 
 
 class _Move(NamedTuple):
-    """What a character does to an ordered state."""
+    """The transition from an ordered state on a character."""
 
     to: _Ordered
     origins: tuple[int, ...]
-    """For each thread of `to`, which thread it goes on from."""
+    """For each thread of `to`, the index of the thread that it continues."""
     found: int
-    """Which thread matched before the character, -1 for none."""
+    """The index of the thread that matched before the character, -1 for none."""
 
 
 _FOUND: Final = _State(frozenset(), "")
 
 
 class _Work:
-    """The steps that are left of one call's."""
+    """The remaining steps of one call."""
 
     __slots__ = ("left",)
 
@@ -70,13 +70,13 @@ class _Work:
         self.left = MOST_STEPS
 
     def pay(self, steps: int) -> None:
-        """Count steps; raises `TooMuchWork`."""
+        """Subtract steps; raises `TooMuchWork`."""
         self.left -= steps
         if self.left < 0:
             raise TooMuchWork
 
     def charge(self) -> None:
-        """Draw what was paid from the budget of the work that the call is part of."""
+        """Subtract the used steps from the caller's budget of work."""
         spend(MOST_STEPS - self.left)
 
 
@@ -84,7 +84,7 @@ class Regexp:
     """A compiled pattern."""
 
     def __init__(self, tree: Node) -> None:
-        """Take what the pattern was read as; it is compiled when it is first matched."""
+        """Use the parsed pattern; it is compiled at the first match."""
         self._tree = tree
         self._compiled: Program | None = None
         self._is_too_large = False
@@ -93,7 +93,7 @@ class Regexp:
         self._held = 0
 
     def search(self, text: str) -> bool:
-        """Say whether the pattern matches anywhere in a text; raises `TooMuchWork`."""
+        """Return whether the pattern matches anywhere in a text; raises `TooMuchWork`."""
         program, work = self._program(), _Work()
         try:
             return self._search(program, text, work)
@@ -114,7 +114,7 @@ class Regexp:
         return state.found_at_end
 
     def spans(self, text: str, most: int = -1) -> list[tuple[int, int]]:
-        """Return where the pattern matches, from left to right, as Go's `FindAllStringIndex`: `most` places at most.
+        """Return the spans of at most `most` matches, from left to right, as Go's `FindAllStringIndex`.
 
         Raises `TooMuchWork`.
         """
@@ -132,7 +132,7 @@ class Regexp:
             if match is None:
                 break
             begin, end = match
-            if begin != end or begin != last:  # an empty match right behind a match is none
+            if begin != end or begin != last:  # an empty match directly after a match does not count
                 found.append(match)
             last = end
             at = end if end > at else at + 1
@@ -149,10 +149,10 @@ class Regexp:
                 raise
         return self._compiled
 
-    # Where matches are
+    # Spans of matches
 
     def _first(self, program: Program, text: str, at: int, work: _Work) -> tuple[int, int] | None:
-        """Return the leftmost match from `at` on, of several there the one that the pattern prefers."""
+        """Return the leftmost match from `at` on; of several there, the one that the pattern prefers."""
         start = (program.start,)
         state, begins = self._in_order(start, class_of(text[at - 1 : at] if at else "")), [at]
         best: tuple[int, int] | None = None
@@ -180,7 +180,7 @@ class Regexp:
         return state
 
     def _move(self, program: Program, state: _Ordered, after: str, work: _Work) -> _Move:
-        """Return what a character does: the threads that go on behind it, and which one ended before it."""
+        """Return the transition on a character: the continuing threads, and the thread that matched before it."""
         seen: set[int] = set()
         consumed: dict[int, bool] = {}
         onward: list[int] = []
@@ -208,7 +208,7 @@ class Regexp:
         state.next[after] = move
         return move
 
-    # Whether there is a match
+    # Searches for any match
 
     def _state(self, instructions: frozenset[int], before: str) -> _State:
         key = (instructions, before)
@@ -235,7 +235,7 @@ class Regexp:
 
 
 def _behind(program: Program, reached: Iterable[int], character: str, work: _Work) -> frozenset[int]:
-    """Return the instructions behind a character; the match may begin after it too."""
+    """Return the instructions after a character; a match may also start after it."""
     onward = {program.start}
     consumed: dict[int, bool] = {}
     for at in reached:
@@ -246,7 +246,7 @@ def _behind(program: Program, reached: Iterable[int], character: str, work: _Wor
 
 
 def _consumes(program: Program, number: int, character: str, known: dict[int, bool], work: _Work) -> bool:
-    """Say whether a character is of a class, which is tested once for all instructions."""
+    """Return whether a character is in a class; the result is cached for all instructions."""
     verdict = known.get(number)
     if verdict is None:
         tested = program.classes[number]
@@ -256,7 +256,7 @@ def _consumes(program: Program, number: int, character: str, known: dict[int, bo
 
 
 def _reached(program: Program, state: _State, after: str, work: _Work) -> set[int]:
-    """Return the instructions that can be reached without consuming anything."""
+    """Return the instructions that are reachable without consuming a character."""
     reached: set[int] = set()
     waiting: list[int] = list(state.instructions)
     while waiting:

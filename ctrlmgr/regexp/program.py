@@ -1,7 +1,7 @@
-"""Compiles a pattern's tree to instructions, as Thompson's automata have them.
+"""Compiles a pattern's tree to the instructions of a Thompson automaton.
 
-Guarantees: a program has at most `MOST_INSTRUCTIONS`; a pattern that needs more raises `TooMuchWork`, as counted
-repetition multiplies what stands in it (`a{1000}` is a thousand instructions).
+Guarantees: a program has at most `MOST_INSTRUCTIONS`; a pattern that needs more raises `TooMuchWork`. Counted
+repetition multiplies instructions: `a{1000}` needs a thousand.
 """
 
 from __future__ import annotations
@@ -14,24 +14,27 @@ from ctrlmgr.work_budget import TooMuchWork
 
 MOST_INSTRUCTIONS: Final = 20_000
 _PER_TEST: Final = 6
-"""Steps that a test costs that is no range: it looks a character up in Unicode's classes."""
+"""The steps of a test that is not a range: it looks up a character in Unicode's classes."""
 _WORD = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
 
 
 class Class(NamedTuple):
-    """Characters that instructions consume; several instructions of one repetition share one."""
+    """The characters that instructions consume; the instructions of one repetition share a class."""
 
     matches: Callable[[str], bool]
     weight: int
-    """Steps that one test costs."""
+    """The steps of one test."""
 
 
 class Instruction(NamedTuple):
-    """Consumes a character of `consumes`, or goes on to all of `to` if `holds` says so; the last one does neither."""
+    """Consumes a character of `consumes`, or continues at all of `to` if `holds` is true.
+
+    The last instruction does neither.
+    """
 
     to: tuple[int, ...]
     consumes: int = -1
-    """Which of the program's classes it consumes a character of; -1 for none."""
+    """The index of the program's class of which it consumes a character; -1 for none."""
     holds: Callable[[str, str], bool] | None = None
 
 
@@ -39,14 +42,14 @@ class Program:
     """The instructions of a pattern; `start` is the first one, `end` the one that means a match."""
 
     def __init__(self, tree: Node) -> None:
-        """Compile; raises `TooMuchWork`."""
+        """Compile a tree; raises `TooMuchWork`."""
         self.instructions: list[Instruction] = []
         self.classes: list[Class] = []
         self._numbers: dict[int, int] = {}
         self.end = self._emit(Instruction(()))
         self.start = self._compile(tree, self.end)
 
-    # Every node is given the instruction to go on with, and returns the one to begin with.
+    # Each method takes the instruction that follows a node, and returns the node's first instruction.
 
     def _emit(self, instruction: Instruction) -> int:
         if len(self.instructions) >= MOST_INSTRUCTIONS:
@@ -94,7 +97,7 @@ class Program:
 
 
 def class_of(character: str) -> str:
-    """Return what assertions need to know of a character: one that stands for all of its class."""
+    """Return a representative of a character's class for assertions."""
     return "\n" if character == "\n" else "w" if character in _WORD else "-" if character else ""
 
 

@@ -1,4 +1,4 @@
-"""Reads a pattern, and refuses it in the words of Go's `regexp/syntax` (parse.go, flags `syntax.Perl`)."""
+"""Parses patterns as Go's `regexp/syntax` does (parse.go, flags `syntax.Perl`), with its error messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ctrlmgr.regexp.tree import Assert, Assertion, Characters, Choice, Node, Rep
 
 _MOST_REPEATS = 1000
 _DEEPEST = 100
-"""Levels of groups; Go allows a thousand."""
+"""The maximum nesting of groups; Go allows a thousand."""
 
 _COUNTED = re.compile(r"\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\}", re.ASCII)
 _NAMED = re.compile(r"\(\?P?<")
@@ -23,7 +23,7 @@ _HIGHEST = 0x10FFFF
 
 
 class PatternError(ValueError):
-    """A pattern is no regular expression."""
+    """A pattern is not a valid regular expression."""
 
 
 def _refuse(what: str, where: str) -> NoReturn:
@@ -32,7 +32,7 @@ def _refuse(what: str, where: str) -> NoReturn:
 
 @dataclass(slots=True)
 class _Group:
-    """An open group: its alternatives so far, the sequence that is being read, and the flags around it."""
+    """An open group: its alternatives so far, the current sequence, and the flags outside of it."""
 
     outer: str
     choices: list[Node] = field(default_factory=list)
@@ -48,7 +48,7 @@ def _joined(parts: list[Node]) -> Node:
 
 
 def parse(pattern: str) -> Node:
-    """Return what a pattern means; raises PatternError."""
+    """Return the tree of a pattern; raises PatternError."""
     return _Parser(pattern).parse()
 
 
@@ -57,10 +57,10 @@ class _Parser:
         self.pattern = pattern
         self.at = 0
         self.flags = ""
-        """Which of i, m, s and U hold here."""
+        """The active flags among i, m, s and U."""
         self.groups = [_Group("")]
         self.repeated_from = -1
-        """Where the repetition began that ends right here; -1 where none does."""
+        """The start of the repetition that ends here; -1 if none does."""
 
     @property
     def rest(self) -> str:
@@ -78,7 +78,7 @@ class _Parser:
         return self.groups[0].close()
 
     def _one(self, character: str) -> bool:
-        """Read what begins with a character; say whether it was a repetition."""
+        """Parse the part that begins with a character; return whether it was a repetition."""
         if character in "*+?":
             self._repeat(0 if character != "+" else 1, 1 if character == "?" else -1, self.at + 1)
             return True
@@ -182,7 +182,7 @@ class _Parser:
         self.at = end + 1
 
     def _read_flags(self) -> bool:
-        """Read `(?i-s:`, which opens a group, or `(?i-s)`, which does not; say which."""
+        """Parse `(?i-s:`, which opens a group, or `(?i-s)`, which does not; return whether it opens one."""
         begin = self.at
         on, off, seen, taking_away = set(self.flags), set[str](), False, False
         for end in range(begin + 2, len(self.pattern)):
@@ -223,7 +223,7 @@ class _Parser:
             self._add(characters)
 
     def _named_class(self, characters: Characters) -> bool:
-        r"""Read `\d`, `\pL` or `\p{Greek}` into a set; say whether there was one."""
+        r"""Parse `\d`, `\pL` or `\p{Greek}` into a set; return whether there was one."""
         letter = self.pattern[self.at + 1 : self.at + 2]
         if self.pattern[self.at] != "\\" or not letter:
             return False
@@ -254,7 +254,7 @@ class _Parser:
         self.at = end
 
     def _escaped(self) -> str:
-        """Read a backslash and what it makes literal."""
+        """Parse a backslash and the character that it makes literal."""
         begin = self.at
         if begin + 1 >= len(self.pattern):
             _refuse("trailing backslash at end of expression", "")
@@ -348,7 +348,7 @@ def _count(digits: str) -> int:
 
 
 def _is_bounded(node: Node, allowed: int) -> bool:
-    """Say whether nested repetitions, multiplied, stay below a bound (`repeatIsValid`)."""
+    """Return whether nested repetitions, multiplied, stay below a limit (`repeatIsValid`)."""
     if isinstance(node, Repeat):
         times = node.most if node.most >= 0 else node.least
         if node.most == 0:

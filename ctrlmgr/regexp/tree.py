@@ -1,4 +1,4 @@
-"""What a pattern is, once it is read: characters, assertions, and how they are put together."""
+"""The tree of a parsed pattern: characters, assertions, and their combinations."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Test: TypeAlias = Callable[[str], bool]
 
 @dataclass(slots=True)
 class Characters:
-    """A set of characters: ranges, tests for classes that are no ranges, each possibly negated as a whole."""
+    """A set of characters: ranges, and tests for classes that are not ranges; the whole set may be negated."""
 
     ranges: list[tuple[str, str]] = field(default_factory=list)
     tests: list[Test] = field(default_factory=list)
     negated: bool = False
     folded: bool = False
-    """Whether case does not matter."""
+    """Whether case is ignored."""
 
     def matches(self, character: str) -> bool:
-        """Say whether a character is in the set."""
+        """Return whether a character is in the set."""
         found = self._holds(character)
         if not found and self.folded:
             found = any(self._holds(each) for each in (character.lower(), character.upper()) if len(each) == 1)
@@ -34,34 +34,34 @@ class Characters:
 
 @dataclass(slots=True)
 class Assert:
-    """Matches the empty text at certain places."""
+    """Matches the empty text at certain positions."""
 
     kind: Assertion
 
 
 @dataclass(slots=True)
 class Sequence:
-    """One after the other; empty matches everywhere."""
+    """A sequence of nodes; an empty one matches everywhere."""
 
     parts: list[Node]
 
 
 @dataclass(slots=True)
 class Choice:
-    """One of several."""
+    """A choice of several nodes."""
 
     parts: list[Node]
 
 
 @dataclass(slots=True)
 class Repeat:
-    """Again and again: at least `least` times and at most `most`, -1 for without end."""
+    """A repetition of at least `least` and at most `most` times; -1 for no maximum."""
 
     part: Node
     least: int
     most: int
     lazy: bool = False
-    """Whether fewer times are preferred."""
+    """Whether fewer repetitions are preferred."""
 
 
 Node: TypeAlias = Characters | Assert | Sequence | Choice | Repeat

@@ -1,1 +1,1 @@
-"""Schemas and codecs: what a body may look like, and how JSON, YAML and protobuf are read and written."""
+"""Schemas and codecs: the structure of bodies, and reading and writing JSON, YAML and protobuf."""

@@ -1,14 +1,15 @@
-"""Bodies to objects and objects to bodies, for one kind each.
+"""Decodes bodies to objects and encodes objects to bodies; one codec for each kind and version.
 
 Guarantees:
-- What is decoded has the shape of the kind's Go struct: known fields only, of the right types, in Go's order; zero
-  values gone where `omitempty` drops them, and there where it does not (`status: {}`, `rules: None`); quantities and
-  times in canonical form. What was dropped on the way is named in `Decoded.problems`.
-- What is encoded are the bytes Kubernetes would write, with kind and apiVersion first, without a resourceVersion.
-- Decoding what was encoded and encoding it again changes nothing.
+- A decoded object has the shape of the kind's Go struct: only known fields with the right types, in Go's order. Zero
+  values are absent if `omitempty` drops them, and present otherwise (`status: {}`, `rules: None`). Quantities and times
+  are in canonical form. `Decoded.problems` lists the dropped fields.
+- An encoded object has the bytes that Kubernetes would write, with kind and apiVersion first, without a
+  resourceVersion.
+- Decoding an encoded object and encoding it again changes nothing.
 
-The common case never leaves C: a document is decoded, converted to the kind's Struct (`schema.structs`) and back to
-a dict. Only what that refuses is looked at field by field (`schema.prune`).
+The common case runs in C: a document is decoded, converted to the kind's Struct (`schema.structs`) and back to a dict.
+Only a document that this refuses is checked field by field (`schema.prune`).
 """
 
 from __future__ import annotations
@@ -44,44 +45,44 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class OtherVersion(BadRequest):
-    """A body is of another version than is asked for; what else is wrong with it, in its own version, is known."""
+    """A body has another version than the requested one; it also carries the problems found in its own version."""
 
     def __init__(self, message: str, problems: Sequence[str], strictly: BadRequest) -> None:
-        """Take the `problems` that a caller may want to be warned of, and the refusal where these are errors."""
+        """Store the `problems` for warnings, and the error to raise if these are errors."""
         super().__init__(message)
         self.problems = problems
         self.strictly = strictly
 
 
 class Decoded(NamedTuple):
-    """An object, and what in its body was not part of it."""
+    """An object, and the problems of its body."""
 
     fields: Unstructured
     problems: tuple[str, ...] = ()
-    """`unknown field "spec.foo"`, `duplicate field "metadata.name"`, as Kubernetes words them, in its order."""
+    """`unknown field "spec.foo"`, `duplicate field "metadata.name"`: Kubernetes' wording and order."""
 
 
 class ObjectCodec(Protocol):
-    """What the engine asks of a codec, whatever its kind's schema comes from."""
+    """The codec that the engine uses, for any source of the kind's schema."""
 
     def decode(self, data: bytes, media_type: str) -> Decoded:
         """Decode a body, see `Codec.decode`."""
 
     def read(self, fields: Unstructured, known: Unstructured | None = None) -> Decoded:
-        """Do the same with what is decoded already, see `Codec.read`."""
+        """Read an object that is already decoded, see `Codec.read`."""
 
     def encode(self, fields: Unstructured) -> bytes:
-        """Write an object as it is stored."""
+        """Encode an object in its stored form."""
 
     def refuse_strictly(self, problems: Iterable[str]) -> BadRequest:
-        """Return the 400 for a body with problems, where the client wants them to be errors."""
+        """Return the 400 for a body with problems, if the client wants them to be errors."""
 
 
 class Codec:
     """Decodes and encodes the objects of one kind in one version."""
 
     def __init__(self, kind: str, api_version: str, schemas: Schemas, structs: Structs, schema: Schema) -> None:
-        """Take the kind's schema, the schemas it is one of (they say what other kinds there are) and their Structs."""
+        """Create a codec with the kind's schema, all schemas (which know the other kinds) and their Structs."""
         self.kind = kind
         self.api_version = api_version
         self.schema = schema
@@ -89,12 +90,12 @@ class Codec:
         self._structs = structs
 
     def decode(self, data: bytes, media_type: str) -> Decoded:
-        """Decode a body; a missing kind or apiVersion is this codec's, and so is that of the same kind elsewhere.
+        """Decode a body. A missing kind or apiVersion defaults to this codec's.
 
-        That is for DeleteOptions, which clients send as of whatever group.
+        The same kind in another group is accepted too: this is for DeleteOptions, which clients send with any group.
 
-        Raises `UnsupportedMediaType`, and `BadRequest` for what is malformed, of another kind, or has values of wrong
-        types.
+        Raises `UnsupportedMediaType`. Raises `BadRequest` if the body is malformed, has another kind, or has values of
+        wrong types.
         """
         if media_type == JSON:
             return self._decode_json(data)
@@ -142,10 +143,10 @@ class Codec:
         return self.read(fields)
 
     def read(self, fields: Unstructured, known: Unstructured | None = None) -> Decoded:
-        """Do the same with what is decoded already; `fields` may be changed, and shared by the result.
+        """Read an object that is already decoded; `fields` may be changed, and the result may share parts of it.
 
-        `known` is an object that was read before: what a patch has left as it was there is not looked at again.
-        A patch may have made anything of the rest: raises `BadRequest` for what is no object, too.
+        `known` is an object that was read before: parts that a patch did not change are not checked again. The patch
+        may have changed the rest arbitrarily, so this also raises `BadRequest` if `fields` is not an object.
         """
         if not isinstance(fields, dict):
             raise BadRequest(_no_object(fields))
@@ -162,7 +163,7 @@ class Codec:
         return {name: fields[name] for name in self.schema.properties if name in fields}
 
     def _shaped(self, fields: Unstructured) -> Unstructured | None:
-        """Return `fields` in Go's shape; None if they do not simply fit."""
+        """Return `fields` in the shape of the Go struct; None if they need the slow path."""
         try:
             return self._fitted(fields)
         except msgspec.ValidationError:
@@ -181,10 +182,10 @@ class Codec:
             raise self.refuse(str(error)) from error
 
     def encode(self, fields: Unstructured) -> bytes:
-        """Write an object as Kubernetes would; raises ValueError for values of wrong types, which decoding refuses."""
+        """Encode an object as Kubernetes does; raises ValueError for values of wrong types, which decoding refuses."""
         try:
             struct = self._writable(fields)
-        except msgspec.ValidationError:  # a null, an empty list: what strategies may leave behind
+        except msgspec.ValidationError:  # a null or an empty list that a strategy left
             struct = self._pruned_struct(fields)
         if self._version_at:
             metadata, version = self._version_at
@@ -210,7 +211,7 @@ class Codec:
 
     @cached_property
     def _version_at(self) -> tuple[str, str] | None:
-        """Where a Struct has metadata.resourceVersion; None for kinds that are no objects."""
+        """The attributes of metadata and its resourceVersion in a Struct; None for types that are not objects."""
         metadata = self.schema.properties.get("metadata")
         if metadata is None or metadata.definition != _OBJECT_META:
             return None
@@ -224,17 +225,17 @@ class Codec:
         return fields
 
     def _object(self, value: Any, data: bytes) -> Unstructured:
-        if value is None:  # which Go's decoder takes for an object without any fields
+        if value is None:  # Go's decoder reads null as an object without fields
             return {}
         if isinstance(value, dict):
             return value
         raise self._unrecognized(_no_object(value), data)
 
     def _identify(self, fields: Unstructured) -> None:
-        """Fill in kind and apiVersion; raises `BadRequest` when they are another kind's.
+        """Set kind and apiVersion; raises `BadRequest` if they are those of another kind.
 
-        An empty list of managedFields, which says "forget whose the fields are" as `[{}]` does, becomes that: it would
-        not survive being brought into Go's shape.
+        An empty list of managedFields is replaced by `[{}]`, which has the same meaning (remove all owners). Otherwise
+        the conversion to Go's shape would drop it.
         """
         kind = fields.get("kind") or self.kind
         api_version = fields.get("apiVersion") or self.api_version
@@ -266,12 +267,12 @@ class Codec:
         )
 
     def refuse(self, reason: str, kind: str = "", api_version: str = "") -> BadRequest:
-        """Return the 400 for a body of this kind (or of another, which was sent instead) that cannot be used."""
+        """Return the 400 for an invalid body of this kind, or of another kind that was sent instead."""
         version = quote(_version(api_version or self.api_version))
         return BadRequest(f"{kind or self.kind} in version {version} cannot be handled as a {self.kind}: {reason}")
 
     def refuse_strictly(self, problems: Iterable[str]) -> BadRequest:
-        """Return the 400 for a body with problems, where the client wants them to be errors."""
+        """Return the 400 for a body with problems, if the client wants them to be errors."""
         return self.refuse(f"strict decoding error: {', '.join(problems)}")
 
     def _unrecognized(self, reason: str, data: bytes) -> BadRequest:
@@ -281,7 +282,7 @@ class Codec:
 
 
 def _told_apart(fields: Unstructured, known: Unstructured) -> tuple[Unstructured, Unstructured]:
-    """Return the objects and lists in `fields` that are those of `known`, and not just equal to them, and the rest."""
+    """Return the containers in `fields` that are identical (not only equal) to those in `known`, and the rest."""
     left: Unstructured = {}
     rest: Unstructured = {}
     for name, each in fields.items():
@@ -295,7 +296,7 @@ def _no_object(value: Any) -> str:
 
 
 def _unnamed(fields: Unstructured) -> str:
-    """Return why Go cannot tell what kind a body is of, empty if it can (`SimpleMetaFactory.Interpret`)."""
+    """Return why Go cannot read the kind of a body, empty if it can (`SimpleMetaFactory.Interpret`)."""
     for name in (each for each in fields if each in ("kind", "apiVersion")):
         if not isinstance(fields[name], str) and fields[name] is not None:
             reason = f"json: cannot unmarshal {json_kind(fields[name])} into Go struct field .{name} of type string"
@@ -309,13 +310,13 @@ def _version(api_version: str) -> str:
 
 
 def _internal_package(api_version: str) -> str:
-    """Return the Go package of a group's internal types, which Kubernetes' messages name."""
+    """Return the Go package of a group's internal types, which Kubernetes' messages contain."""
     group, slash, _ = api_version.partition("/")
     return group.partition(".")[0] if slash else "core"
 
 
 def summary(data: bytes) -> str:
-    """Show the beginning of a body as Kubernetes does: an object as its text, anything else in hexadecimal."""
+    """Return the start of a body as Kubernetes shows it: text for an object, hexadecimal for anything else."""
     if not data:
         return "<empty>"
     start = data[:30]

@@ -1,6 +1,6 @@
-"""Definitions with what reads and writes their objects.
+"""OpenAPI definitions with their codecs and Structs.
 
-Guarantees: a codec and a Struct are made once, when they are first asked for, and shared by all callers.
+Guarantees: a codec or a Struct is created once, on first use, and shared by all callers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Definitions(Schemas):
     """Schemas by name, and the codecs and Structs made from them."""
 
     def __init__(self, raw: Mapping[str, msgspec.Raw]) -> None:
-        """Take the definitions of an OpenAPI v2 document, each as JSON."""
+        """Use the definitions of an OpenAPI v2 document, each as JSON."""
         super().__init__(raw)
         self._codecs: dict[tuple[str, str, str], Codec] = {}
         self._structs = Structs()
@@ -28,7 +28,7 @@ class Definitions(Schemas):
     @classmethod
     @cache
     def builtin(cls) -> Definitions:
-        """Return the definitions of the built-in kinds; there is one."""
+        """Return the definitions of the built-in kinds, a singleton."""
         return cls(structure.definitions())
 
     def struct(self, definition: str) -> StructType:
@@ -36,7 +36,7 @@ class Definitions(Schemas):
         return self._structs.of(self.schema(definition))
 
     def codec(self, kind: str, api_version: str, definition: str) -> Codec:
-        """Return the codec of a kind, which is `definition` in `api_version`; raises KeyError as `schema` does."""
+        """Return the codec of a kind with this definition; raises KeyError as `schema` does."""
         key = (kind, api_version, definition)
         codec = self._codecs.get(key)
         if codec is None:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class _Embedded(NamedTuple):
-    """One embedded struct, and which fields of the outer one are not its own."""
+    """One embedded struct, and the fields of the outer struct that are not in it."""
 
     name: str
     beside: frozenset[str]
@@ -63,11 +63,11 @@ _EMBEDDED: Final[Mapping[str, _Embedded]] = {
     **_table("Rule", {"RuleWithOperations": "operations"}),
     **_table("RuleWithOperations", {"NamedRuleWithOperations": "resourceNames"}),
 }
-"""The struct that a type embeds, by the type's name; no type embeds two, kind and apiVersion aside."""
+"""The struct that a type embeds, by the type's name; besides kind and apiVersion, no type embeds two."""
 
 
 def embedding(struct: str, field: str) -> Sequence[str]:
-    """Return the names of the structs, outermost first, through which `struct` has `field`; mostly none."""
+    """Return the embedded structs, outermost first, through which `struct` has `field`; usually none."""
     found: list[str] = []
     while (embedded := _EMBEDDED.get(struct)) is not None and field not in embedded.beside:
         found.append(embedded.name)

@@ -1,6 +1,6 @@
-"""Versions of kinds that Kubernetes serves no more, or not by default, but still knows.
+"""Versions of kinds that Kubernetes no longer serves, or not by default, but still knows.
 
-A body in one of them is refused as being of the wrong version, not as something unknown.
+A body in such a version is refused for its version, not as an unknown kind.
 
 Source: the schemes of `pkg/apis/*/install` of Kubernetes 1.36.
 """
@@ -38,5 +38,5 @@ _KINDS: Final = {
 
 
 def is_former(kind: str, api_version: str) -> bool:
-    """Whether there is, or was, a kind of this name in a version that is not served."""
+    """Return whether the kind exists or existed in this version, which is not served."""
     return kind in _KINDS.get(api_version, ())

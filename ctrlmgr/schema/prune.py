@@ -1,9 +1,9 @@
-"""Brings a decoded object into the form that its schema wants, and says what was wrong with it in Kubernetes' words.
+"""Prunes a decoded object to its schema, and reports its problems with Kubernetes' messages.
 
-This is the slow path, taken for what `schema.structs` refuses: fields that are unknown or stand twice are
-dropped and listed; null is what it is to Go (no value); a wrong type is an error.
+This is the slow path, for documents that `schema.structs` refuses. Unknown and duplicate fields are dropped and listed.
+A null is read as Go reads it (no value). A wrong type is an error.
 
-Rules and words are those of `sigs.k8s.io/json`, Kubernetes' variant of Go's encoding/json.
+Rules and messages are those of `sigs.k8s.io/json`, Kubernetes' variant of Go's encoding/json.
 """
 
 from __future__ import annotations
@@ -21,17 +21,21 @@ from ctrlmgr.schema.strict_json import Repeated, Written, refuse_free_form_depth
 from ctrlmgr.schema.structs import TEXTS, canonical_text
 
 MOST_PROBLEMS = 100
-"""How many problems are listed; Kubernetes stops there too."""
+"""The maximum number of listed problems, as in Kubernetes."""
 
 _NULL = object()
-"""Stands for a value that counts as none."""
+"""The result for a value that counts as absent."""
 _RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 _GO_KINDS = {"string": "string", "boolean": "bool", "integer": "int64", "number": "float64"}
 _JSON_KINDS = {"string": "string", "boolean": "bool", "number": "number"}
 
 
 class _Place(NamedTuple):
-    """Where we are: for problems (`spec.ports[0].name`) and for errors (`ServicePort`, `spec.ports.name`)."""
+    """The current position.
+
+    Problems show the path (`spec.ports[0].name`); errors show the struct and the fields (`ServicePort`,
+    `spec.ports.name`).
+    """
 
     path: str = ""
     struct: str = ""
@@ -53,9 +57,9 @@ def _join(path: str, name: str) -> str:
 
 
 def prune(schema: Schema, fields: Unstructured) -> tuple[Unstructured, tuple[str, ...]]:
-    """Return what `schema` knows of `fields`, as fresh as need be, and the problems in the order they were met.
+    """Return the parts of `fields` that `schema` knows, and the problems in their order.
 
-    Raises ValueError in Go's words for a value of a wrong type.
+    Unchanged parts may be shared. Raises ValueError with Go's message for a value of a wrong type.
     """
     walk = _Walk()
     pruned = walk.struct(schema, fields, _Place())
@@ -67,8 +71,8 @@ def prune(schema: Schema, fields: Unstructured) -> tuple[Unstructured, tuple[str
 class _Walk:
     """Reads one document.
 
-    As in Go, the first value of a wrong type is kept as the error and reading goes on, but a type that decodes itself
-    (quantities, times, int-or-string) ends it, so its error comes before an earlier one.
+    As in Go, the first wrong type is kept as the error and reading continues. A type that decodes itself (quantities,
+    times, int-or-string) stops at once, so its error takes precedence over an earlier one.
     """
 
     def __init__(self) -> None:
@@ -96,7 +100,7 @@ class _Walk:
         return kept
 
     def value(self, schema: Schema, value: Any, place: _Place, go_type: str = "") -> Any:
-        """Return what is left of a value; `go_type` is that of an item or map value, which its schema does not know."""
+        """Return the pruned value; `go_type` is the type of an item or map value, which its schema does not contain."""
         go_type = schema.go_type.lstrip("*") or go_type or _go_type(schema)
         if schema.kind == "any":
             value = unwritten(value)
@@ -180,7 +184,7 @@ def _pairs(value: dict[str, Any]) -> Iterable[tuple[str, Any]]:
 
 
 def json_kind(value: Any) -> str:
-    """Return what Go calls a JSON value of this kind."""
+    """Return Go's name for the kind of a JSON value."""
     match value:
         case bool():
             return "bool"
@@ -201,7 +205,7 @@ def _wrong_type(what: str, go_type: str, place: _Place) -> ValueError:
 
 
 def _go_type(schema: Schema) -> str:
-    """Return the Go type that a value of `schema` is decoded to, as far as it is known of items and map values."""
+    """Return the Go type that a value of `schema` is decoded to, as far as it is known for items and map values."""
     if schema.is_struct:
         *_, version, name = schema.definition.split(".")
         return f"{version}.{name}"
@@ -209,14 +213,14 @@ def _go_type(schema: Schema) -> str:
 
 
 def _element(go_type: str) -> str:
-    """Return the type of a list's items or a map's values, empty if the type's name does not say."""
+    """Return the type of a list's items or a map's values, empty if the type's name does not contain it."""
     if not go_type.startswith(("[]", "map[")):
         return ""
     return go_type.partition("]")[2].lstrip("*")
 
 
 def _zero(schema: Schema) -> Any:
-    """Return what null is as an item of a list, or as a value of a map."""
+    """Return the value of a null item of a list, or a null value of a map."""
     if schema.is_struct or schema.values:
         return {}
     if schema.items:
@@ -229,7 +233,7 @@ def _zero(schema: Schema) -> Any:
 
 
 def _base64(text: str) -> str:
-    """Write base64 as Go does, having read it as Go does: line breaks are no part of it."""
+    """Decode and encode base64 as Go does, which ignores line breaks."""
     plain = text.replace("\r", "").replace("\n", "")
     if not _is_base64(plain):
         raise ValueError(f"illegal base64 data at input byte {_illegal_byte(text.encode())}")
@@ -242,7 +246,7 @@ _BREAKS, _PADDING = b"\r\n", ord("=")
 
 
 def _illegal_byte(text: bytes) -> int:
-    """Return where Go gives up reading malformed base64 (encoding/base64, `decodeQuantum`)."""
+    """Return the index at which Go stops in malformed base64 (encoding/base64, `decodeQuantum`)."""
     of_quantum = 0
     for at, byte in enumerate(text):
         if byte in _DIGITS:
@@ -255,7 +259,7 @@ def _illegal_byte(text: bytes) -> int:
 
 
 def _illegal_padding(text: bytes, at: int, of_quantum: int) -> int:
-    """Return that for what follows the first sign of padding, which `at` is behind."""
+    """Return the same index for errors after the first padding character, which ends before `at`."""
     at = _behind_breaks(text, at)
     if of_quantum == 3 or at == len(text):
         return at

@@ -1,8 +1,8 @@
-"""What Kubernetes does to a `runtime.RawExtension` when an object passes through Go maps.
+"""Sorts the keys of each `runtime.RawExtension`, as Kubernetes does when an object passes through Go maps.
 
-Go keeps the bytes of a RawExtension, and so the order of keys in it, while an object is decoded and encoded. A
+Go keeps the bytes of a RawExtension, including the order of its keys, while an object is decoded and encoded. A
 strategic merge patch and an apply convert the whole object to maps and back (`DefaultUnstructuredConverter`). That
-sorts the keys of every RawExtension, whether the patch mentions it or not.
+sorts the keys of every RawExtension, even if the patch does not contain it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _decode = msgspec.json.Decoder().decode
 def with_sorted_raw_extensions(schema: Schema | None, value: Any) -> Any:
     """Return a value of `schema` with the keys of each RawExtension sorted; the rest is shared with `value`.
 
-    A custom resource has no such schema (None), and no RawExtension.
+    Custom resources have no such schema (None) and no RawExtension.
     """
     if schema is None or value is None or not _holds_any(schema):
         return value

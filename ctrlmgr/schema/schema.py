@@ -1,9 +1,9 @@
-"""What a kind's fields are: one `Schema` a node, made when it is first looked at and shared by all who ask.
+"""The fields of kinds: one `Schema` for each node, created on first use and shared by all callers.
 
 Guarantees:
-- Fields are in Go's order, and say what Go's types say beyond OpenAPI: `go_type` and `omitted`.
-- A node is never changed. Definitions may hold themselves (JSONSchemaProps does), which is why nodes are lazy.
-- A field that refers to a definition has that definition's node, with what the field itself adds (a patch strategy).
+- Fields are in Go's order, with the facts of Go's types that OpenAPI lacks: `go_type` and `omitted`.
+- A node never changes. Nodes are created lazily because definitions may contain themselves (JSONSchemaProps does).
+- A field that refers to a definition has that definition's node, with the field's own additions (a patch strategy).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _LEAVES: Mapping[str, tuple[str, str]] = {
     "io.k8s.apimachinery.pkg.apis.meta.v1.Time": ("string", "date-time"),
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": ("int-or-string", ""),
 }
-"""The definitions that are not what their OpenAPI type says, or not only."""
+"""The definitions whose OpenAPI type does not describe them fully."""
 _ALSO: Mapping[tuple[str, str], str] = {
     ("meta.k8s.io/v1", "DeleteOptions"): "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
     ("policy/v1beta1", "Eviction"): "io.k8s.api.policy.v1.Eviction",
 }
-"""Kinds that Kubernetes reads, though its OpenAPI does not list them."""
+"""Kinds that Kubernetes accepts but its OpenAPI document does not list."""
 
 
 class _Name(msgspec.Struct):
@@ -57,14 +57,18 @@ class Schema:
         field: Mapping[str, Any] = _ANY,
         go: structure.GoField | None = None,
     ) -> None:
-        """Take the OpenAPI node, the name of the definition it is, and what the field that refers to it says."""
+        """Create a node from its OpenAPI form.
+
+        `definition` is the name of its definition, `field` has the attributes of the field that refers to it.
+        """
         self._definitions = definitions
         self._raw = raw
         self.definition = definition
-        """`io.k8s.api.core.v1.PodSpec`, or empty for what has no definition of its own."""
+        """A name such as `io.k8s.api.core.v1.PodSpec`; empty for a node without its own definition."""
         self.kind, self.format = self._kind_and_format(raw, definition)
-        """"object", "map", "array", "string", "integer", "number", "boolean", "int-or-string" or "any"; and
-        "int32", "int64", "double", "byte", "date-time", "micro-time", "quantity" or empty."""
+        """The kind is "object", "map", "array", "string", "integer", "number", "boolean", "int-or-string" or "any". The
+        format is "int32", "int64", "double", "byte", "date-time", "micro-time", "quantity" or empty.
+        """
         self.required: frozenset[str] = frozenset(raw.get("required", ()))
         self.enum: tuple[Any, ...] = tuple(raw.get("enum", ()))
         merged = {**raw, **field}
@@ -77,12 +81,12 @@ class Schema:
         self.patch_strategy: tuple[str, ...] = tuple(
             filter(None, merged.get("x-kubernetes-patch-strategy", "").split(","))
         )
-        """What a strategic merge patch does with it: "merge", "replace", "retainKeys", or nothing."""
+        """The strategies of a strategic merge patch: "merge", "replace", "retainKeys", or none."""
         self.patch_merge_key: str = merged.get("x-kubernetes-patch-merge-key", "")
         self.go_type = go.type if go else ""
-        """A field's Go type, `*v1.Probe`; empty for what is no field of a struct."""
+        """A field's Go type, such as `*v1.Probe`; empty for a node that is not a field of a struct."""
         self.omitted = go.omitted if go else False
-        """Whether a field is left out when it is zero (`omitempty`), see `structure.GoField`."""
+        """Whether a zero value of the field is omitted (`omitempty`), see `structure.GoField`."""
 
     def _kind_and_format(self, raw: Mapping[str, Any], definition: str) -> tuple[str, str]:
         if definition in _LEAVES:
@@ -94,7 +98,7 @@ class Schema:
 
     @property
     def is_struct(self) -> bool:
-        """Whether it is a struct in Go: its fields are known and no others are kept."""
+        """Whether it is a struct in Go: it has known fields and keeps no others."""
         return "properties" in self._raw or self.definition in structure.go()
 
     @cached_property
@@ -112,12 +116,12 @@ class Schema:
 
     @cached_property
     def items(self) -> Schema | None:
-        """What a list's items are."""
+        """The schema of a list's items."""
         return self._definitions.node(self._raw["items"]) if self.kind == "array" else None
 
     @cached_property
     def values(self) -> Schema | None:
-        """What a map's values are."""
+        """The schema of a map's values."""
         return self._definitions.node(self._raw["additionalProperties"]) if self.kind == "map" else None
 
     def __repr__(self) -> str:
@@ -125,26 +129,29 @@ class Schema:
 
 
 class Schemas:
-    """The schemas of some definitions by name, each made when it is first asked for."""
+    """The schemas of definitions by name, each created on first use."""
 
     def __init__(self, raw: Mapping[str, msgspec.Raw]) -> None:
-        """Take the definitions of an OpenAPI v2 document, each as JSON."""
+        """Use the definitions of an OpenAPI v2 document, each as JSON."""
         self._raw = raw
         self._schemas: dict[str, Schema] = {}
 
     def raw(self, definition: str) -> dict[str, Any]:
-        """Return a definition's OpenAPI v2 structure, fresh; raises KeyError if there is none of that name."""
+        """Return a new copy of a definition's OpenAPI v2 structure; raises KeyError if it does not exist."""
         return msgspec.json.decode(self._raw[definition])  # type: ignore[no-any-return]  # a definition is an object
 
     def schema(self, definition: str) -> Schema:
-        """Return the schema of a definition; raises KeyError if there is none of that name."""
+        """Return the schema of a definition; raises KeyError if it does not exist."""
         schema = self._schemas.get(definition)
         if schema is None:
             schema = self._schemas[definition] = Schema(self, self.raw(definition), definition=definition)
         return schema
 
     def node(self, raw: Mapping[str, Any], go: structure.GoField | None = None) -> Schema:
-        """Return the schema of one OpenAPI node, following its reference; `go` if it is a field of a Go struct."""
+        """Return the schema of one OpenAPI node, following its reference.
+
+        `go` describes it if it is a field of a Go struct.
+        """
         reference: str = raw.get("$ref", "")
         if not reference:
             return Schema(self, raw, go=go)
@@ -155,7 +162,7 @@ class Schemas:
 
     @cached_property
     def by_kind(self) -> Mapping[tuple[str, str], str]:
-        """The definitions that are whole kinds, by apiVersion and kind; some are several groups' (DeleteOptions)."""
+        """The definitions of whole kinds, by apiVersion and kind; some belong to several groups (DeleteOptions)."""
         found = {name: definition for name, definition in _ALSO.items() if definition in self._raw}
         for definition, raw in self._raw.items():
             for each in msgspec.json.decode(raw, type=_Names).names:

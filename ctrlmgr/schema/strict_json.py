@@ -1,12 +1,12 @@
-"""Reads JSON that strangers send, strictly: what is accepted can be stored, copied and sent again by any program.
+"""Decodes JSON from clients strictly: any program can store, copy and send an accepted document.
 
-Guarantees: whatever `decode` returns is made of dicts, lists, strings of Unicode scalars without NUL, bools, None,
-ints, and floats that are numbers, nested at most `DEEPEST` levels. Invalid UTF-8, lone surrogates, NaN, infinities
-and trailing characters are refused; Kubernetes refuses only some of these, and replaces bad UTF-8 silently.
-NUL is refused because PostgreSQL can hold it nowhere in text or jsonb, and both databases must hold the same.
+Guarantees: the result of `decode` consists of dicts, lists, strings of Unicode scalars without NUL, bools, None, ints
+and finite floats, nested at most `DEEPEST` levels. Invalid UTF-8, lone surrogates, NaN, infinities and trailing
+characters are refused. Kubernetes refuses only some of these, and silently replaces invalid UTF-8. NUL is refused
+because PostgreSQL's text and jsonb cannot contain it, and both databases must store the same.
 
-Where a key stands twice in one object the last one counts, as in Kubernetes; `has_repeated_keys` and
-`decode_repeated` are for telling the client.
+If a key is repeated in one object, the last value counts, as in Kubernetes; `has_repeated_keys` and `decode_repeated`
+find such keys, to report them to the client.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ctrlmgr.errors import RequestEntityTooLarge
 from ctrlmgr.golang.go_text import quote_byte
 
 DEEPEST = 64
-"""How many levels of objects and lists a document may have."""
+"""The maximum nesting of objects and lists in a document."""
 DEEPEST_FREE_FORM = 48
-"""How many a value may have that no schema limits: what is around it adds its own."""
+"""The maximum nesting of a value without a schema; its surroundings add their own levels."""
 
 MOST_VALUES: Final = 200_000
-"""How many values a body may have, an empty object or list counted twice.
+"""The maximum number of values in a body; an empty object or list counts twice.
 
-Kubernetes has no such bound: a body of 3 MB may have a million `{}`, each of which becomes a container with its
-defaults. A custom object has at most 1.5 MiB there (etcd), which is less than that at eight bytes a value.
+Kubernetes has no such limit: a body of 3 MB may contain a million `{}`, each of which becomes a container with its
+defaults. A custom object there has at most 1.5 MiB (etcd), which is fewer values than this at eight bytes for each.
 """
 
 _NESTING = bytes.maketrans(b"{}", b"[]")
@@ -43,19 +43,19 @@ _ENCODE = msgspec.json.Encoder().encode
 
 
 def decode(data: bytes) -> Any:
-    """Decode a JSON document; raises ValueError with Go's words, without its prefix, for what is not one."""
+    """Decode a JSON document; raises ValueError with Go's message, without its prefix, if it is invalid."""
     refuse_depth(data)
     return decode_shallow(data)
 
 
 def refuse_depth(data: bytes) -> None:
-    """Raise ValueError if well-formed JSON nests too deep."""
+    """Raise ValueError if well-formed JSON nests too deeply."""
     if depth_exceeds(data, DEEPEST):
         raise ValueError("exceeded max depth")
 
 
 def refuse_free_form_depth(value: Any) -> None:
-    """Raise ValueError if a value that no schema limits nests too deep."""
+    """Raise ValueError if a value without a schema nests too deeply."""
     try:
         too_deep = depth_exceeds(_ENCODE(value), DEEPEST_FREE_FORM)
     except RecursionError:
@@ -65,7 +65,7 @@ def refuse_free_form_depth(value: Any) -> None:
 
 
 def decode_shallow(data: bytes) -> Any:
-    """Do what `decode` does for what cannot be too deep, or is yet to be checked for it."""
+    """Decode like `decode`, for input whose depth is checked separately."""
     try:
         value = _PLAIN.decode(data)
     except UnicodeDecodeError as error:
@@ -80,12 +80,12 @@ def decode_shallow(data: bytes) -> Any:
 
 
 class Written(float):
-    """A fraction, or a number with an exponent, and how it is spelled in JSON."""
+    """A number with a fraction or an exponent, and its JSON text."""
 
     __slots__ = ("text",)
 
     def __new__(cls, text: str) -> Written:
-        """Read a number in JSON."""
+        """Parse a number in JSON."""
         number = super().__new__(cls, text)
         number.text = text
         return number
@@ -101,12 +101,12 @@ _WRITTEN = msgspec.json.Decoder(float_hook=Written)
 
 
 def decode_as_written(data: bytes) -> Any:
-    """Decode once more what `decode_shallow` has decoded; its fractions are `Written`."""
+    """Decode again a document that `decode_shallow` accepted; numbers with fractions or exponents become `Written`."""
     return _WRITTEN.decode(data)
 
 
 def unwritten(value: Any) -> Any:
-    """Return a value without any `Written` in it."""
+    """Return a value with each `Written` replaced by a float."""
     if type(value) is Written:
         return float(value)
     if isinstance(value, dict):
@@ -115,20 +115,20 @@ def unwritten(value: Any) -> Any:
 
 
 def has_escaped_letters(data: bytes) -> bool:
-    r"""Return whether JSON spells letters as `\u0063`, which hides words; Go escapes only `<`, `>`, `&` so."""
+    r"""Return whether JSON contains letters as escapes such as `\u0063`; Go escapes only `<`, `>` and `&` like this."""
     return _ESCAPED_LETTER.search(data) is not None
 
 
 def refuse_nul(data: bytes) -> None:
-    r"""Raise ValueError if well-formed JSON says `\u0000` anywhere (and not a backslash followed by `u0000`)."""
+    r"""Raise ValueError if well-formed JSON contains `\u0000` (not a backslash followed by `u0000`)."""
     if b"\\u0000" in data.replace(b"\\\\", b""):
         raise ValueError("invalid character '\\x00' in string literal")
 
 
 def depth_exceeds(data: bytes, deepest: int) -> bool:
-    """Return whether well-formed JSON nests deeper than `deepest`; for anything else either answer will do.
+    """Return whether well-formed JSON nests deeper than `deepest`; for other input the result is undefined.
 
-    Strings are dropped and all brackets made alike; then each round takes the innermost pairs away.
+    It removes strings and makes all brackets equal. Then each round removes the innermost pairs.
     """
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
@@ -142,13 +142,13 @@ def depth_exceeds(data: bytes, deepest: int) -> bool:
     for _ in range(deepest):
         shorter = rest.replace(b"[]", b"")
         if len(shorter) == len(rest):
-            return False  # nothing left, or unbalanced: the parser will say so
+            return False  # empty or unbalanced: the parser reports it
         rest = shorter
     return bool(rest)
 
 
 def refuse_many(data: bytes) -> None:
-    """Raise `RequestEntityTooLarge` if well-formed JSON has more than `MOST_VALUES` values; none of them is made."""
+    """Raise `RequestEntityTooLarge` if well-formed JSON has more than `MOST_VALUES` values, without decoding it."""
     if _separators(data) < MOST_VALUES:
         return
     if b"\\" in data:
@@ -159,7 +159,7 @@ def refuse_many(data: bytes) -> None:
 
 
 def too_many_values() -> RequestEntityTooLarge:
-    """Return the 413 of a body of more than `MOST_VALUES` values."""
+    """Return the 413 for a body of more than `MOST_VALUES` values."""
     return RequestEntityTooLarge(f"Request entity is too large: it has more values than the limit of {MOST_VALUES}")
 
 
@@ -168,7 +168,7 @@ def _separators(data: bytes) -> int:
 
 
 def _reason(message: str, data: bytes) -> str:
-    """Say it as Go's scanner would, as far as msgspec knows."""
+    """Return the error in the words of Go's scanner, as far as msgspec's message allows it."""
     if "truncated" in message:
         return "unexpected end of JSON input"
     if "surrogate" in message:
@@ -183,12 +183,12 @@ def _reason(message: str, data: bytes) -> str:
 
 
 def _expectation(data: bytes) -> str:
-    """Say what Go's scanner would be at where malformed JSON goes wrong."""
+    """Return the state of Go's scanner at the error in malformed JSON."""
     try:
         json.loads(data.decode(errors="replace"))
     except json.JSONDecodeError as error:
         return GO_WORDS.get(error.msg, _VALUE)
-    except (ValueError, RecursionError):  # numbers or depths that Python does not read
+    except (ValueError, RecursionError):  # numbers or depths that Python does not parse
         pass
     return _VALUE
 
@@ -201,27 +201,27 @@ GO_WORDS: Final = {
     "Expecting ',' delimiter": "after object key:value pair",
     "Extra data": "after top-level value",
 }
-"""What Go's scanner says where Python's says this."""
+"""The words of Go's scanner, by Python's error message."""
 
 
 class Repeated(dict[str, Any]):
-    """A JSON object in which a key stands more than once: the last values, and all pairs in their order."""
+    """A JSON object with a repeated key: a dict of the last values, and all pairs in their order."""
 
     def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
-        """Take the pairs as they stand."""
+        """Store the pairs in their order."""
         super().__init__(pairs)
         self.pairs = pairs
 
 
 def has_repeated_keys(data: bytes, value: Any) -> bool:
-    """Return whether keys were lost in decoding `data` to `value`; may say so in vain, then `data` is unusual.
+    """Return whether keys may have been lost in decoding `data` to `value`; a false alarm is possible for unusual data.
 
-    Compact documents come out as they went in. In others the quotes are counted: without repeated keys there are as
-    many strings, and what a string holds has as many of them, except where they are spelled as code points.
+    Compact documents are compared with their encoded value. For others the quotes are counted: without repeated keys
+    the numbers of strings are equal. Quotes within strings are equal too, unless they are written as code points.
     """
     try:
         again = _ENCODE(value)
-    except RecursionError:  # far too deep: for the slow path to refuse
+    except RecursionError:  # far too deep: the slow path refuses it
         return True
     if again == data or (data.endswith(b"\n") and again == data[:-1]):
         return False
@@ -229,12 +229,12 @@ def has_repeated_keys(data: bytes, value: Any) -> bool:
 
 
 def decode_repeated(data: bytes) -> Any:
-    """Decode what `decode` accepted once more, with `Repeated` for each object in which a key is repeated."""
+    """Decode again a document that `decode` accepted, with a `Repeated` for each object with a repeated key."""
     return json.loads(data, object_pairs_hook=_pairs)
 
 
 def repeated_fields(value: Any, path: str) -> Iterator[str]:
-    """Yield `duplicate field "spec.type"` for each key that stands twice in what `decode_repeated` returned."""
+    """Yield `duplicate field "spec.type"` for each repeated key in a result of `decode_repeated`."""
     if isinstance(value, dict):
         seen: set[str] = set()
         for key, each in value.pairs if isinstance(value, Repeated) else value.items():

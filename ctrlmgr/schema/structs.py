@@ -1,13 +1,13 @@
-"""Schemas as msgspec Structs: what makes decoding and encoding run at C's speed.
+"""Converts schemas to msgspec Structs, which decode and encode at the speed of C.
 
 Guarantees:
-- A Struct holds what the Go struct behind a definition would hold and writes what Go would write: fields in Go's
-  order, zero values left out exactly where `omitempty` or `omitzero` leaves them out, nil lists as null elsewhere.
-- Converting refuses whatever is not simply right: unknown fields, wrong types, null in a place where Go only
-  tolerates it. What to say about those, and what is right after all, is the slow path's (`schema.prune`).
-- There is one Struct for a definition, whichever threads ask for it first.
-- Quantities and times come out in the form in which Kubernetes writes them; amounts of resources are rounded up to
-  thousandths, as `pkg/apis/core/v1/defaults.go` does for every ResourceList of every kind.
+- A Struct has the fields of the Go struct of a definition, and encodes what Go would encode. Fields are in Go's order.
+  Zero values are omitted where `omitempty` or `omitzero` omits them; elsewhere nil lists are null.
+- A conversion refuses every deviation: unknown fields, wrong types, and nulls that Go only tolerates. The slow path
+  (`schema.prune`) decides which of them are errors, and reports them.
+- Each definition has exactly one Struct, even if several threads request it first.
+- Quantities and times are in Kubernetes' canonical form. Amounts of resources are rounded up to thousandths, as
+  `pkg/apis/core/v1/defaults.go` does for every ResourceList of every kind.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ StructType: TypeAlias = type[msgspec.Struct]
 
 
 class _Text(type):
-    """Makes a class a msgspec type that is converted by a hook, while its values are, and stay, plain strings."""
+    """A metaclass for types that msgspec converts by a hook, although their values are plain strings."""
 
     canonical: Callable[[str], str | None]
 
@@ -43,7 +43,7 @@ class _Anything(type):
 
 
 class FreeForm(metaclass=_Anything):
-    """Whatever JSON a client likes: RawExtension, FieldsV1, JSON. Go keeps its bytes, so its order of keys too."""
+    """Arbitrary JSON: RawExtension, FieldsV1, JSON. Go keeps its bytes, including the order of keys."""
 
 
 class Quantity(metaclass=_Text):
@@ -53,7 +53,7 @@ class Quantity(metaclass=_Text):
 
 
 class Amount(metaclass=_Text):
-    """resource.Quantity in a ResourceList: in whole thousandths (`SetDefaults_ResourceList`)."""
+    """resource.Quantity in a ResourceList: rounded up to thousandths (`SetDefaults_ResourceList`)."""
 
     canonical = staticmethod(lambda text: rounded_up(canonical(text), MILLI))
 
@@ -74,13 +74,14 @@ _QUANTITIES = (Quantity, Amount)
 _RESOURCE_LIST = "v1.ResourceList"
 """The Go type of maps of amounts; other maps of quantities are not rounded."""
 _UNROUNDED = "io.k8s.api.node.v1.Overhead"
-"""The type whose amounts are not rounded either: node.k8s.io has no defaults."""
+"""A type whose amounts are not rounded, because node.k8s.io has no defaults."""
 
 
 def canonical_text(type_: Any, value: Any) -> str | None:
-    """Bring a value of one of the text types into its canonical form; raises ValueError for what is none.
+    """Return a value of a text type in its canonical form; raises ValueError if it is invalid.
 
-    A quantity may be a number in JSON. The zero time is None, which msgspec then refuses: one for the slow path.
+    A quantity may be a number in JSON. The zero time returns None, which msgspec then refuses, so that the slow path
+    handles it.
     """
     if type_ in _QUANTITIES:
         return type_.canonical(_said(value))  # type: ignore[no-any-return]  # see _Text
@@ -90,16 +91,16 @@ def canonical_text(type_: Any, value: Any) -> str | None:
 
 
 def _said(quantity: Any) -> str:
-    """Return the text of a quantity, whose spelling counts even where it is a number in JSON."""
+    """Return the text of a quantity; for a JSON number this is its exact text."""
     if type(quantity) is str:
         return quantity.strip()
     return quantity.text if type(quantity) is Written else _encode(quantity).decode()
 
 
 def read_value(type_: Any, value: Any) -> Any:
-    """Convert a value of one of the types above, for reading; a msgspec `dec_hook`.
+    """Convert a value of one of the types above for reading; a msgspec `dec_hook`.
 
-    A fraction that is a quantity is refused: how it is spelled is for the slow path to find out.
+    A quantity that is a JSON number with a fraction is refused: the slow path finds out its exact text.
     """
     if type_ is not FreeForm:
         if type(value) is float and type_ in _QUANTITIES:
@@ -110,14 +111,14 @@ def read_value(type_: Any, value: Any) -> Any:
 
 
 def write_value(type_: Any, value: Any) -> Any:
-    """Convert a value of one of the types above, for writing: what is free-form is written before maps are sorted."""
+    """Convert a value of one of the types above for writing; free-form JSON is encoded here, before maps are sorted."""
     if type_ is FreeForm:
         return msgspec.Raw(_encode(value))
     return type_.canonical(value) if type_ is Time and type(value) is str else canonical_text(type_, value)
 
 
 TEXTS: dict[str, type] = {"quantity": Quantity, "date-time": Time, "micro-time": MicroTime}
-"""Those types by a schema's `format`."""
+"""The text types by a schema's `format`."""
 _TIMES = ("date-time", "micro-time")
 
 _INT32: Any = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
@@ -134,11 +135,11 @@ _TYPES: dict[tuple[str, str], Any] = {
     ("any", ""): FreeForm,
 }
 _ZEROS: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False}
-"""What is left out, where zero is; compared by identity, which these have."""
+"""The zero values that are omitted; they are compared by identity."""
 
 
 def _null() -> None:
-    """Make a default that is written: msgspec leaves out what is the default itself, not what a function made."""
+    """Return None; as a default factory it makes msgspec write the default, while a plain default is omitted."""
 
 
 def _zero_quantity() -> str:
@@ -146,7 +147,7 @@ def _zero_quantity() -> str:
 
 
 _NIL_DIFFERS = frozenset({("HPAScalingRules", "policies")})
-"""Lists without which an object gets the defaults, and which refuse it when they are empty; by type and field."""
+"""Lists for which absent and empty differ: an absent one gets defaults, an empty one is refused; by type and field."""
 
 
 _NOT_ROUNDED = frozenset({("Overhead", "podFixed")})
@@ -154,16 +155,16 @@ _NOT_ROUNDED = frozenset({("Overhead", "podFixed")})
 
 
 class Structs:
-    """The Structs of some definitions, made when first asked for."""
+    """The Structs of definitions, created on first use."""
 
     def __init__(self) -> None:
-        """Start with none."""
+        """Start without Structs."""
         self._made: dict[str, StructType] = {}
         self._recursive: dict[str, bool] = {}
         self._making = threading.RLock()
 
     def of(self, schema: Schema, within: tuple[str, ...] = ()) -> StructType:
-        """Return the Struct of a schema that is a struct in Go; `within` are the definitions being made."""
+        """Return the Struct of a schema that is a struct in Go; `within` are the definitions being created."""
         made = self._made.get(schema.definition)
         if made is not None:
             return made
@@ -171,8 +172,8 @@ class Structs:
             made = self._made.get(schema.definition)
             if made is None:
                 made = self._make(schema, (*within, schema.definition))
-                # What msgspec learns of a Struct when it is first used must not be learned by two threads at a time:
-                # each sees what the other has half done, and the process crashes.
+                # Two threads must not use a new Struct for the first time at once: msgspec's analysis is visible half
+                # done, and the process crashes.
                 msgspec.json.Decoder(made)
                 self._made[schema.definition] = made
         return made
@@ -182,7 +183,7 @@ class Structs:
         return self._type(schema, ())
 
     def is_recursive(self, schema: Schema) -> bool:
-        """Return whether a definition somewhere holds itself, so that its schema sets no limit to its depth."""
+        """Return whether a definition contains itself, so that its schema does not limit the depth."""
         known = self._recursive.get(schema.definition)
         if known is None:
             known = self._recursive[schema.definition] = _is_recursive(schema, ())
@@ -191,7 +192,7 @@ class Structs:
     def _make(self, schema: Schema, within: tuple[str, ...]) -> StructType:
         name = schema.definition.rpartition(".")[2]
         properties = list(schema.properties.items())
-        # Attributes are numbered: JSON's names (`$ref`, `from`) need not be Python's.
+        # Attributes are numbered, because JSON's names (`$ref`, `from`) need not be valid in Python.
         struct = msgspec.defstruct(
             name,
             [
@@ -203,11 +204,11 @@ class Structs:
             forbid_unknown_fields=True,
             gc=False,
         )
-        setattr(struct, name, struct)  # where a definition holds itself, it does so by this name
+        setattr(struct, name, struct)  # the name for references of a definition to itself
         return struct
 
     def _named_field(self, struct: str, name: str, schema: Schema, within: tuple[str, ...]) -> tuple[Any, Any]:
-        """Return a field's type and its default, which say when it is written."""
+        """Return a field's type and its default, which decides when the field is written."""
         if (struct, name) in _NOT_ROUNDED:
             return _collection(schema, dict[str, Quantity])
         if (struct, name) in _NIL_DIFFERS:
@@ -242,8 +243,8 @@ class Structs:
 
 
 def _collection(schema: Schema, type_: Any) -> tuple[Any, Any]:
-    # An empty list does not survive Kubernetes' storage, it is nil from then on: refused, so that pruning drops it.
-    # None for what is not there, rather than a list: a dozen of these are most of what a Struct costs to make.
+    # Kubernetes' storage turns an empty list into nil: such a list is refused here, so that pruning drops it. An absent
+    # list is None, because empty lists would be most of the cost of a Struct.
     some = Annotated[type_, msgspec.Meta(min_length=1)] | None
     return some, None if schema.omitted else msgspec.field(default_factory=_null)
 
@@ -262,7 +263,7 @@ def _scalar(schema: Schema, type_: Any) -> tuple[Any, Any]:
 
 
 def attribute(schema: Schema, name: str) -> str:
-    """Return what the Struct of `schema` calls the field that is `name` in JSON."""
+    """Return the attribute in the Struct of `schema` for the JSON field `name`."""
     return f"_{list(schema.properties).index(name)}"
 
 

@@ -1,12 +1,12 @@
-"""The published structure of Kubernetes' API, as shipped with this package, read when first asked for.
+"""The published structure of Kubernetes' API, shipped with this package and read on first use.
 
-- `definitions`: the definitions of the OpenAPI v2 document of Kubernetes 1.36, without their prose;
+- `definitions`: the definitions of the OpenAPI v2 document of Kubernetes 1.36, without descriptions;
 - `openapi`: the rest of that document (paths, parameters, info);
-- `go`: what OpenAPI does not say of the Go types behind it: for each definition its fields in Go's order (embedded
-  structs inlined, as in JSON), each with its Go type and whether a zero value is left out (`omitempty`, `omitzero`);
-- `discovery`: the groups there are (`/apis`), and the resources of each group's versions (`/apis/apps/v1`).
+- `go`: facts about the Go types that OpenAPI lacks: for each definition its fields in Go's order (embedded structs
+  inlined, as in JSON), each with its Go type and whether a zero value is omitted (`omitempty`, `omitzero`);
+- `discovery`: the API groups (`/apis`), and the resources of each group's versions (`/apis/apps/v1`).
 
-What these functions return is shared: no caller changes it.
+Results of these functions are shared; callers must not change them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class GoField(NamedTuple):
     type: str
     """Its type as Go prints it: `*v1.Probe`, `[]string`, `v1.PodPhase`."""
     omitted: bool
-    """Whether it is left out when zero; never of structs, for which `omitempty` has no meaning."""
+    """Whether it is omitted when zero; never for structs, for which `omitempty` has no effect."""
 
 
 def _read(name: str, type_: type[T]) -> T:
@@ -40,13 +40,13 @@ def _read(name: str, type_: type[T]) -> T:
 
 @cache
 def definitions() -> Mapping[str, msgspec.Raw]:
-    """Return each definition of the OpenAPI v2 document as JSON, by name; most are never looked at."""
+    """Return each definition of the OpenAPI v2 document as JSON, by name; most are never decoded."""
     return _read("definitions", dict[str, msgspec.Raw])
 
 
 @cache
 def go() -> Mapping[str, msgspec.Raw]:
-    """Return the Go fields of each definition as JSON (see `go_fields`); leaf types such as Time are not there."""
+    """Return the Go fields of each definition as JSON (see `go_fields`), without leaf types such as Time."""
     return _read("go", dict[str, msgspec.Raw])
 
 
@@ -54,7 +54,7 @@ _decode_fields = msgspec.json.Decoder(tuple[GoField, ...]).decode
 
 
 def go_fields(definition: str) -> tuple[GoField, ...] | None:
-    """Return the fields of a definition's Go struct, in its order; None if it is no struct."""
+    """Return the fields of a definition's Go struct, in its order; None if it is not a struct."""
     raw = go().get(definition)
     return None if raw is None else _decode_fields(raw)
 
@@ -67,5 +67,5 @@ def openapi() -> Mapping[str, Any]:
 
 @cache
 def discovery() -> Mapping[str, Any]:
-    """Return what Kubernetes answers at each discovery path."""
+    """Return Kubernetes' response at each discovery path."""
     return _read("discovery", dict[str, Any])

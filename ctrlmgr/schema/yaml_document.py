@@ -1,9 +1,9 @@
-"""Reads YAML that strangers send, as JSON: what a key or a plain word means is what it means to Kubernetes.
+"""Decodes YAML from clients to JSON values; keys and plain scalars have the same meaning as in Kubernetes.
 
-Guarantees: what `decode` returns is what `strict_json.decode` could have returned. Anchors may be used, but not to make
-much out of little; tags that JSON has no types for are refused. Only the first document counts.
+Guarantees: `strict_json.decode` could return every result of `decode`. Anchors are allowed, but the values that aliases
+create are limited. Tags without a JSON type are refused. Only the first document counts.
 
-Kubernetes reads YAML 1.1 with go-yaml 2: `yes`, `on` and even `y` are true, `017` is fifteen, dates stay text.
+Kubernetes reads YAML 1.1 with go-yaml 2: `yes`, `on` and even `y` are true, `017` is fifteen, dates are text.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from ctrlmgr.schema.strict_json import (
     too_many_values,
 )
 
-_LOADER = getattr(yaml, "CLoader", yaml.Loader)  # libyaml's, where PyYAML was built with it; only its parser is used
+_LOADER = getattr(yaml, "CLoader", yaml.Loader)  # libyaml's if available; only its parser is used
 _MOST_ALIASED = 10_000
-"""How many values aliases may stand for, all together."""
+"""The maximum number of values that all aliases together represent."""
 
 _TRUE = frozenset(form for word in ("y", "yes", "true", "on") for form in (word, word.capitalize(), word.upper()))
 _FALSE = frozenset(form for word in ("n", "no", "false", "off") for form in (word, word.capitalize(), word.upper()))
@@ -40,11 +40,11 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "float": (int, float),
     "timestamp": (str,),
 }
-"""What a word has to be under a tag; under any other it is text."""
+"""The allowed types of a scalar by its tag; under any other tag it is text."""
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _BASED = re.compile(r"([-+]?)0(?:[xX]([0-9a-fA-F]+)|[oO]?([0-7]+)|[bB]([01]+))")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_MOST_DIGITS = 65  # a sign, and 64 bits in binary
+_MOST_DIGITS = 65  # a sign and 64 binary digits
 _BEYOND = 2**64
 _WHOLE_BELOW = 1e21  # from here on Go writes floats with an exponent
 _TAG = "tag:yaml.org,2002:"
@@ -56,15 +56,15 @@ _ODD_IN_YAML = re.compile(
     |"[^"]{1000,}"\s*:""",
     re.VERBOSE,
 )
-"""What JSON may hold that YAML reads otherwise; control characters are in no compact JSON."""
+"""Finds JSON that YAML reads differently; compact JSON contains no control characters."""
 
 _PREFIX = "yaml: unmarshal errors:\n"
 
 
 def decode(data: bytes) -> tuple[Any, tuple[str, ...]]:
-    """Decode the first document, and list the keys that stand twice in a mapping, as Kubernetes words them.
+    """Decode the first document, and list its repeated keys with Kubernetes' wording.
 
-    Raises ValueError in Kubernetes' words for what is not YAML, or not like JSON; `RequestEntityTooLarge`.
+    Raises ValueError with Kubernetes' message if it is not YAML, or has no JSON form; raises `RequestEntityTooLarge`.
     """
     if (plain := _plain_json(data)) is not None:
         return plain, ()
@@ -82,10 +82,10 @@ def decode(data: bytes) -> tuple[Any, tuple[str, ...]]:
 
 
 def _plain_json(data: bytes) -> Any:
-    """Return what compact JSON says, which clients send as YAML; None for what may mean something else in YAML.
+    """Return the value of compact JSON, which clients send as YAML; None if YAML may read it differently.
 
-    Escapes, tabs, control characters, numbers but small whole ones, keys of more than 1024 characters and repeated ones
-    do, or are refused there. A tenth of the time of reading YAML event by event.
+    This is the case for escapes, tabs, control characters, numbers other than small integers, keys of more than 1024
+    characters, and repeated keys. Decoding JSON is much faster than reading YAML event by event.
     """
     if data[:1] != b"{" or not data.isascii() or _ODD_IN_YAML.search(data):
         return None
@@ -173,7 +173,7 @@ class _Reader:
 
 
 def _merge(merged: dict[str, Any], value: Any) -> None:
-    """Take over what `<<` refers to: a mapping or a list of them, of which the first that has a key counts."""
+    """Merge the value of `<<`: a mapping, or a list of mappings of which the first with a key counts."""
     for each in value if isinstance(value, list) else [value]:
         if not isinstance(each, dict):
             raise ValueError("yaml: map merge requires map or sequence of maps as the value")
@@ -216,7 +216,7 @@ def _binary(text: str) -> str:
 
 
 def _plain(text: str) -> Any:
-    """Say what a word without quotes means (go-yaml's `resolve`)."""
+    """Return the value of a plain scalar (go-yaml's `resolve`)."""
     if text in _NULL:
         return None
     if text in _TRUE or text in _FALSE:
@@ -246,7 +246,7 @@ def _integer(digits: str, base: int) -> int | None:
 
 
 def _float(text: str) -> int | float:
-    """Return a number as its JSON would be read again: Go writes whole ones without a fraction."""
+    """Return a number as its JSON form is read again: Go writes integral floats without a fraction."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"json: unsupported value: {text}")

@@ -1,7 +1,7 @@
 """Several writes at the same time: each is decided and answered alone, and their appends are commits of one group.
 
-Guarantees: the outcome of each is that of the same write alone; one that is refused, or loses a race and is decided
-again, concerns no other. What a write asks for beside plain appends is asked for in their order.
+Guarantees: the outcome of each write is the same as alone. A write that is refused, or loses a race and is decided
+again, does not affect the others. Requests of a write other than plain appends are made in their order.
 """
 
 from __future__ import annotations

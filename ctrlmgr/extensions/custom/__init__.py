@@ -1,6 +1,6 @@
-"""Kinds that users bring: what a CustomResourceDefinition makes of the engine's one way to serve a kind.
+"""Custom kinds: creates the engine's `Kind`s from CustomResourceDefinitions.
 
-In the order in which a definition is read: `resource` makes `Kind`s of it; a kind's `codec` reads and writes its
-objects, `shape` says what of them is owned and merged, `strategy` what a write goes through, `columns` what
-`kubectl get` shows, `conversion` how one version becomes another.
+A definition is processed in this order: `resource` creates `Kind`s. A kind's `codec` reads and writes its objects,
+`shape` describes ownership and merging of fields, `strategy` handles writes, `columns` is for `kubectl get`, and
+`conversion` converts between versions.
 """

@@ -1,11 +1,11 @@
-"""Bodies to custom objects and custom objects to bodies, for one version of a custom kind.
+"""Decodes bodies to custom objects and encodes custom objects to bodies, for one version of a custom kind.
 
 Guarantees:
-- What is decoded has nothing that its schema does not know, no null where none may be, and its defaults; metadata is
-  what it is for every kind. What was dropped on the way is named in `Decoded.problems`.
-- What is encoded begins with kind, apiVersion and metadata in Go's order, without a resourceVersion; all other fields
-  are in the order of their names, numbers as Go writes them.
-- Reading what was encoded and encoding it again changes nothing.
+- A decoded object contains only fields of its schema, no forbidden nulls, and its defaults; metadata is the same as for
+  every kind. `Decoded.problems` lists the dropped fields.
+- An encoded object begins with kind, apiVersion and metadata in Go's order, without a resourceVersion. All other fields
+  are sorted by name, and numbers are formatted as in Go.
+- Decoding an encoded object and encoding it again changes nothing.
 
 Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go` (`unstructuredSchemaCoercer`,
 `unstructuredDefaulter`).
@@ -37,12 +37,14 @@ _NO_VERSION = "couldn't get version/kind; json parse error: "
 _TYPE_META = "struct { APIVersion string; Kind string }"
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _SHOWN = 30
-"""How many characters of a body a refusal shows."""
+"""The number of characters of a body that an error shows."""
 MOST_DEFAULTED: Final = 3 * 1024 * 1024
-"""Bytes of JSON that defaults may add to what was sent: as many as may be sent. What is stored is read whole."""
+"""The maximum number of bytes of JSON that defaults may add to a request, equal to the maximum size of a request.
+Stored objects have no such limit.
+"""
 _HEAD = ("kind", "apiVersion", "metadata")
 _WHOLE_BELOW = 1e21
-"""Go writes floats from here on with an exponent."""
+"""From here on Go writes floats with an exponent."""
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _encode_in_order = msgspec.json.Encoder(order="deterministic").encode
@@ -58,7 +60,10 @@ class CustomCodec:
     """Decodes and encodes the objects of one version of a custom kind."""
 
     def __init__(self, kind: str, group: str, version: str, schemas: Callable[[str], Schema | None]) -> None:
-        """Take the kind's names, and what gives the schema of a version, None for one that there is not."""
+        """Create a codec with the kind's names.
+
+        `schemas` returns the schema of a version, None if it does not exist.
+        """
         self.kind = kind
         self.api_version = f"{group}/{version}"
         self._version = version
@@ -66,14 +71,14 @@ class CustomCodec:
 
     def _schema(self) -> Schema:
         schema = self._schemas(self._version)
-        assert schema is not None  # or there was no such kind
+        assert schema is not None  # otherwise the kind would not exist
         return schema
 
     def decode(self, data: bytes, media_type: str) -> Decoded:
         """Decode a body.
 
-        Raises `UnsupportedMediaType`, and `BadRequest` for what is malformed, has no kind, is of another group or
-        version, or whose metadata has values of wrong types.
+        Raises `UnsupportedMediaType`. Raises `BadRequest` if the body is malformed, has no kind, has another group or
+        version, or has metadata with values of wrong types.
         """
         if media_type == JSON:
             value, repeated = self._json(data)
@@ -101,7 +106,7 @@ class CustomCodec:
             raise self._unrecognized(str(error), data) from error
 
     def _identified(self, value: Any, data: bytes) -> Unstructured:
-        """Return a body that says what it is; whether it is of the right kind is for validation to say."""
+        """Return a body with kind and apiVersion; validation checks later that the kind is right."""
         if not isinstance(value, dict):
             reason = f"json: cannot unmarshal {json_kind(value)} into Go value of type {_TYPE_META}"
             raise self._unrecognized(_NO_VERSION + reason, data)
@@ -123,7 +128,7 @@ class CustomCodec:
         return value
 
     def _other_version(self, fields: Unstructured, kind: str, api_version: str) -> BadRequest:
-        """Return the refusal of a body of another version; one of the same kind is held against its own schema."""
+        """Return the error for a body of another version; a body of the same kind is also checked by its own schema."""
         message = (
             f"the API version in the data ({api_version}) does not match the expected API version ({self.api_version})"
         )
@@ -141,11 +146,11 @@ class CustomCodec:
         return OtherVersion(message, problems, strictly)
 
     def read(self, fields: Unstructured, known: Unstructured | None = None) -> Decoded:
-        """Do the same with what is decoded already; `fields` is used up.
+        """Read an object that is already decoded; `fields` is changed.
 
-        `known` is an object that was read before: metadata that a patch has left as it was there is not read again.
-        A patch may have made anything of them: raises `BadRequest` for what cannot be an object, and
-        `RequestEntityTooLarge` for what the schema's defaults make much larger than it was sent.
+        `known` is an object that was read before: metadata that a patch did not change is not read again. The patch may
+        have changed the rest arbitrarily, so this raises `BadRequest` if `fields` is not an object. Raises
+        `RequestEntityTooLarge` if defaults make the object much larger than it was sent.
         """
         if not isinstance(fields, dict):
             raise BadRequest(
@@ -167,14 +172,14 @@ class CustomCodec:
         return Decoded(fields, tuple(f"unknown field {quote(path)}" for path in (*problems, *unknown)))
 
     def from_store(self, fields: Unstructured) -> Unstructured:
-        """Read what was stored, maybe long ago: as `read`, but what is malformed is dropped."""
+        """Read a stored object, maybe an old one: like `read`, but malformed values are dropped."""
         metadata = fields.get("metadata")
         self._schema().read(fields, drop_invalid=True)
         fields["metadata"] = metadata
         return fields
 
     def from_other(self, fields: Unstructured) -> FieldError | None:
-        """Read, in place, what another version was converted to, without defaults; return what is malformed."""
+        """Read an object converted from another version, in place and without defaults; return its error, if any."""
         metadata = fields.get("metadata")
         schema = self._schema()
         schema.prune(fields)
@@ -183,7 +188,7 @@ class CustomCodec:
         return error
 
     def encode(self, fields: Unstructured) -> bytes:
-        """Write an object, all of it; raises ValueError for metadata of wrong types."""
+        """Encode an object completely; raises ValueError for metadata of wrong types."""
         metadata = fields.get("metadata") or {}
         if "resourceVersion" in metadata:
             metadata = {name: each for name, each in metadata.items() if name != "resourceVersion"}
@@ -193,11 +198,11 @@ class CustomCodec:
         return escape_html(b"%b,%b" % (encoded, _encode_numbers(rest)[1:]) if rest else b"%b}" % encoded)
 
     def refuse(self, reason: str) -> BadRequest:
-        """Return the 400 for a body of this kind that cannot be used."""
+        """Return the 400 for an invalid body of this kind."""
         return BadRequest(f"{self.kind} in version {quote(self._version)} cannot be handled as a {self.kind}: {reason}")
 
     def refuse_strictly(self, problems: Iterable[str]) -> BadRequest:
-        """Return the 400 for a body with problems, where the client wants them to be errors."""
+        """Return the 400 for a body with problems, if the client wants them to be errors."""
         return self.refuse(f"strict decoding error: {', '.join(problems)}")
 
     def _unrecognized(self, reason: str, data: bytes) -> BadRequest:
@@ -207,14 +212,14 @@ class CustomCodec:
 
 
 def _read_metadata(fields: Unstructured, known: Unstructured | None) -> tuple[Unstructured | None, list[str]]:
-    """Return an object's metadata in Go's shape and the paths of what is unknown in it; raises ValueError."""
+    """Return an object's metadata in the shape of Go's struct, and the paths of unknown fields; raises ValueError."""
     if "metadata" not in fields:
         return None, []
     metadata = fields["metadata"]
     if type(metadata) is dict:
         if known is not None and metadata is known.get("metadata"):
             return metadata, []
-        if metadata.get("managedFields") == []:  # which says "forget whose the fields are", as `[{}]` does
+        if metadata.get("managedFields") == []:  # it has the same meaning as `[{}]`: remove all owners
             metadata = {**metadata, "managedFields": [{}]}
         try:
             struct = msgspec.convert(metadata, _metadata_struct(), dec_hook=read_value)
@@ -229,13 +234,13 @@ def _read_metadata(fields: Unstructured, known: Unstructured | None) -> tuple[Un
 def _shaped(metadata: Unstructured) -> msgspec.Struct:
     try:
         return msgspec.convert(metadata, _metadata_struct(), dec_hook=write_value)
-    except msgspec.ValidationError:  # a null, an empty list: what strategies may leave behind
+    except msgspec.ValidationError:  # a null or an empty list that a strategy left
         pruned = prune(Definitions.builtin().schema(_OBJECT_META), metadata)[0]
         return msgspec.convert(pruned, _metadata_struct(), dec_hook=write_value)
 
 
 def _encode_numbers(fields: Unstructured) -> bytes:
-    """Encode fields with numbers as Go writes them: a float that is a whole number has no point."""
+    """Encode fields with numbers as in Go: an integral float has no decimal point."""
     encoded = _encode(fields)
     return _encode(_whole(fields)) if b".0" in encoded else encoded
 

@@ -1,8 +1,8 @@
-"""A custom kind: what one version of a CustomResourceDefinition is to the engine.
+"""A custom kind: one version of a CustomResourceDefinition as a `Kind` of the engine.
 
-Guarantees: a definition is read as far as it is needed, its schemas when an object is first read or written, before
-that by `prepare`, which need not be where others wait; what a kind says never changes, another definition makes another
-kind.
+Guarantees: a definition is decoded only as far as needed. Its schemas are compiled on the first read or write of an
+object, or earlier by `prepare`, which can run outside the event loop. A kind never changes: another definition creates
+another kind.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from ctrlmgr.schema.definitions import Definitions
 from ctrlmgr.schema.schema import Schema
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-"""What can be done to custom objects, in the order in which discovery has it."""
+"""The verbs of custom objects, in discovery's order."""
 VERBS_OF_TERMINATING = ("delete", "deletecollection", "get", "list", "watch")
-"""What discovery has of it while the definition is going."""
+"""The verbs in discovery while the definition is being deleted."""
 
 _PART_VERBS = frozenset({"get", "patch", "update"})
 _SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
@@ -47,7 +47,7 @@ _RESETS: Mapping[bool, Mapping[str, Filter]] = {
 
 
 class _Version(msgspec.Struct, rename="camel", omit_defaults=True):
-    """A version of a definition but for its schema."""
+    """A version of a definition without its schema."""
 
     name: str
     served: bool = False
@@ -69,7 +69,7 @@ class _Spec(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class _Outline(msgspec.Struct, omit_defaults=True):
-    """A definition but for its schemas, which are most of it."""
+    """A definition without its schemas, which are most of its size."""
 
     metadata: dict[str, Any]
     spec: _Spec
@@ -87,7 +87,7 @@ class CustomKind(Kind):
     versions_of: Versions
 
     def prepare(self) -> None:
-        """Read the definition and compile what this version and the stored one say."""
+        """Decode the definition and compile the schemas of this version and the stored one."""
         if not self.is_prepared:
             self.versions_of.prepare(self.gvk.version)
             self.is_prepared = True
@@ -99,24 +99,24 @@ class CustomKind(Kind):
 
     @cached_property
     def shape(self) -> Root:
-        """What field management sees of it, made on first use."""
+        """Its schema in the form that field management uses, created on first use."""
         return self.versions_of.shape(self.gvk.version, self.definitions)
 
     @property
     def strategic(self) -> Schema | None:
-        """None: it takes no strategic merge patches."""
+        """None: custom kinds accept no strategic merge patches."""
         return None
 
 
 def outline_of(obj: Object) -> Definition:
-    """Return a definition as it is stored, without its schemas."""
+    """Return a stored definition without its schemas."""
     return parse(msgspec.to_builtins(_decode_outline(obj.body)))
 
 
 def custom_kinds(obj: Object, definitions: Definitions) -> list[CustomKind]:
-    """Return the kinds of a definition that has accepted names: one a version that is served or stored.
+    """Return the kinds of a definition with accepted names: one for each version that is served or stored.
 
-    `definitions` are Kubernetes' own.
+    `definitions` are those of Kubernetes' built-in kinds.
     """
     definition = outline_of(obj)
     versions = Versions(obj, definition)

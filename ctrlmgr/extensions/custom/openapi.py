@@ -1,8 +1,8 @@
-"""A custom kind as OpenAPI documents have it: its definitions and its paths, in the form of version 2.
+"""A custom kind in OpenAPI documents: its definitions and paths, in the form of version 2.
 
-Guarantees: what a definition says of its schema is told as it was said; what Kubernetes adds (kind, apiVersion,
-metadata, what an embedded object or an int-or-string is) is added; what version 2 has no means to say, or what kubectl
-of old trips over there, is left out of it.
+Guarantees: the schema of a definition is included as it is. Kubernetes' additions are included too: kind, apiVersion,
+metadata, and the schemas of embedded objects and int-or-string. Constructs that version 2 cannot express, or that old
+versions of kubectl cannot read, are left out of version 2.
 
 Source: apiextensions-apiserver `pkg/controller/openapi/builder`, `pkg/controller/openapi/v2/conversion.go` and
 `pkg/apiserver/schema/unfold.go`.
@@ -66,7 +66,7 @@ _PARAMETERS: Mapping[str, Sequence[tuple[str, str]]] = {
         ("propagationPolicy", "string"),
     ),
 }
-"""What a query may say, by `x-kubernetes-action`."""
+"""The query parameters, by `x-kubernetes-action`."""
 
 _TOLD = {
     "allowWatchBookmarks": "Whether a watch is sent BOOKMARK events, which say how far it has got.",
@@ -92,7 +92,7 @@ _TOLD = {
 
 
 class Described(NamedTuple):
-    """What OpenAPI needs to know of one version of a custom kind."""
+    """The parts of one version of a custom kind that OpenAPI needs."""
 
     group: str
     version: str
@@ -101,9 +101,9 @@ class Described(NamedTuple):
     plural: str
     namespaced: bool
     schema: Callable[[], Mapping[str, Any] | None]
-    """Gives its `openAPIV3Schema`; None if it has none."""
+    """Returns its `openAPIV3Schema`; None if it has none."""
     subresources: Sequence[str]
-    """Those it has of `status` and `scale`."""
+    """Those of `status` and `scale` that it has."""
     selectable: Sequence[str] = ()
     """The paths of its selectable fields, without their leading dot."""
 
@@ -118,7 +118,10 @@ class Described(NamedTuple):
         return definition_name(self.group, self.version, self.list_kind)
 
     def definitions(self, *, v2: bool) -> Mapping[str, Node]:
-        """Return its definitions by name, written in the form of version 2, with what `v2` cannot say or without."""
+        """Return its definitions by name, in the form of version 2.
+
+        `v2` leaves out constructs that version 2 cannot express.
+        """
         return {self.definition: self._object(v2=v2), self.list_definition: self._list()}
 
     def _object(self, *, v2: bool) -> Node:
@@ -236,12 +239,12 @@ class Described(NamedTuple):
 
 
 def definition_name(group: str, version: str, kind: str) -> str:
-    """Return what a custom kind's definition is called: its group backwards, `com.example.v1.Widget`."""
+    """Return the name of a custom kind's definition: the reversed group, version and kind, `com.example.v1.Widget`."""
     return f"{'.'.join(reversed(group.split('.')))}.{version}.{kind}"
 
 
 def schema_node(schema: Mapping[str, Any], *, v2: bool) -> Node:
-    """Return the node of a structural schema as a document has it."""
+    """Return the document's node for a structural schema."""
     node = {key: value for key, value in schema.items() if value is not None and key not in _UNTOLD}
     if schema.get("x-kubernetes-int-or-string") and not v2:
         _unfold(node)
@@ -261,7 +264,7 @@ def schema_node(schema: Mapping[str, Any], *, v2: bool) -> Node:
 
 
 def _unfold(node: Node) -> None:
-    """Say what an int-or-string is, unless the schema says so itself."""
+    """Add the types of an int-or-string, unless the schema contains them."""
     if "anyOf" not in node:
         node["anyOf"] = _INTEGER_OR_STRING
     elif not _says_int_or_string(node["anyOf"]):
@@ -275,7 +278,7 @@ def _says_int_or_string(any_of: Iterable[Any]) -> bool:
 
 
 def _simplify(node: Node) -> None:
-    """Leave out what version 2 of OpenAPI cannot say, and what kubectl cannot read there."""
+    """Remove constructs that OpenAPI version 2 cannot express or that kubectl cannot read there."""
     for key in (*_COMBINATORS, "default"):
         node.pop(key, None)
     if node.pop("nullable", False):
@@ -319,9 +322,9 @@ def _in_path(name: str) -> Node:
 
 
 def _sharing(item: Node) -> Node:
-    """Move the parameters of an item's only operation to the item: what all operations take stands there.
+    """Move the parameters of an item's only operation to the item, where common parameters belong.
 
-    Items with several operations have no other parameters in common than those that stand there already.
+    Items with several operations share only parameters that are already there.
     """
     shared = [*item["parameters"], *item["get"].pop("parameters")]
     return {**item, "parameters": sorted(shared, key=lambda parameter: str(parameter["name"]))}

@@ -1,8 +1,8 @@
-"""What is stored of a custom kind, as one of its versions shows it, and back.
+"""Converts stored custom objects to one of their versions, and back.
 
-Guarantees: a stored object is read by the schema of the version it is stored in, with that version's defaults, and
-then turned into the version that is asked for, as apiextensions-apiserver's storage codec does it. What was stored
-since the definition last changed is shown as it is where it must have all defaults.
+Guarantees: a stored object is read by the schema of its stored version, with that version's defaults, and then
+converted to the requested version, as in apiextensions-apiserver's storage codec. An object that was stored after the
+last change of the definition, and therefore has all defaults, is returned unchanged.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from ctrlmgr.schema.definitions import Definitions
 
 _ENTRIES: Final = 4096
 _SIZE: Final = 32 * 1024 * 1024
-"""Bytes of the objects that are cached in a version they are not stored in, and of what they are made of."""
+"""The maximum size in bytes of the cached conversions, including their sources."""
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Versions:
-    """The versions of one definition: their schemas and codecs, and the way from one to the other."""
+    """The versions of one definition: their schemas and codecs, and the conversion between them."""
 
     def __init__(self, obj: Object, outline: Definition) -> None:
-        """Take a definition as it is stored, and what of it has been read: all but the schemas."""
+        """Use a stored definition and its outline, which contains everything but the schemas."""
         self._obj = obj
         self._outline = outline
         self.since: Revision = obj.revision
-        """What is stored at a later revision is in the stored version, as its schema wants it."""
+        """Objects with a later revision are in the stored version, as its schema requires."""
         self._codecs: dict[str, CustomCodec] = {}
         self._shapes: dict[str, Root] = {}
         self._ways: dict[tuple[str, str], Webhook] = {}
@@ -53,27 +53,27 @@ class Versions:
         return parse(_decode(self._obj.body))
 
     def prepare(self, name: str) -> None:
-        """Compile what reading and writing objects in a version takes; nothing that comes later does."""
+        """Compile everything that reading and writing objects in a version needs."""
         for each in (name, self.stored):
             for schema in (self.schema(each), self.status_schema(each)):
                 if schema is not None:
                     schema.prepare()
-        _ = self.stores_defaults  # made here, and kept
+        _ = self.stores_defaults  # computed here and cached
 
     def version(self, name: str) -> Version:
         """Return a version with its schema."""
         return _Lazy(self, self._outline.versions[name])
 
     def raw_schema(self, name: str) -> Mapping[str, Any] | None:
-        """Return a version's schema as the definition has it."""
+        """Return a version's schema as it is in the definition."""
         return self._whole.versions[name].raw_schema
 
     def schema(self, name: str) -> Schema:
-        """Return a version's schema, compiled."""
+        """Return a version's compiled schema."""
         return self._whole.versions[name].schema
 
     def status_schema(self, name: str) -> Schema | None:
-        """Return the schema of a version's status, compiled; None if it has none."""
+        """Return the compiled schema of a version's status; None if it has none."""
         return self._whole.versions[name].status_schema
 
     def _schema(self, name: str) -> Schema | None:
@@ -85,7 +85,10 @@ class Versions:
         return self.schema(name).structural
 
     def shape(self, name: str, definitions: Definitions) -> Root:
-        """Return what field management sees of a version; `definitions` are Kubernetes' own."""
+        """Return a version's schema in the form that field management uses.
+
+        `definitions` are those of built-in kinds.
+        """
         shape = self._shapes.get(name)
         if shape is None:
             shape = self._shapes[name] = custom_shape(self.structural(name), definitions)
@@ -101,21 +104,21 @@ class Versions:
 
     @property
     def stored(self) -> str:
-        """The name of the version that objects are stored in."""
+        """The name of the stored version."""
         return self._outline.storage.name
 
     def to_stored(self, fields: Unstructured) -> Unstructured:
-        """Turn an object, in any version, into the stored one; `fields` is used up.
+        """Convert an object from any version to the stored one; `fields` is changed.
 
-        What defaults the stored version has beyond those of the version it comes from, readers fill in.
+        Defaults that only the stored version has are set later, when the object is read.
         """
         return self.converted(fields, self.stored)
 
     @cached_property
     def stores_defaults(self) -> bool:
-        """Whether everything that is stored has all defaults of the stored version.
+        """Whether every stored object has all defaults of the stored version.
 
-        What comes from another version has its own, and a status is left out of what is created.
+        An object from another version has only that version's defaults, and the status of a created object is dropped.
         """
         schema = self.schema(self.stored)
         if not schema.has_defaults:
@@ -123,14 +126,14 @@ class Versions:
         return len(self._outline.versions) == 1 and not schema.has_default_of("status")
 
     def read(self, obj: Object) -> Unstructured:
-        """Return what is stored in the version it is stored in, with its defaults; raises `UnknownError`."""
+        """Return a stored object in its stored version, with defaults; raises `UnknownError`."""
         fields: Unstructured = _decode(obj.body)
         return self.codec(self._known(fields)).from_store(fields)
 
     def converted(self, fields: Unstructured, name: str) -> Unstructured:
-        """Turn an object into a version, `fields` being used up; raises `UnknownError` if that cannot be.
+        """Convert an object to a version; `fields` is changed. Raises `UnknownError` if that fails.
 
-        A hook that has to do it must have done so before: see `engine.conversion.asked`.
+        If a webhook converts, the conversion must be known already: see `engine.conversion.asked`.
         """
         if self._known(fields) == name:
             return fields
@@ -141,7 +144,7 @@ class Versions:
         return fields
 
     def moved(self, fields: Unstructured, name: str) -> Unstructured:
-        """Turn an object into a version without reading it by that version's schema; `fields` is used up."""
+        """Convert an object to a version without reading it by that version's schema; `fields` is changed."""
         known = self._known(fields)
         if known == name:
             return fields
@@ -152,7 +155,7 @@ class Versions:
 
     @property
     def calls_out(self) -> bool:
-        """Whether a hook turns versions into one another."""
+        """Whether a webhook converts between versions."""
         return self._outline.conversion.strategy == "Webhook"
 
     def _way(self, source: str, target: str) -> Webhook:
@@ -164,7 +167,7 @@ class Versions:
         return way
 
     def _known(self, fields: Unstructured) -> str:
-        """Return the version that an object is in; raises `UnknownError` for one that the definition has no more."""
+        """Return the version of an object; raises `UnknownError` if the definition no longer has it."""
         group, _, version = fields["apiVersion"].rpartition("/")
         if version not in self._outline.versions or group != self._outline.group:
             raise UnknownError(f"request to convert CR from an invalid group/version: {fields['apiVersion']}")
@@ -172,7 +175,7 @@ class Versions:
 
 
 class _Lazy(Version):
-    """A version whose schema is read with the whole definition, when it is first needed."""
+    """A version whose schema is decoded with the whole definition, on first use."""
 
     def __init__(self, versions: Versions, outline: Version) -> None:
         self.__dict__.update(outline.__dict__)
@@ -180,36 +183,36 @@ class _Lazy(Version):
 
     @property
     def raw_schema(self) -> Mapping[str, Any] | None:
-        """The schema as the definition has it."""
+        """The schema as it is in the definition."""
         return self._versions.raw_schema(self.name)
 
     @cached_property
     def schema(self) -> Schema:
-        """The schema, compiled."""
+        """The compiled schema."""
         return self._versions.schema(self.name)
 
     @cached_property
     def status_schema(self) -> Schema | None:
-        """The schema of the status, compiled."""
+        """The compiled schema of the status."""
         return self._versions.status_schema(self.name)
 
 
 class Reader:
-    """Shows stored objects in one version."""
+    """Converts stored objects to one version, with a cache."""
 
     def __init__(self, versions: Versions, resource: Resource, version: str) -> None:
-        """Show what `versions` know as `version`."""
+        """Convert objects to the version `version` of `versions`."""
         self._versions = versions
         self._resource = resource
         self._version = version
         self._is_stored = version == versions.stored
-        # What was stored, and how it is shown.
+        # The stored object and its converted form.
         self._shown: BoundedCache[Key, tuple[Object, Object]] = BoundedCache(
             "converted-objects", entries=_ENTRIES, size=_SIZE
         )
 
     def __call__(self, obj: Object) -> Object:
-        """Return an object in this version, at its revision; raises `UnknownError` if that cannot be."""
+        """Return an object in this version, at its revision; raises `UnknownError` if that fails."""
         if self._is_stored and obj.revision > self._versions.since and self._versions.stores_defaults:
             return obj
         known = self._shown.get(obj.key)

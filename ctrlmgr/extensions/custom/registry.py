@@ -1,8 +1,7 @@
-"""Keeps a registry of kinds up with the definitions that there are.
+"""Updates a registry of kinds from the existing definitions.
 
-Guarantees: the registry holds the kinds of exactly those definitions that are established, as they are at the revision
-to which it was last brought; a definition of which only the status has changed keeps its kinds, so that a caller that
-works with one goes on with it.
+Guarantees: the registry contains the kinds of exactly the established definitions, at the revision of the last update.
+If only the status of a definition has changed, its kinds are kept, so that callers can continue to use them.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ctrlmgr.extensions.custom.kind import VERBS, VERBS_OF_TERMINATING, custom_k
 
 
 class _Status(msgspec.Struct, rename="camel"):
-    """What of a definition's status decides on how it is served."""
+    """The fields of a definition's status that decide how it is served."""
 
     accepted_names: dict[str, Any] | None = None
     conditions: list[dict[str, Any]] | None = None
@@ -36,24 +35,24 @@ _decode = msgspec.json.Decoder(_Definition).decode
 
 
 class _Served(NamedTuple):
-    """A definition whose kinds are in the registry, or of which there are none."""
+    """A definition that was processed, with its kinds; there may be none."""
 
     revision: Revision
     identity: tuple[Any, ...] | None
-    """What it says as far as its kinds depend on that; None if it is not established."""
+    """The parts of the definition that its kinds depend on; None if it is not established."""
     kinds: Sequence[Kind]
 
 
 class CustomKinds:
-    """Brings a registry up to date; used by one thread."""
+    """Updates a registry; used by one thread."""
 
     def __init__(self, kinds: Kinds) -> None:
-        """Bring `kinds` up to date."""
+        """Update `kinds`."""
         self._kinds = kinds
         self._served: dict[str, _Served] = {}
 
     def refresh(self, definitions: Iterable[Object]) -> None:
-        """Have the registry hold the kinds of these definitions, which are all there are."""
+        """Replace the registry's custom kinds by those of these definitions."""
         found = {obj.name: obj for obj in definitions}
         changes: dict[str, Sequence[Kind]] = dict.fromkeys(self._served.keys() - found.keys(), ())
         for name in changes:

@@ -1,4 +1,4 @@
-"""How custom objects are scaled: their replicas are where the definition says.
+"""The scaling of custom objects: the definition gives the paths of their replicas.
 
 Source: apiextensions-apiserver `pkg/registry/customresource/etcd.go` (`scaleFromCustomResource`).
 """
@@ -16,10 +16,10 @@ from ctrlmgr.extensions.scale import Scale
 
 
 class CustomScaling:
-    """How the objects of one version are scaled."""
+    """The scaling of the objects of one version."""
 
     def __init__(self, definition: Definition, scale: Scale) -> None:
-        """Take what a version says, and the definition, for what the others say."""
+        """Use the paths of a version, and those of the definition's other versions."""
         self._spec, self._status = nested.split(scale.spec_replicas), nested.split(scale.status_replicas)
         self._selector = nested.split(scale.label_selector) if scale.label_selector else None
         self.paths: Mapping[str, Sequence[str]] = {
@@ -28,7 +28,7 @@ class CustomScaling:
         }
 
     def read(self, obj: Unstructured) -> Replicas:
-        """Return what is at the three paths."""
+        """Return the values at the three paths."""
         try:
             wanted = None if nested.get(obj, self._spec) is nested.ABSENT else nested.get_int(obj, self._spec)
             selector = nested.get_string(obj, self._selector) if self._selector is not None else ""
@@ -37,7 +37,7 @@ class CustomScaling:
             raise UnknownError(str(error)) from error
 
     def write(self, obj: Unstructured, replicas: int) -> None:
-        """Write the replicas; whether they may be so many is for validation to say."""
+        """Set the replicas; validation checks their number later."""
         try:
             nested.set_value(obj, self._spec, replicas)
         except ValueError as error:

@@ -1,8 +1,8 @@
-"""What field management sees of a custom kind: a `Shape` made from its structural schema.
+"""Creates the `Shape` for field management of a custom kind from its structural schema.
 
-Guarantees: metadata is owned and merged as every kind's is; what the schema keeps without knowing it
-(`x-kubernetes-preserve-unknown-fields`, an object that declares nothing) is merged by what it turns out to be. Nothing
-counts as there that is not: custom objects are no Go structs, whose zeros are always written.
+Guarantees: metadata is owned and merged as for every kind. Values that the schema keeps without declaring them
+(`x-kubernetes-preserve-unknown-fields`, an object without declared fields) are merged by their actual types. Missing
+fields count as missing: custom objects are not Go structs, whose zero values are always written.
 
 Source: kube-openapi `pkg/schemaconv/openapi.go`; apiextensions-apiserver's `buildOpenAPIModelsForApply`.
 """
@@ -26,7 +26,7 @@ _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
 def custom_shape(schema: Structural, definitions: Definitions) -> Root:
-    """Return the shape of a custom kind; `definitions` are Kubernetes', for what metadata is."""
+    """Return the shape of a custom kind; the metadata's schema is in `definitions`, Kubernetes' own."""
     meta = definitions.schema(_OBJECT_META)
     shapes = _Shapes(meta)
     declared = {name: each for name, each in schema.properties.items() if name not in META}
@@ -34,14 +34,14 @@ def custom_shape(schema: Structural, definitions: Definitions) -> Root:
 
 
 class _Shapes:
-    """Makes the shapes of one kind, each when it is first looked at."""
+    """Creates the shapes of one kind, each on first use."""
 
     def __init__(self, meta: Schema) -> None:
-        """Take the schema of metadata, which objects within an object have as well (`addEmbeddedProperties`)."""
+        """Use the schema of metadata, which embedded objects also have (`addEmbeddedProperties`)."""
         self._meta = meta
 
     def fields(self, properties: Mapping[str, Structural]) -> dict[str, Field]:
-        """Return the fields of an object that declares these."""
+        """Return the fields of an object with these properties."""
         return {name: _field(name, self.shape(each)) for name, each in properties.items()}
 
     def shape(self, schema: Structural) -> Shape:
@@ -59,7 +59,7 @@ class _Shapes:
         return Untyped()
 
     def rest(self, schema: Structural) -> Shape | None:
-        """Return what the fields of an object are that it does not declare; None if it has no others."""
+        """Return the shape of undeclared fields of an object; None if they are not allowed."""
         if schema.additional is not None:
             return self.shape(schema.additional)
         if schema.has_additional:
@@ -75,7 +75,7 @@ class _Shapes:
         return Struct(partial(self.fields, properties), rest)
 
     def _embedded(self, properties: Mapping[str, Structural]) -> dict[str, Field]:
-        """Return the fields of an object within an object: whatever it declares, its metadata is as everywhere."""
+        """Return the fields of an embedded object; its metadata is the same as for every object."""
         string = Scalar("string")
         meta = {"apiVersion": string, "kind": string, "metadata": embedded_metadata(self._meta)}
         return {**self.fields(properties), **{name: _field(name, shape) for name, shape in meta.items()}}

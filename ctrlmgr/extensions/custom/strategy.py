@@ -1,8 +1,8 @@
-"""What a write to a custom object goes through.
+"""The strategy of a custom kind.
 
-Guarantees: the rules are the schema's, and those of apiextensions-apiserver's `pkg/registry/customresource`: a status
-subresource keeps a write's status and spec apart, everything but metadata counts for the generation, and nothing new
-comes to be while the definition is going.
+Guarantees: the rules are those of the schema and of apiextensions-apiserver's `pkg/registry/customresource`. If there
+is a status subresource, writes of status and spec are separate. Every change except of metadata increases the
+generation. No object is created while the definition is being deleted.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class CustomStrategy(Strategy):
-    """One version of a custom kind."""
+    """The strategy of one version of a custom kind."""
 
     allow_unconditional_update = False
     any_finalizer = True
     revalidates = 0
 
     def __init__(self, definition: str, kind: str, version: Version, read: Callable[[Object], Object]) -> None:
-        """Take the name of the definition and what it says; `read` turns what is stored into this version."""
+        """Use a version of the definition of this name; `read` converts a stored object to this version."""
         self._definition = definition
         self._kind = kind
         self._version = version
@@ -50,7 +50,7 @@ class CustomStrategy(Strategy):
         return relative_cost(self._version.raw_schema or {})
 
     def begin_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Refuse to create what is about to be deleted with its definition."""
+        """Raise `Forbidden` if the definition is being deleted, because the object would be deleted with it."""
         definition = ctx.view.get(DEFINITIONS, Key("", self._definition))
         if definition is not None and definition.is_terminating:
             name = metadata_of(obj).get("name", "")
@@ -58,18 +58,18 @@ class CustomStrategy(Strategy):
             raise forbidden(ctx.kind.resource, name, reason)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Start the generation."""
+        """Set the first generation."""
         metadata_of(obj)["generation"] = 1
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Count the change, or keep all but the status where only that is written."""
+        """Increase the generation for a change; for the status subresource, keep the metadata."""
         if ctx.subresource == "status":
             _keep_metadata(new, old)
         elif _content(new) != _content(old):
             new["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check a new object, and of every one that it is what it says."""
+        """Validate a new object; for every object, check kind and apiVersion."""
         errors = self._type_errors(ctx, obj)
         return errors if errors or ctx.old is not None else self._version.validate(obj)
 
@@ -80,7 +80,7 @@ class CustomStrategy(Strategy):
         return errors if api_version == wanted else [*errors, invalid("apiVersion", api_version, f"must be {wanted}")]
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check a change; what was wrong before, and has not changed, may stay."""
+        """Validate a change; unchanged invalid values are accepted."""
         if self._type_errors(ctx, new):
             return []
         if ctx.subresource == "status":
@@ -96,11 +96,11 @@ class CustomStrategy(Strategy):
         return [warning for finalizer in sorted(added) for warning in _finalizer_warnings(finalizer)]
 
     def field_refusal(self, field: str) -> str:
-        """Say that a field is none by which to select."""
+        """Return the error message for a field that is not selectable."""
         return f"field label not supported: {field}"
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the values of the selectable fields, as they are in this version."""
+        """Return the values of the selectable fields in this version."""
         fields = _decode(self._read(obj).body)
         return {field.name: field.read(fields) for field in self._version.selectable}
 
@@ -110,7 +110,7 @@ def _content(obj: Unstructured) -> Unstructured:
 
 
 def _keep_metadata(new: Unstructured, old: Unstructured) -> None:
-    """Keep all of an object's metadata, but who manages which field."""
+    """Keep all of an object's metadata except managedFields."""
     metadata = dict(old["metadata"])
     managed = new["metadata"].get("managedFields")
     if managed:

@@ -1,8 +1,8 @@
-"""Conversion by a webhook: what it is sent, and what is taken of its answer.
+"""Conversion by a webhook: sends objects in a ConversionReview, and checks the answer.
 
-Guarantees: an object comes back with the name, namespace, uid and all other metadata that it was sent with, but for
-labels and annotations, which the hook may change; anything else is a failure that says what was wrong. If the
-hook is on simulated nodes, objects only change their apiVersion, as by the strategy `None`.
+Guarantees: a converted object has the name, namespace, uid and all other metadata that it was sent with. The webhook
+may change only labels and annotations; any other change is a failure with a message. If the webhook runs on simulated
+nodes, objects only change their apiVersion, as with the strategy `None`.
 
 Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`.
 """
@@ -29,7 +29,7 @@ from ctrlmgr.schema import strict_json
 from ctrlmgr.schema.prune import json_kind
 
 TIMEOUT: Final = 30.0
-"""Seconds that a hook has for an answer."""
+"""The webhook's timeout in seconds."""
 _GROUP = "apiextensions.k8s.io"
 _KNOWN = ("v1", "v1beta1")
 
@@ -37,21 +37,21 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Unusable(Exception):
-    """Why an answer, or an object of it, is none; in the words that follow `conversion webhook for KIND`."""
+    """An answer, or an object in it, is invalid; the text follows `conversion webhook for KIND`."""
 
 
 class Webhook:
-    """The way from one version of a kind to another through a hook."""
+    """The conversion between two versions of a kind by a webhook."""
 
     def __init__(self, conversion: Conversion, group: str, kind: str, source: str, target: str) -> None:
-        """Turn objects of version `source` into `target`."""
+        """Convert objects of version `source` into `target`."""
         self._conversion = conversion
         self._kind = kind
         self._source = f"{group}/{source}, Kind={kind}"
         self._target = f"{group}/{target}"
 
     def convert(self, objects: Sequence[Unstructured], around: Surroundings) -> Calling[Sequence[Converted]]:
-        """Return what the hook makes of each object."""
+        """Return the webhook's result for each object."""
         try:
             return (yield from self._convert(objects, around))
         except _Unusable as problem:
@@ -74,7 +74,7 @@ class Webhook:
         return [self._taken(obj, new, index) for index, (obj, new) in enumerate(zip(objects, found, strict=True))]
 
     def _replied(self, body: bytes, endpoint: Endpoint) -> Calling[Reply]:
-        """Call the hook; raises `_Unusable` for what is no answer."""
+        """Call the webhook; raises `_Unusable` if the call fails."""
         url = f"{endpoint.url}?timeout={TIMEOUT:g}s"
         problem = endpoint.problem
         if not problem:
@@ -107,7 +107,7 @@ class Webhook:
 
 
 def _objects(reply: Reply, uid: str, version: str) -> Sequence[Any]:
-    """Return the objects of an answer."""
+    """Return the objects in an answer."""
     try:
         review = strict_json.decode(reply.body)
     except ValueError as problem:
@@ -145,7 +145,7 @@ def _fields(obj: Unstructured) -> Mapping[str, Any]:
 
 
 def _metadata(obj: Unstructured, new: Unstructured) -> Unstructured:
-    """Return the metadata that an object was sent with, with the labels and annotations that came back."""
+    """Return the metadata that an object was sent with, with the labels and annotations of the answer."""
     answered, metadata = new.get("metadata"), dict(obj.get("metadata") or {})
     if not isinstance(answered, dict):
         told = "missing metadata" if answered is None else f"invalid metadata of type {json_kind(answered)}"

@@ -1,7 +1,8 @@
-"""The formats that a schema may name for a string, and which strings are of them.
+"""The string formats of schemas, and the check of each.
 
-Guarantees: a format checks what it checks in Kubernetes, leniency and oddities included. Dashes in a format's name do
-not count. Source: kube-openapi `pkg/validation/strfmt`, apiextensions-apiserver `pkg/apiserver/validation/formats.go`.
+Guarantees: a format accepts the same strings as in Kubernetes, including its peculiarities. Dashes in a format's name
+are ignored. Source: kube-openapi `pkg/validation/strfmt`, apiextensions-apiserver
+`pkg/apiserver/validation/formats.go`.
 """
 
 from __future__ import annotations
@@ -78,12 +79,15 @@ _NUMERIC: Mapping[str, frozenset[str]] = {
 
 
 def format_named(name: str) -> Format | None:
-    """Return the check of a string format, None if there is none of that name."""
+    """Return the check of a string format, None if the format is unknown."""
     return _FORMATS.get(name.replace("-", ""))
 
 
 def is_recognized(name: str, type_: str) -> bool:
-    """Say whether a format means anything for values of a type, empty for none; others are ignored, with a warning."""
+    """Return whether a format is known for values of a type (empty for no type).
+
+    Unknown formats are ignored with a warning.
+    """
     if type_ in ("", "string"):
         return format_named(name) is not None
     return name in _NUMERIC.get(type_, ())

@@ -1,4 +1,4 @@
-"""Formats of things on a network: `hostname`, `ipv4`, `ipv6`, `cidr`, `mac`."""
+"""Formats of network names and addresses: `hostname`, `ipv4`, `ipv6`, `cidr`, `mac`."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _MAC_BYTES = (6, 8, 20)
 
 
 def is_ipv4(text: str) -> bool:
-    """Say whether it is an address with dots: leading zeros are tolerated, and IPv4 mapped into IPv6."""
+    """Return whether a text is an address with dots; leading zeros and IPv4-mapped IPv6 are accepted."""
     return "." in text and parse_ip(text) is not None
 
 
 def is_ipv6(text: str) -> bool:
-    """Say whether it is an address with colons; leading zeros in a part with dots are not tolerated."""
+    """Return whether a text is an address with colons; leading zeros in a part with dots are refused."""
     return ":" in text and parse_ip(text) is not None and not ("." in text and _leading_zero(text))
 
 
 def is_cidr(text: str) -> bool:
-    """Say whether it is an address and the length of a prefix."""
+    """Return whether a text is an address with a prefix length."""
     return parse_cidr(text) is not None
 
 
 def is_mac(text: str) -> bool:
-    """Say whether it is an EUI-48, an EUI-64 or an IP over InfiniBand address (Go's `net.ParseMAC`)."""
+    """Return whether a text is an EUI-48, an EUI-64 or an IP over InfiniBand address (Go's `net.ParseMAC`)."""
     for separator, pattern in _MAC_GROUPS.items():
         if separator in text:
             return bool(pattern.fullmatch(text)) and len(text.replace(separator, "")) // 2 in _MAC_BYTES
@@ -51,7 +51,7 @@ def _is_part(character: str) -> bool:
 
 
 def is_hostname(text: str) -> bool:
-    """Say whether it is a host's name: one label, or several of which the last has letters only."""
+    """Return whether a text is a host name: one label, or several of which the last has only letters."""
     if len(text.encode()) > _LONGEST_NAME:
         return False
     labels = text.split(".")
@@ -63,7 +63,7 @@ def is_hostname(text: str) -> bool:
 
 
 def _is_single_label(label: str) -> bool:
-    """Check a name without dots: at most one dash, as the second character."""
+    """Return whether a name without dots is valid: at most one dash, as the second character."""
     if not label or not _is_part(label[0]):
         return False
     rest = label[1:].removeprefix("-")

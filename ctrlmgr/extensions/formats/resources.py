@@ -1,6 +1,6 @@
-"""Formats of things on the Internet: `uri`, `email`.
+"""Formats of Internet identifiers: `uri`, `email`.
 
-An address is what Go's `net/mail` reads as one (RFC 5322, with a display name if there is one).
+An email address is a text that Go's `net/mail` accepts (RFC 5322, with an optional display name).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _address = compiled(rf"^{_COMMENT}(?:{_SPEC}|(?:{_WORD}{_SPACE})*<{_SPACE}{_SPEC
 
 
 def is_uri(text: str) -> bool:
-    """Say whether it is an absolute URI, or an absolute path."""
+    """Return whether a text is an absolute URI or an absolute path."""
     try:
         parse_request_uri(text)
     except ValueError:
@@ -29,7 +29,7 @@ def is_uri(text: str) -> bool:
 
 
 def is_email(text: str) -> bool:
-    """Say whether it is one address; a text that takes too many steps to read is none."""
+    """Return whether a text is one email address; False if parsing takes too many steps."""
     try:
         return _address.search(text)
     except TooMuchWork:

@@ -27,19 +27,19 @@ _LARGEST = 2**63 - 1
 
 
 def is_date(text: str) -> bool:
-    """Say whether it is a day of the calendar, `2006-01-02`."""
+    """Return whether a text is a calendar date, `2006-01-02`."""
     if not _date.fullmatch(text):
         return False
     year, month, day = map(int, text.split("-"))
     try:
-        date(year or 4, month, day)  # Python's calendar has no year 0, which is a leap year to Go
+        date(year or 4, month, day)  # Python has no year 0, which is a leap year in Go
     except ValueError:
         return False
     return True
 
 
 def is_date_time(text: str) -> bool:
-    """Say whether it is a day, a `T`, and a time of day with an offset; a fraction may follow any character."""
+    """Return whether a text is a date, a `T`, and a time with an offset; any character may precede a fraction."""
     day, separator, rest = text.lower().partition("t")
     time = rest.partition("t")[0]
     if not separator or not is_date(day):
@@ -49,7 +49,7 @@ def is_date_time(text: str) -> bool:
 
 
 def is_duration(text: str) -> bool:
-    """Say whether Go reads a duration, or there is a number with a unit in any words somewhere (`2 weeks`)."""
+    """Return whether a text is a Go duration, or contains a number with a unit in words (`2 weeks`)."""
     if _is_go_duration(text):
         return True
     found = False

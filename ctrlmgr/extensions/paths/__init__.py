@@ -1,1 +1,1 @@
-"""Paths in definitions: JSONPath for columns and selectors, paths of scale subresources, of fields in schemas."""
+"""Paths in definitions: JSONPath of columns and selectable fields, paths of scale subresources, paths in schemas."""

@@ -1,4 +1,4 @@
-"""Paths of fields as they stand in a schema: those of selectable fields and of validation rules.
+"""Resolves paths of fields in a schema: those of selectable fields and of validation rules.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`ValidFieldPath`).
 """
@@ -18,7 +18,7 @@ _ENDED = "unexpected end of JSON path"
 
 
 def resolve(text: str, schema: Structural, *, allow_brackets: bool = True) -> tuple[Path, Structural]:
-    """Return the field that a path leads to, and the path as causes show it; raises ValueError in Kubernetes' words."""
+    """Return the path in the form of causes, and the field's schema; raises ValueError with Kubernetes' message."""
     path = Path()
     tokens = (match[0] for match in _TOKEN.finditer(text))
     for token in tokens:

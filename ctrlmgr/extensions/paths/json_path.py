@@ -1,7 +1,7 @@
-"""JSONPath as Kubernetes' clients and printer columns have it: fields, indexes, slices, unions, wildcards, filters.
+"""JSONPath of Kubernetes' clients and printer columns: fields, indexes, slices, unions, wildcards, filters.
 
-Guarantees: a path reads or refuses to be read as client-go's does; missing fields yield nothing. What templates have
-beyond paths (`range`, text between braces) finds nothing.
+Guarantees: a path is accepted or refused as in client-go; missing fields yield nothing. Template constructs other than
+paths (`range`, text between braces) find nothing.
 
 Source: client-go `util/jsonpath/{parser,jsonpath}.go`.
 """
@@ -27,18 +27,18 @@ _DEEPEST = 64
 
 
 class JSONPathError(ValueError):
-    """A path cannot be read, or cannot be followed in a value."""
+    """A path is malformed, or cannot be evaluated on a value."""
 
 
 class JSONPath:
-    """A path that was read."""
+    """A parsed path."""
 
     def __init__(self, text: str) -> None:
-        """Take a path as definitions have it, `.spec.replicas`; raises JSONPathError."""
+        """Parse a path as in definitions, `.spec.replicas`; raises JSONPathError."""
         self._steps = _Reader(text).read()
 
     def find(self, value: Any) -> list[Any]:
-        """Return what is at the path; raises JSONPathError for a value that cannot be indexed or compared so."""
+        """Return the values at the path; raises JSONPathError if a value cannot be indexed or compared in this way."""
         return _follow(self._steps, [value])
 
 
@@ -49,7 +49,7 @@ def _follow(steps: Sequence[Step], values: list[Any]) -> list[Any]:
 
 
 class _Reader:
-    """Reads what stands between the braces of a template."""
+    """Parses the part between the braces of a template."""
 
     def __init__(self, text: str, depth: int = 0) -> None:
         self.text = text
@@ -328,7 +328,7 @@ def _refuse_incomparable(left: Any, right: Any, operator: str) -> None:
 
 
 def text_of(value: Any) -> str:
-    """Write a value as a path's result is printed: objects and lists as JSON."""
+    """Format a value as the result of a path is printed: objects and lists as JSON."""
     if type(value) in (dict, list):
         return encode(shown(value)).decode()
     if type(value) is bool:

@@ -1,4 +1,4 @@
-"""Values at plain dotted paths, as unstructured objects are read and written: `.spec.replicas`.
+"""Reads and writes values at plain dotted paths in unstructured objects: `.spec.replicas`.
 
 Source: apimachinery `pkg/apis/meta/v1/unstructured/helpers.go`.
 """
@@ -18,14 +18,14 @@ _GO_TYPES = {str: "string", bool: "bool", int: "int64", float: "float64", list: 
 
 
 def split(path: str) -> list[str]:
-    """Return the names in a path; the leading dot does not count."""
+    """Return the names in a path; a leading dot is ignored."""
     return path.removeprefix(".").split(".")
 
 
 def get(value: Any, names: Sequence[str]) -> Any:
-    """Return what is at the end of a path, ABSENT if nothing is; raises ValueError in Go's words on the way.
+    """Return the value at the end of a path, ABSENT if there is none.
 
-    That is when there is something else than an object where the path goes on.
+    Raises ValueError with Go's message if a value on the path is not an object.
     """
     for at, name in enumerate(names):
         if value is None:
@@ -41,7 +41,7 @@ def get(value: Any, names: Sequence[str]) -> Any:
 
 
 def get_int(value: Any, names: Sequence[str]) -> int:
-    """Return the int64 at a path, 0 if nothing is there; raises ValueError likewise, and for another type."""
+    """Return the int64 at a path, 0 if it is absent; raises ValueError as `get` does, and for another type."""
     found = get(value, names)
     if found is ABSENT:
         return 0
@@ -51,7 +51,7 @@ def get_int(value: Any, names: Sequence[str]) -> int:
 
 
 def get_string(value: Any, names: Sequence[str]) -> str:
-    """Return the string at a path, "" if nothing is there; raises ValueError likewise, and for another type."""
+    """Return the string at a path, "" if it is absent; raises ValueError as `get` does, and for another type."""
     found = get(value, names)
     if found is ABSENT:
         return ""
@@ -61,7 +61,7 @@ def get_string(value: Any, names: Sequence[str]) -> str:
 
 
 def set_value(value: dict[str, Any], names: Sequence[str], new: Any) -> None:
-    """Write a value at a path, making objects on the way; raises ValueError for something else on the way."""
+    """Set a value at a path, creating objects on the way; raises ValueError if a value on the way is not an object."""
     for at, name in enumerate(names[:-1]):
         below = value.setdefault(name, {})
         if type(below) is not dict:
@@ -73,7 +73,7 @@ def set_value(value: dict[str, Any], names: Sequence[str], new: Any) -> None:
 
 
 def go_type(value: Any) -> str:
-    """Return the Go type of a decoded value, as `%T` writes it."""
+    """Return the Go type of a decoded value, as `%T` formats it."""
     return "<nil>" if value is None else _GO_TYPES.get(type(value), "map[string]interface {}")
 
 
@@ -82,7 +82,7 @@ def _wrong(names: Sequence[str], found: Any, expected: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Write a value as Go's `%v` does, for the types that matter here."""
+    """Format a value as Go's `%v` does, for the types that occur here."""
     if type(value) is bool:
         return "true" if value else "false"
     if type(value) is list:

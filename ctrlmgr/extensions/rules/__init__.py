@@ -1,1 +1,1 @@
-"""Validation rules of custom resources (`x-kubernetes-validations`): what they may name, compiling, evaluating."""
+"""Validation rules of custom resources (`x-kubernetes-validations`): their types, compilation and evaluation."""

@@ -1,4 +1,4 @@
-"""The rules of a schema, compiled: a tree of those schemas that have rules, in themselves or below.
+"""The compiled rules of a schema, as a tree of the schemas that have rules themselves or in nested schemas.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/cel/{compilation,validation}.go`.
 """
@@ -22,12 +22,12 @@ from ctrlmgr.extensions.structural import LIST_MAP_KEYS, LIST_TYPE, RULES, Raw, 
 
 _OLD: Final = "oldSelf"
 UNTYPED: Final = "unable to convert structural schema to CEL declarations"
-"""The problem of a schema of whose values nothing is known."""
+"""The problem of a schema whose values have no known type."""
 
 
 @dataclass(slots=True)
 class Rule:
-    """One rule; `problem` says why it does not compile, if it does not, and so for the expression of the message."""
+    """One rule; `problem` is its compilation error, if any, and `telling_problem` that of its message expression."""
 
     raw: Raw
     expression: Expression | None = None
@@ -36,16 +36,16 @@ class Rule:
     telling_problem: str = ""
     uses_old: bool = False
     place: str = ""
-    """The path of the field that the rule is about, below its own."""
+    """The path of the field that an error is reported for, relative to the rule's schema."""
 
     @property
     def text(self) -> str:
-        """What the rule is called in errors: its message, or itself."""
+        """The name of the rule in errors: its message, or its expression."""
         return str(self.raw.get("message") or "").strip() or str(self.raw.get("rule") or "").strip()
 
     @property
     def may_be_new(self) -> bool:
-        """Whether the rule holds of what has no old value, too, although it looks at that."""
+        """Whether the rule also applies to a value without an old value, although it uses the old value."""
         return bool(self.raw.get("optionalOldSelf"))
 
 
@@ -62,7 +62,7 @@ class Node:
 
     @property
     def keys(self) -> list[str] | None:
-        """By what items are told apart; None for a list that is no map."""
+        """The keys that identify list items; None unless the list is a map."""
         return list(self.raw.get(LIST_MAP_KEYS) or ()) if self.raw.get(LIST_TYPE) == "map" else None
 
 
@@ -141,23 +141,23 @@ def _place(text: str, schema: Raw, is_resource: bool) -> str:
 
 
 class Place(NamedTuple):
-    """Where a schema with rules stands."""
+    """The position of a schema with rules."""
 
     node: Node
     path: Path
     unrelated: str = ""
-    """The path of the list around it whose items have no old values."""
+    """The path of the enclosing list whose items have no old values."""
     cardinality: int | None = 1
-    """How many values of it an object can have; None: nothing around it limits them."""
+    """The maximum number of its values in an object; None if the schema sets no limit."""
 
     @property
     def schema_path(self) -> Path:
-        """The path of the schema, where `path` is that of one of its rules."""
+        """The path of the schema, if `path` is that of one of its rules."""
         return Path(self.path.rpartition(f".{RULES}[")[0])
 
 
 def rules_with_places(root: Node, path: Path) -> Iterator[tuple[Place, Rule]]:
-    """Yield each rule with its own path and its schema's place; what is below a schema comes before it."""
+    """Yield each rule with its path and its schema's position; nested schemas precede their parent."""
     yield from _rules(Place(root, path))
 
 
@@ -176,7 +176,7 @@ def _rules(place: Place) -> Iterator[tuple[Place, Rule]]:
 
 
 def _times(count: int | None, raw: Raw) -> int | None:
-    """Return how many values a schema's parts have, where it has `count` (`extractMaxElements`)."""
+    """Return the maximum number of values of a schema's parts, given `count` of the schema (`extractMaxElements`)."""
     kind = raw.get("type")
     if kind == "array":
         limit = raw.get("maxItems")

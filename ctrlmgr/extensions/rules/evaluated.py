@@ -1,7 +1,7 @@
 """Evaluates a schema's rules on a value.
 
-Guarantees: what a rule has against a value that is unchanged is only warned of, but for rules about changes, which look
-at what was there before. All rules of an object share one budget of cost; when one goes beyond it, no more are run.
+Guarantees: a violation by an unchanged value is only a warning, unless the rule compares with the old value. All rules
+of an object share one cost budget; when it is exceeded, no more rules are evaluated.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`.
 """
@@ -23,20 +23,20 @@ from ctrlmgr.work_budget import bounded
 
 _LONGEST_MESSAGE: Final = 5 * 1024
 _MOST_STEPS: Final = 2 * MOST_STEPS
-"""Steps of work of all rules of one object."""
+"""The maximum number of steps of work for all rules of one object."""
 _ROOT: Final = "<nil>"
 
 
 class _Stop(Exception):
-    """No further rules are run."""
+    """Stops the evaluation of further rules."""
 
 
 def evaluate_rules(
     node: Node, value: Any, old: Any = MISSING, *, path: Path = ROOT, warnings: list[str] | None = None
 ) -> list[FieldError]:
-    """Return what a schema's rules have against a value at `path`, given the one that it replaces.
+    """Return the violations of a schema's rules by a value at `path`; `old` is the value that it replaces.
 
-    What they have against what is unchanged goes to `warnings`.
+    Violations by unchanged values are added to `warnings`.
     """
     run = _Run([] if warnings is None else warnings)
     with suppress(_Stop), bounded(_MOST_STEPS):

@@ -1,7 +1,7 @@
-"""How large the values of a schema can be: what the estimated cost of a rule rests on.
+"""The maximum sizes of a schema's values, from which the cost of rules is estimated.
 
-Guarantees: a value for which the schema sets no limit is as large as a request can bring it, which depends on how small
-its parts can be; a schema that expressions cannot see has no size.
+Guarantees: a value without a limit in the schema is as large as a request allows, which depends on the minimum size of
+its parts. A schema that expressions cannot see has no size.
 
 Source: apiserver `pkg/cel/common/schemas.go` (`SchemaDeclType`), `pkg/cel/limits.go`; apiextensions-apiserver
 `pkg/apiserver/schema/cel/compilation.go` (`sizeEstimator`, `maxCardinality`).
@@ -22,26 +22,26 @@ from ctrlmgr.extensions.structural import INT_OR_STRING, Raw, single_items
 _LARGEST_REQUEST: Final = 3 * 1024 * 1024
 _LONGEST_TEXT: Final = _LARGEST_REQUEST - 2
 _EMPTY: Final = 2
-"""How long `""`, `[]` and `{}` are."""
+"""The length of `""`, `[]` and `{}`."""
 _OF_FORMAT: Final = {"duration": (32, 3), "date": (12, 12), "date-time": (32, 21)}
-"""The longest and the shortest text of a format, quotation marks included."""
+"""The maximum and minimum length of a text of each format, including quotation marks."""
 _SCALARS: Final = {"boolean": 4, "number": 1, "integer": 1}
 
 
 @dataclass(slots=True)
 class Sizes:
-    """How large values of one schema can be, and what is in them."""
+    """The sizes of values of one schema, and of their parts."""
 
     most: int = 0
-    """How many characters, items or entries."""
+    """The maximum number of characters, items or entries."""
     shortest: int = _EMPTY
-    """How long its shortest form is, in bytes of JSON."""
+    """The minimum length, in bytes of JSON."""
     fields: Mapping[str, Sizes] = field(default_factory=dict)
     keys: Sizes | None = None
     values: Sizes | None = None
 
     def at(self, place: Place) -> Range | None:
-        """Return how large the value at a place in this one can be; its first part names the variable."""
+        """Return the size range of the value at a path in this value; the path's first part names the variable."""
         found: Sizes | None = self
         for name in place[1:]:
             if found is None:
@@ -54,12 +54,12 @@ class Sizes:
 
     @property
     def cardinality(self) -> int:
-        """How many such values a request can bring, with a comma between them."""
+        """The maximum number of such values in a request, with a comma between them."""
         return _LARGEST_REQUEST // (self.shortest + 1)
 
 
 def sizes_of(raw: Raw, *, is_resource: bool) -> Sizes | None:
-    """Return how large values of a schema can be, None if expressions cannot see them."""
+    """Return the sizes of a schema's values, None if expressions cannot see them."""
     if raw.get(INT_OR_STRING):
         return Sizes(_longest(raw, _LONGEST_TEXT), 1)
     kind = raw.get("type") or ""
@@ -82,7 +82,7 @@ def _limit(raw: Raw, keyword: str) -> int | None:
 
 
 def _longest(raw: Raw, otherwise: int) -> int:
-    """Return how many bytes a text can have whose characters are counted."""
+    """Return the maximum number of bytes of a text whose limit is in characters."""
     limit = _limit(raw, "maxLength")
     return otherwise if limit is None else 4 * limit
 

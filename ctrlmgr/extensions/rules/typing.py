@@ -1,7 +1,7 @@
-"""A schema as expressions see it: the types of its values, the names of its fields, and the values themselves.
+"""A schema as expressions see it: the types of its values, the names of its fields, and the converted values.
 
-Guarantees: a field whose name CEL cannot write is named by the rules of KEP-2876 (`x-y` is `x__dash__y`), and one
-that cannot be named at all is not there. Only what a schema declares can be seen.
+Guarantees: a field name that is not valid in CEL is escaped by the rules of KEP-2876 (`x-y` is `x__dash__y`). A field
+that cannot be named at all is not visible. Only declared fields are visible.
 
 Source: apiserver `pkg/cel/common/{schemas,values}.go`.
 """
@@ -35,7 +35,7 @@ _SCALARS: Final = {"boolean": types.BOOL, "number": types.DOUBLE, "integer": typ
 def fields_of(raw: Raw, *, is_resource: bool) -> Mapping[str, Raw]:
     """Return the schemas of an object's fields.
 
-    Those of a resource's own are always there; they are as it declares them if it declares them all.
+    A resource always has kind, apiVersion and metadata; if the schema declares all of them, its declarations are used.
     """
     properties: Mapping[str, Raw] = raw.get("properties") or {}
     if not is_resource or _declares_its_own(properties):
@@ -51,15 +51,15 @@ def _declares_its_own(declared: Mapping[str, Raw]) -> bool:
 
 
 def is_embedded(raw: Raw) -> bool:
-    """Whether a schema is of a whole resource."""
+    """Return whether a schema describes an embedded resource."""
     return bool(raw.get("x-kubernetes-embedded-resource"))
 
 
 class Fields:
-    """The objects of one schema, by names made of their paths; `types.Objects`."""
+    """The object types of one schema, named by their paths; implements `types.Objects`."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Start without objects."""
         self._objects: dict[str, dict[str, Type]] = {}
 
     def field(self, name: str, field: str) -> Type | None:
@@ -67,15 +67,15 @@ class Fields:
         return self._objects[name].get(field)
 
     def has_objects(self, name: str) -> bool:
-        """Whether the fields of objects of this name are known here."""
+        """Return whether the fields of objects of this name are known here."""
         return name in self._objects
 
     def has_type(self, name: str) -> bool:
-        """Whether an expression may make such an object; it may make none."""
+        """Return whether an expression may create such an object; always False."""
         return False
 
     def declare(self, raw: Raw, *, is_resource: bool, name: str = "selfType") -> Type | None:
-        """Return the type of a schema's values, None if nothing is known of them."""
+        """Return the type of a schema's values, None if it is unknown."""
         if raw.get(INT_OR_STRING):
             return types.DYN
         kind = raw.get("type") or ""
@@ -108,7 +108,7 @@ class Fields:
 
 
 def visible(value: Any, raw: Raw, *, is_resource: bool) -> Any:
-    """Return a value as expressions see it."""
+    """Return a value in the form that expressions see."""
     if value is None or raw.get(INT_OR_STRING):
         return value
     if type(value) is list:

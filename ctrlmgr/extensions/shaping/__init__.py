@@ -1,1 +1,1 @@
-"""What decoding does to a value by a structural schema: pruning, nulls, defaults, embedded metadata."""
+"""Applies a structural schema to a decoded value: pruning, nulls, defaults, embedded metadata."""

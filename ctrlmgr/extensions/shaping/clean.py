@@ -1,7 +1,7 @@
-"""Says whether a value is as its schema wants it: no field that is not declared, no null that must not be.
+"""Checks that a value has no undeclared fields and no nulls that its schema forbids.
 
-That is the usual case, and this is the quick way to find out: one walk, which changes nothing and knows no paths.
-What it refuses is pruned by `prune` and `nulls`.
+This is the fast path for the usual case: one walk, which changes nothing and tracks no paths. Values that it refuses
+are pruned by `prune` and `nulls`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Check: TypeAlias = Callable[[Any], bool]
 
 
 def compile_clean(schema: Structural, *, is_root: bool = True) -> Check:
-    """Return the check of values of a schema; a value that it accepts is neither pruned nor freed of nulls."""
+    """Return the check for values of a schema; a value that passes needs neither pruning nor removal of nulls."""
     return _node(schema.as_object if is_root else schema)
 
 
@@ -51,7 +51,7 @@ def _may_be_null(schema: Structural) -> bool:
 
 
 def _is_free_of_nulls(schema: Structural, value: Any) -> bool:
-    """Check what is not pruned, as it is metadata, for nulls alone."""
+    """Return whether a value that is not pruned, such as metadata, contains no forbidden nulls."""
     if type(value) is dict:
         below = ((each, schema.field(key)) for key, each in value.items())
     elif type(value) is list:
@@ -83,7 +83,7 @@ def _anything(value: Any) -> bool:
 
 
 def _without_fields(value: Any) -> bool:
-    """Check a value that no schema describes: all fields of all objects in it would be pruned."""
+    """Return whether a value without a schema contains no fields; all fields in it would be pruned."""
     if type(value) is dict:
         return not value
     return all(map(_without_fields, value)) if type(value) is list else True

@@ -1,9 +1,9 @@
-"""Fills in defaults, at any depth.
+"""Sets defaults at any depth.
 
-Guarantees: a default that is filled in is a copy; filling in twice changes nothing that once did not; a null that is
-not allowed is replaced where there is a default. Schemas without defaults cost nothing.
+Guarantees: each default is copied when it is set, and setting defaults is idempotent. A forbidden null is replaced by
+the default, if there is one. Schemas without defaults cost nothing.
 
-What is filled in is drawn from the budget of `work_budget`, if one is set: a step for each byte of JSON.
+Each byte of JSON that is set costs one step of the budget of `api.work`, if there is one.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/algorithm.go`.
 """
@@ -22,7 +22,7 @@ Fill: TypeAlias = Callable[[Any], None]
 
 
 def compile_defaults(schema: Structural, defaults: Mapping[int, Any]) -> Fill | None:
-    """Return what fills in the defaults below a node, None if there are none.
+    """Return the function that sets the defaults in values of a node, None if there are none.
 
     `defaults` are the pruned defaults by the identity of their node (`shaping.defaults`).
     """
@@ -41,13 +41,13 @@ class _Field(NamedTuple):
     nullable: bool
     fill: Fill | None
     size: int
-    """Bytes of the default as JSON."""
+    """The size of the default in bytes of JSON."""
 
     def replacement(self) -> Any:
         return None if self.default is MISSING else self.copy()
 
     def copy(self) -> Any:
-        """Return a copy of the default, whose bytes are drawn from the budget of what reads the object."""
+        """Return a copy of the default; its size is subtracted from the budget of work."""
         spend(self.size)
         return copied(self.default)
 

@@ -1,4 +1,4 @@
-"""Defaults as they are filled in: without fields that no schema declares, and with metadata in its form.
+"""Prepares a schema's defaults: prunes undeclared fields, and converts metadata to its canonical form.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/{prune,surroundingobject}.go`.
 """
@@ -15,11 +15,11 @@ from ctrlmgr.extensions.structural import MISSING, Structural
 from ctrlmgr.extensions.values.go import same
 
 Steps: TypeAlias = tuple[str | None, ...]
-"""The way from the root to a node: names of fields, `*` for a map's values, None for a list's items."""
+"""The path from the root to a node: names of fields, `*` for a map's values, None for a list's items."""
 
 
 def steps_below(schema: Structural) -> Iterator[tuple[str | None, Structural]]:
-    """Yield the nodes right below one, each with the step that leads there."""
+    """Yield the child nodes of a node, each with its step."""
     if schema.additional is not None:
         yield "*", schema.additional
     if schema.items is not None:
@@ -28,14 +28,14 @@ def steps_below(schema: Structural) -> Iterator[tuple[str | None, Structural]]:
 
 
 def surround(value: Any, steps: Steps) -> Any:
-    """Return the smallest object that has a value at the end of a way."""
+    """Return the smallest object that has a value at a path."""
     for step in reversed(steps):
         value = [value] if step is None else {step: value}
     return value
 
 
 def at_end(value: Any, steps: Steps) -> Any:
-    """Return what is at the end of a way, MISSING if nothing is left there."""
+    """Return the value at a path, MISSING if there is none."""
     for step in steps:
         if step is None:
             value = value[0] if type(value) is list and value else MISSING
@@ -45,7 +45,10 @@ def at_end(value: Any, steps: Steps) -> Any:
 
 
 def pruned_defaults(root: Structural) -> Mapping[int, Any]:
-    """Return the defaults that pruning changes, by the identity of their node; MISSING for one that goes as a whole."""
+    """Return the defaults that pruning changes, by the identity of their node.
+
+    MISSING if nothing of a default is left.
+    """
     changed: dict[int, Any] = {}
     waiting: list[tuple[Steps, Structural]] = [((), root)]
     while waiting:

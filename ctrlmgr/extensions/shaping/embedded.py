@@ -1,7 +1,7 @@
-"""Metadata of objects within objects: brought into Go's shape, and validated as that of any object.
+"""Metadata of embedded objects: converts it to the shape of Go's struct, and validates it as for any object.
 
-Guarantees: metadata that was coerced holds known fields of the right types only, in the form in which Kubernetes
-writes them; schemas without embedded resources cost nothing.
+Guarantees: coerced metadata contains only known fields of the right types, in Kubernetes' canonical form. Schemas
+without embedded resources cost nothing.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/{algorithm,coerce,validation}.go`.
 """
@@ -25,16 +25,16 @@ from ctrlmgr.schema.structs import read_value
 
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _NAME = "fakename"
-"""Stands for a name that is missing, which is no error here; it is Kubernetes' stand-in."""
+"""Kubernetes' placeholder for a missing name, which is not an error here."""
 
 
 class Coerced(NamedTuple):
-    """What became of embedded metadata."""
+    """The result of coercing embedded metadata."""
 
     unknown: list[str]
-    """The paths of fields that metadata has not, sorted."""
+    """The sorted paths of unknown metadata fields."""
     error: FieldError | None = None
-    """The first thing that could not be coerced."""
+    """The error of the first value that could not be coerced."""
 
 
 @cache
@@ -45,7 +45,10 @@ def _object_meta() -> tuple[Schema, type[msgspec.Struct]]:
 
 
 def read_metadata(value: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return metadata in Go's shape, and its unknown fields; raises ValueError in Go's words for wrong types."""
+    """Return metadata in the shape of Go's struct, and its unknown fields.
+
+    Raises ValueError with Go's message for wrong types.
+    """
     schema, struct = _object_meta()
     if value is None:
         return {}, []
@@ -63,7 +66,7 @@ def read_metadata(value: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def _read_leniently(value: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return metadata without the fields whose types are wrong."""
+    """Return metadata without the fields of wrong types."""
     kept: dict[str, Any] = {}
     unknown: list[str] = []
     for key, each in value.items():
@@ -77,12 +80,12 @@ def _read_leniently(value: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def has_embedded(schema: Structural) -> bool:
-    """Say whether there are embedded resources at a node or below it."""
+    """Return whether a node or a nested one is an embedded resource."""
     return schema.embedded or any(map(has_embedded, schema.below()))
 
 
 def coerce(value: Any, schema: Structural, *, path: Path = ROOT, drop_invalid: bool = False) -> Coerced:
-    """Coerce the metadata of embedded resources in place; with `drop_invalid`, what cannot be is removed."""
+    """Coerce the metadata of embedded resources in place; with `drop_invalid`, invalid fields are removed."""
     unknown: list[str] = []
     try:
         _coerce(value, schema, path, drop_invalid, unknown)
@@ -139,7 +142,7 @@ def _coerce_meta(value: dict[str, Any], path: Path, drop_invalid: bool, unknown:
 
 
 def validate_embedded(value: Any, schema: Structural, path: Path = ROOT) -> list[FieldError]:
-    """Return what is wrong with the metadata of embedded resources."""
+    """Return the errors of the metadata of embedded resources."""
     errors: list[FieldError] = []
     if type(value) is dict:
         if schema.embedded:

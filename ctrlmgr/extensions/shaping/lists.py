@@ -1,4 +1,4 @@
-"""Lists that are sets or maps: no item twice, no key twice.
+"""Checks lists that are sets or maps for duplicate items or keys.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/listtype/validation.go`.
 """
@@ -16,7 +16,7 @@ Check: TypeAlias = Callable[[Any], bool]
 
 
 def compile_unique(schema: Structural) -> Check | None:
-    """Return the check that nothing is twice in any set or map within a value; None where there are none."""
+    """Return the check for duplicates in all sets and maps within a value; None if the schema has none."""
     fields = {name: check for name, each in schema.properties.items() if (check := compile_unique(each)) is not None}
     others = None if schema.additional is None else compile_unique(schema.additional)
     items = None if schema.items is None else compile_unique(schema.items)
@@ -49,7 +49,7 @@ def _identities(schema: Structural) -> Check | None:
 
     def has_unique_keys(value: list[Any]) -> bool:
         if any(type(each) is not dict for each in value):
-            return False  # which the exact check knows more of
+            return False  # the exact check decides
         return len({tuple(identity(each[key]) if key in each else None for key in keys) for each in value}) == len(
             value
         )
@@ -58,7 +58,7 @@ def _identities(schema: Structural) -> Check | None:
 
 
 def validate_lists(value: Any, schema: Structural, path: Path = ROOT) -> list[FieldError]:
-    """Return an error for the second appearance of every item of a set, and of every key of a map."""
+    """Return an error for the second occurrence of every item of a set, and of every key of a map."""
     errors: list[FieldError] = []
     if type(value) is dict:
         for key, each in value.items():
@@ -82,7 +82,7 @@ def _validate_items(value: list[Any], path: Path) -> list[FieldError]:
 
 
 def _repeated(items: list[Hashable]) -> list[int]:
-    """Return the indexes of second appearances; third ones are not told."""
+    """Return the indexes of second occurrences; later ones are not reported."""
     times: dict[Hashable, int] = {}
     repeated = []
     for index, item in enumerate(items):

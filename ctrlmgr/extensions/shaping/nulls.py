@@ -11,7 +11,7 @@ from ctrlmgr.extensions.structural import MISSING, Structural
 
 
 def drop_nulls(value: Any, schema: Structural) -> None:
-    """Remove from objects, at any depth, nulls of fields that are neither nullable nor have a default."""
+    """Remove nulls, at any depth, from fields that are neither nullable nor have a default."""
     if type(value) is dict:
         for key, each in list(value.items()):
             below = schema.field(key)

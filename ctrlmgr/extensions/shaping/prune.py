@@ -1,7 +1,7 @@
-"""Removes the fields that a schema does not declare, and says which.
+"""Removes the fields that a schema does not declare, and returns their paths.
 
-Guarantees: pruning what was pruned changes nothing; metadata and what else every object has stays at the root and in
-embedded objects. Source: apiextensions-apiserver `pkg/apiserver/schema/pruning/algorithm.go`.
+Guarantees: pruning is idempotent. Metadata, kind and apiVersion are kept at the root and in embedded objects. Source:
+apiextensions-apiserver `pkg/apiserver/schema/pruning/algorithm.go`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from ctrlmgr.extensions.structural import META, Structural
 
 
 def prune(value: Any, schema: Structural, *, is_root: bool = True) -> list[str]:
-    """Prune a value in place; return the paths of what went, sorted: `spec.list[0].field`."""
+    """Prune a value in place; return the sorted paths of the removed fields: `spec.list[0].field`."""
     gone: list[str] = []
     _prune(value, schema.as_object if is_root else schema, "", gone)
     return sorted(gone)
 
 
 def _prune(value: Any, schema: Structural | None, path: str, gone: list[str], preserving: bool = False) -> None:
-    """Prune a value; `preserving` says that a list above it keeps what its items do not declare."""
+    """Prune a value; `preserving` says that an enclosing list keeps undeclared fields of its items."""
     if schema is None and preserving:
         return
     keeps = preserving or (schema is not None and schema.preserves)

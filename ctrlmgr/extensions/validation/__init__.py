@@ -1,4 +1,4 @@
-"""Validation of CustomResourceDefinitions: every cause of a 422, and every warning.
+"""Validates CustomResourceDefinitions: every cause of a 422, and every warning.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation`.
 """

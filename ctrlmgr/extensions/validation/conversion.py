@@ -1,4 +1,4 @@
-"""How objects are converted between versions: the strategy, and the webhook if there is one.
+"""Validates `spec.conversion`: the strategy, and the webhook if there is one.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go` (`validateCustomResourceConversion`).
 """
@@ -21,9 +21,9 @@ _STRATEGIES: Final = ("None", "Webhook")
 def conversion_errors(
     conversion: Raw | None, path: Path, *, known_review: bool, checked_ca: bool
 ) -> Iterator[FieldError]:
-    """Yield what is wrong with `spec.conversion`.
+    """Yield the errors of `spec.conversion`.
 
-    `known_review` requires a version of the review that is understood, `checked_ca` certificates that can be read.
+    `known_review` requires a supported version of ConversionReview, `checked_ca` valid certificates.
     """
     if conversion is None:
         return
@@ -77,5 +77,5 @@ def _review_versions(versions: Sequence[str], path: Path, known_review: bool) ->
 
 
 def has_known_review(versions: Sequence[str]) -> bool:
-    """Say whether a version of the review is understood."""
+    """Return whether a supported version of ConversionReview is listed."""
     return any(version in REVIEW_VERSIONS for version in versions)

@@ -1,4 +1,4 @@
-"""Whether defaults are valid by the schema that they are defaults of, and have no unknown fields.
+"""Validates defaults by their own schema, and checks that they have no unknown fields.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/validation.go`.
 """
@@ -24,7 +24,7 @@ _TYPE_META = {"kind": "Validation", "apiVersion": "validation/v1"}
 
 
 class _Place(NamedTuple):
-    """Where a node is: the object it is in, the way to it there, and whether that leads through metadata."""
+    """The position of a node: its object, the path to it from there, and whether that leads through metadata."""
 
     path: Path
     root: Structural
@@ -33,7 +33,7 @@ class _Place(NamedTuple):
 
 
 def validate_defaults(schema: Structural, path: Path, *, require_pruned: bool = True) -> list[FieldError]:
-    """Return what is wrong with the defaults in a structural schema of an object."""
+    """Return the errors of the defaults in a structural schema of an object."""
     root = schema.as_object
     return list(_validate(root, _Place(path, root), require_pruned))
 

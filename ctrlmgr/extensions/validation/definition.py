@@ -1,8 +1,8 @@
-"""Validation of a whole definition, new or changed.
+"""Validates a whole definition, new or changed.
 
-Guarantees: the causes are Kubernetes' own, at its paths: what all versions have in common is told at `spec.validation`,
-`spec.subresources`, `spec.additionalPrinterColumns`, `spec.selectableFields`. Of metadata, only what depends on the
-rest is checked here: the name and the approval annotation.
+Guarantees: errors and their paths are Kubernetes'. Errors in parts that all versions share are reported at
+`spec.validation`, `spec.subresources`, `spec.additionalPrinterColumns`, `spec.selectableFields`. Of metadata, only the
+name and the approval annotation are validated here, because they depend on the spec.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`.
 """
@@ -29,7 +29,7 @@ _SCOPES = ("Cluster", "Namespaced")
 
 
 def validate_definition(new: Raw, old: Raw | None = None) -> list[FieldError]:
-    """Return what is wrong with a definition that was defaulted, and prepared as its strategy prepares it."""
+    """Return the errors of a definition that was defaulted and prepared by its strategy."""
     spec = internal_spec(new.get("spec") or {})
     needed = tentatively(lambda: requirements(spec, old))
     errors: list[FieldError] = []
@@ -50,7 +50,7 @@ def validate_definition(new: Raw, old: Raw | None = None) -> list[FieldError]:
 
 
 def validate_status(new: Raw) -> list[FieldError]:
-    """Return what is wrong with a definition's status."""
+    """Return the errors of a definition's status."""
     accepted = (new.get("status") or {}).get("acceptedNames") or {}
     return list(name_errors(accepted, _STATUS.child("acceptedNames")))
 
@@ -150,7 +150,7 @@ def _names(raw: Raw, path: Path) -> Iterator[FieldError]:
 
 
 def _changes(new: Raw, old: Raw, needed: Requirements) -> Iterator[FieldError]:
-    """Yield errors for what must stay: where objects are stored, and by which name."""
+    """Yield errors for changes of fields that are part of the storage key: group, plural name and others."""
     fields: list[tuple[str, ...]] = [("group",), ("names", "plural")]
     if needed.same_names:
         fields = [("scope",), ("names", "kind"), *fields]
@@ -173,7 +173,7 @@ def _stored_versions(definition: Raw, spec: InternalSpec) -> Iterator[FieldError
         yield invalid(path, stored, "must have at least one stored version")
         return
     places = {name: at for at, name in enumerate(stored)}
-    for version in spec.versions:  # as Kubernetes does: of two versions of one name, the second is not found any more
+    for version in spec.versions:  # as in Kubernetes: of two versions with one name, the second is not found
         name = version.get("name") or ""
         if places.pop(name, None) is None and version.get("storage"):
             yield invalid(path, list(stored), f"must have the storage version {name}")

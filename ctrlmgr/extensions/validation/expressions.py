@@ -1,4 +1,4 @@
-"""What is wrong with the expressions of a definition's rules: they do not compile, or may cost too much.
+"""Validates the CEL expressions of a definition's rules: compilation and estimated cost.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/{validation,cel_validation}.go`
 (`ValidateCustomResourceDefinitionOpenAPISchema`, `CELSchemaContext`).
@@ -19,11 +19,11 @@ from ctrlmgr.extensions.structural import RULES, Raw
 from ctrlmgr.extensions.validation.printed import printed_rule
 
 RULE_LIMIT: Final = 10_000_000
-"""What one rule may cost, for all values that it is evaluated for in one object (`StaticEstimatedCostLimit`)."""
+"""The cost limit of one rule, for all values in one object (`StaticEstimatedCostLimit`)."""
 SCHEMA_LIMIT: Final = 100_000_000
-"""What all rules of a schema may cost together (`StaticEstimatedCRDCostLimit`)."""
+"""The cost limit of all rules of a schema together (`StaticEstimatedCRDCostLimit`)."""
 _NAMED: Final = 4
-"""How many rules are named where all together cost too much."""
+"""The number of rules that are named if the total cost is too high."""
 
 
 class _Cost(NamedTuple):
@@ -35,10 +35,10 @@ class _Cost(NamedTuple):
 def expression_errors(
     schema: Raw, path: Path, *, is_unchanged: bool = False, known: Sequence[FieldError] = ()
 ) -> Iterator[FieldError]:
-    """Yield an error for every rule and every message that does not compile, looks at what it cannot have, or costs.
+    """Yield the errors of rules and messages: compilation errors, unavailable old values, and too high costs.
 
-    Of a schema that is unchanged no single rule is refused for what it costs: it was taken once. Rules of schemas in
-    which (or in parts of which) something else is wrong, as `known` says, are not looked at.
+    In an unchanged schema no single rule is refused for its cost, because it was accepted before. Rules of schemas with
+    other errors (`known`) in them are not checked.
     """
     node = compile_rules(schema)
     if node is None:
@@ -64,7 +64,7 @@ def _is_within(field: str, path: Path) -> bool:
 
 
 def _costs(rule: Rule, place: Place, sizes: Sizes | None) -> Iterator[_Cost]:
-    """Yield what a rule may cost for all values in an object, and what its message may, of which there is one."""
+    """Yield the cost of a rule for all values in an object, and that of its message, which is evaluated once."""
     if sizes is None or rule.expression is None:
         return
     times = sizes.cardinality if place.cardinality is None else place.cardinality

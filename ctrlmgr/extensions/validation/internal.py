@@ -1,8 +1,7 @@
-"""A definition's spec as Kubernetes validates it: what all versions have in common stands above them.
+"""Converts a definition's spec to the form that Kubernetes validates: parts that all versions share are moved up.
 
-That is how `spec.validation…` comes into the paths of errors: Kubernetes converts a definition to its internal
-version, where schemas, subresources, columns and selectable fields that are the same in all versions are moved to
-the spec.
+Kubernetes converts a definition to its internal version. Schemas, subresources, columns and selectable fields that are
+equal in all versions are moved to the spec there. Therefore errors have paths such as `spec.validation…`.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/conversion.go`.
 """
@@ -23,47 +22,47 @@ SPEC = Path("spec")
 
 
 class Part(NamedTuple):
-    """What stands either above all versions, or in one of them."""
+    """The parts that belong either to one version or to the spec."""
 
     place: int | None
-    """Which version it is, None above all versions."""
+    """The index of the version, None for the spec."""
     version: str
-    """The version's name, empty above all versions."""
+    """The version's name, empty for the spec."""
     validation: Raw | None
-    """`schema` of a version, None where it is not set."""
+    """The `schema` of a version, None if it is not set."""
     subresources: Raw | None
     columns: Sequence[Raw]
     selectable: Sequence[Raw]
 
     @property
     def path(self) -> Path:
-        """Where it stands."""
+        """The path of the version or of the spec."""
         return SPEC if self.place is None else SPEC.child("versions").at(self.place)
 
 
 @dataclass(frozen=True)
 class InternalSpec:
-    """A spec, divided."""
+    """A spec, divided into shared and own parts."""
 
     raw: Raw
     versions: Sequence[Raw]
-    """The versions as they are."""
+    """The versions, unchanged."""
     top: Part
-    """What all versions have in common."""
+    """The parts that all versions share."""
     own: Sequence[Part]
-    """What each version has for itself."""
+    """The own parts of each version."""
 
     def parts(self) -> Sequence[Part]:
         """Return all parts, those of versions first."""
         return (*self.own, self.top)
 
     def schemas(self) -> Sequence[Raw]:
-        """Return the schemas there are."""
+        """Return all schemas."""
         found = [schema_of(part.validation) for part in (self.top, *self.own)]
         return [each for each in found if each is not None]
 
     def has_status(self, part: Part) -> bool:
-        """Say whether objects have a status subresource: in the part's version, or in any for the top."""
+        """Return whether objects have a status subresource: in the part's version, or in any version for the spec."""
         if not part.version:
             return self._has_any_status
         return _has_status(part if self.has_own_subresources else self.top)
@@ -74,7 +73,7 @@ class InternalSpec:
 
     @cached_property
     def has_own_subresources(self) -> bool:
-        """Whether versions have subresources of their own."""
+        """Whether versions have their own subresources."""
         return any(each.subresources is not None for each in self.own)
 
 
@@ -93,7 +92,7 @@ _FIELDS: Mapping[str, Any] = {
     "additionalPrinterColumns": (),
     "selectableFields": (),
 }
-"""What a part is made of, in the order in which it holds them, and what stands for nothing."""
+"""The fields of a part in their order, with their empty values."""
 
 
 def internal_spec(spec: Raw) -> InternalSpec:

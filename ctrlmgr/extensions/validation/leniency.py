@@ -1,4 +1,4 @@
-"""What is required of a definition: everything of a new one; of a changed one not what was wrong already.
+"""The requirements for a definition: all for a new one; a changed one may keep earlier violations.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go` (`require…`, `allow…`).
 """
@@ -32,29 +32,29 @@ from ctrlmgr.extensions.values.go import same
 
 
 class Requirements(NamedTuple):
-    """What is required; the defaults are for new definitions."""
+    """The requirements; the defaults are for new definitions."""
 
     known_review: bool = True
-    """A version of conversion reviews that is understood."""
+    """Require a supported version of ConversionReview."""
     same_names: bool = False
-    """Scope and kind as they were, because objects are stored under them."""
+    """Require the same scope and kind, because objects are stored under them."""
     schemas: bool = True
-    """A schema for every version, served or not."""
+    """Require a schema for every version, served or not."""
     known_types: bool = True
     structural: bool = True
     pruned_defaults: bool = True
     atomic_set_items: bool = True
     strict_lists: bool = True
     checked_ca: bool = False
-    """Certificates that can be read; as long as a definition is not established it may hold any."""
+    """Require valid certificates; a definition that is not established yet may have invalid ones."""
     many_selectable: frozenset[str] = frozenset()
-    """The versions that may have too many selectable fields, "" for all in common."""
+    """The versions that may have too many selectable fields; "" is the spec."""
     unchanged: frozenset[str] = frozenset()
-    """The versions whose schemas are as they were, "" for the one in common."""
+    """The versions with unchanged schemas; "" is the spec."""
 
 
 def requirements(new: InternalSpec, old: Raw | None) -> Requirements:
-    """Return what is required of a definition that replaces another."""
+    """Return the requirements for a definition that replaces `old`."""
     if old is None:
         return Requirements()
     before = internal_spec(old.get("spec") or {})
@@ -89,7 +89,7 @@ def _all_have_schemas(spec: InternalSpec) -> bool:
 
 
 def has_invalid_ca(spec: Raw) -> bool:
-    """Whether the certificates that a definition's conversion webhook is to be trusted by cannot be read."""
+    """Return whether the certificates of a definition's conversion webhook are invalid."""
     webhook: Raw = (spec.get("conversion") or {}).get("webhook") or {}
     bundle: str = (webhook.get("clientConfig") or {}).get("caBundle") or ""
     return bool(bundle and validate_ca_bundle(ROOT, bundle))
@@ -108,7 +108,7 @@ def _many_selectable(new: InternalSpec, old: InternalSpec) -> frozenset[str]:
 def _unchanged(new: InternalSpec, old: InternalSpec) -> frozenset[str]:
     before, after = _schemas_of_versions(old), _schemas_of_versions(new)
     found = {name for name, schema in after.items() if name in before and same(schema, before[name])}
-    if new.own and new.own[0].version in found:  # by which the schema in common goes
+    if new.own and new.own[0].version in found:  # it decides for the shared schema
         found.add("")
     return frozenset(found)
 
@@ -122,11 +122,11 @@ _WITHIN = (
     *((keyword, False) for keyword in ("items", "not", "additionalProperties", "additionalItems", *JUNCTORS)),
     *((keyword, True) for keyword in ("properties", "patternProperties", "definitions", "dependencies")),
 )
-"""The keywords under which there are schemas, and whether these have names there."""
+"""The keywords that contain schemas, and whether they are maps of schemas."""
 
 
 def schemas_within(raw: Raw) -> Iterator[Raw]:
-    """Yield a schema and all schemas in it that say anything, under whatever keyword."""
+    """Yield a schema and all non-empty schemas in it, under any keyword."""
     yield raw
     if not NESTING.isdisjoint(raw):
         yield from _below(raw)
@@ -154,12 +154,12 @@ def _has_unpruned_defaults(raw: Raw) -> bool:
 
 
 def has_defaults(raw: Raw) -> bool:
-    """Say whether there are defaults in a schema."""
+    """Return whether a schema contains defaults."""
     return _any(raw, lambda each: each.get("default") is not None)
 
 
 def has_extensions(raw: Raw) -> bool:
-    """Say whether there is anything in a schema that only structural schemas may have."""
+    """Return whether a schema contains keywords that only structural schemas may have."""
     return _any(
         raw,
         lambda each: (

@@ -1,4 +1,4 @@
-"""Versions and schemas as error messages print them: Kubernetes' internal structs as JSON, every field of them.
+"""Formats versions and schemas for error messages as Kubernetes does: internal structs as JSON, with all fields.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/{types,types_jsonschema}.go`.
 """
@@ -43,7 +43,7 @@ def _schemas(values: Any) -> Any:
 
 
 def printed_items(value: Any) -> Any:
-    """Return the items of a list as they are printed: a schema, or several."""
+    """Return the items of a list as printed: one schema, or several."""
     is_list = isinstance(value, list)
     return {"Schema": None if is_list else printed_schema(value), "JSONSchemas": _schemas(value) if is_list else None}
 
@@ -70,7 +70,7 @@ _RULE: Final = (
 
 
 def printed_rule(rule: Raw) -> dict[str, Any]:
-    """Return a validation rule as it is printed."""
+    """Return a validation rule as printed."""
     return _struct(rule, _RULE) or {}
 
 
@@ -78,7 +78,7 @@ _DOCS: Final = (_Field("description", "Description", ""), _Field("url", "URL", "
 
 
 def printed_schema(schema: Raw) -> dict[str, Any]:
-    """Return a schema as it is printed."""
+    """Return a schema as printed."""
     return _struct(schema, SCHEMA_FIELDS) or {}
 
 
@@ -132,7 +132,7 @@ _VERSION: Final = (
 
 
 def printed_versions(spec: InternalSpec) -> list[dict[str, Any]] | None:
-    """Return `spec.versions` as they are printed, None where there are none: without what all have in common."""
+    """Return `spec.versions` as printed, without shared parts; None if there are none."""
     if spec.raw.get("versions") is None:
         return None
     return [_version(version, part) for version, part in zip(spec.versions, spec.own, strict=True)]

@@ -1,4 +1,4 @@
-"""One part of a definition: its schema as a whole, with what stands beside it.
+"""Validates one part of a definition: its schema as a whole, and the fields beside it.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 (`validateCustomResourceDefinitionValidation`).
@@ -30,13 +30,13 @@ _BESIDE_STATUS: Final = (
     "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items",
     "Properties", "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations",
 )  # fmt: skip
-"""What the root may say where the status is validated alone."""
+"""The keywords allowed at the root of a schema with a status subresource, because the status is validated alone."""
 
 _STATUS_WORDS = "at the root of the schema if the status subresource is enabled"
 
 
 def part_errors(part: Part, required: Requirements, *, has_status: bool) -> Iterator[FieldError]:
-    """Yield what is wrong with what stands in a version, or above all versions."""
+    """Yield the errors of a version's own parts, or of the shared parts."""
     schema = schema_of(part.validation)
     if schema is not None:
         below = "schema" if part.version else "validation"
@@ -60,14 +60,17 @@ def _selectable(part: Part, schema: Raw | None, required: Requirements) -> Itera
 
 
 def version_errors(version: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield what is wrong with what only versions have."""
+    """Yield the errors of fields that only versions have."""
     yield from deprecation_errors(version, path)
 
 
 def schema_errors(
     schema: Raw, path: Path, required: Requirements, *, has_status: bool, is_unchanged: bool = False
 ) -> list[FieldError]:
-    """Return what is wrong with a schema, sorted as far as Kubernetes' are; `is_unchanged` where it replaces itself."""
+    """Return the errors of a schema, sorted as far as in Kubernetes.
+
+    `is_unchanged` says that it replaces an equal schema.
+    """
     errors = list(_beside_status(schema, path)) if has_status else []
     if schema.get("nullable"):
         errors.append(forbidden(path.child("nullable"), "nullable cannot be true at the root"))

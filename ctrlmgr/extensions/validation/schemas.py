@@ -1,4 +1,4 @@
-"""What a schema in a definition may say: supported keywords, `x-kubernetes-…` that fit together, static rules.
+"""Validates a schema in a definition: supported keywords, consistent `x-kubernetes-…` keywords, static rules.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 (`ValidateCustomResourceDefinitionOpenAPISchema`, `specStandardValidatorV3`).
@@ -31,7 +31,7 @@ from ctrlmgr.extensions.structural import (
 from ctrlmgr.extensions.validation.printed import printed_items
 
 TYPES: Final = frozenset(("string", "number", "integer", "boolean", "array", "object"))
-"""The types that there are."""
+"""All types."""
 _REASONS: Final = frozenset(("FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate"))
 _UNSUPPORTED: Final = (
     ("id", "id"),
@@ -43,25 +43,25 @@ _UNSUPPORTED: Final = (
 )
 _JUDGED: Final = frozenset((*(keyword for keyword, _ in _UNSUPPORTED), "default", "items", "uniqueItems", EMBEDDED))
 _EXTENSIONS: Final = frozenset((PRESERVE, MAP_TYPE, LIST_TYPE, LIST_MAP_KEYS, RULES))
-"""The keywords of which something may be wrong: hardly a schema has one, and what has none is done with."""
+"""The keywords that need checks; few schemas have one, and all others are skipped."""
 _breaks_line = re.compile(r"[\n\r]").search
 
 
 class Rules(NamedTuple):
-    """What is required of a schema; an update requires less of what was wrong before."""
+    """The requirements for a schema; an update may keep earlier violations."""
 
     known_types: bool = True
     atomic_set_items: bool = True
-    """Items of sets are atomic."""
+    """Require that items of sets are atomic."""
     strict_lists: bool = True
-    """Keys of list maps are there always, and items of sets and maps are never null."""
+    """Require that keys of list maps are always set, and that items of sets and maps are never null."""
     no_defaults: str | None = None
-    """Why defaults are forbidden here, None where they are not."""
+    """Why defaults are forbidden here, None if they are allowed."""
     inside_metadata: bool = False
 
 
 def validate_schema(raw: Raw, path: Path, rules: Rules, *, is_root: bool = True) -> Iterator[FieldError]:
-    """Yield what is wrong with a schema and all in it: nothing, if it says nothing."""
+    """Yield the errors of a schema and all schemas in it."""
     if not _JUDGED.isdisjoint(raw) or (raw.get("type") or "string") not in TYPES:
         yield from _keywords(raw, path, rules)
     if not NESTING.isdisjoint(raw):
@@ -199,7 +199,7 @@ def set_item_errors(raw: Raw, path: Path) -> Iterator[FieldError]:
     if items.get("type") == "array" and list_type not in (None, "atomic"):
         yield invalid(path.child("items", LIST_TYPE), list_type, words)
     elif items.get("type") == "object" and items.get(MAP_TYPE) != "atomic":
-        yield invalid(path.child("items", MAP_TYPE), list_type, words)  # it is the list's type that Kubernetes shows
+        yield invalid(path.child("items", MAP_TYPE), list_type, words)  # Kubernetes shows the list's type here
 
 
 def _list_map(raw: Raw, path: Path) -> Iterator[FieldError]:
@@ -234,7 +234,7 @@ def _list_map_keys(items: Raw, keys: Sequence[str], path: Path) -> Iterator[Fiel
 
 
 def strict_list_errors(raw: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield errors for items of sets and maps that may be null, and for keys that may be absent."""
+    """Yield errors for nullable items of sets and maps, and for keys that may be absent."""
     items, list_type = single_items(raw), raw.get(LIST_TYPE)
     if items is None or list_type not in ("set", "map"):
         return

@@ -1,7 +1,7 @@
-"""Whether a schema is structural, and what is wrong with one that is not.
+"""Checks whether a schema is structural, and returns the violations.
 
-Guarantees: the errors are sorted by their text, as in Kubernetes.
-Source: apiextensions-apiserver `pkg/apiserver/schema/{validation,complete}.go`.
+Guarantees: the errors are sorted by their text, as in Kubernetes. Source: apiextensions-apiserver
+`pkg/apiserver/schema/{validation,complete}.go`.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ _NESTED: Final = (
     (MAP_TYPE, "must be undefined to be structural"),
     (RULES, "must be empty to be structural"),
 )
-"""What may not be said below a junctor, and how that is told."""
+"""The keywords that are forbidden in schemas under a junctor, each with its error message."""
 _NESTED_WORDS: Final = frozenset(keyword for keyword, _ in _NESTED)
 _VALUES: Final = frozenset((*JUNCTORS, "not", "pattern"))
 _BELOW: Final = frozenset(("items", "properties", "additionalProperties"))
 
 
 def validate_structure(raw: Raw, path: Path) -> list[FieldError]:
-    """Return what keeps a schema from being structural; it must be one that `refuse_unsupported` lets pass."""
+    """Return why a schema is not structural; `refuse_unsupported` must have accepted it."""
     errors = [*_invariants(raw, "root", path), *_completeness(raw, raw, path, path)]
     return sorted(errors, key=lambda error: error.message)
 
 
 def is_structural(raw: Raw) -> bool:
-    """Say whether a schema is structural."""
+    """Return whether a schema is structural."""
     try:
         refuse_unsupported(raw)
     except NotStructural:
@@ -189,7 +189,7 @@ def _is_root_metadata(metadata: Raw) -> bool:
 
 
 def _value_validation(raw: Raw, path: Path, skips_any: bool, skips_first: bool) -> Iterator[FieldError]:
-    """Check what a schema says of values; the two ways to say "integer or string" are let pass."""
+    """Yield the errors of a schema's value validation; two forms of "integer or string" are allowed."""
     for where, below in junctors(raw):
         if where.startswith("anyOf") and skips_any:
             continue
@@ -226,12 +226,12 @@ def _nested_words(raw: Raw, path: Path) -> Iterator[FieldError]:
 
 
 def _is_said(keyword: str, value: Any) -> bool:
-    """Say whether a value counts that Python takes for nothing: a default of 0, an empty list type."""
+    """Return whether a value counts as set although it is false in Python: a default of 0, an empty list type."""
     return keyword in ("default", LIST_TYPE, MAP_TYPE) and value is not None
 
 
 def _completeness(raw: Raw, structure: Raw, s_path: Path, v_path: Path) -> Iterator[FieldError]:
-    """Check that what junctors say is about fields that the structure has."""
+    """Yield errors for fields that occur in junctors but not in the structure."""
     if _VALUES.isdisjoint(raw):
         return
     if isinstance(negated := raw.get("not"), dict):

@@ -1,4 +1,4 @@
-"""What stands in a version or above all versions: deprecation, columns, selectable fields, subresources.
+"""Validates the parts of a version or of the spec: deprecation, columns, selectable fields, subresources.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`.
 """
@@ -23,7 +23,7 @@ _SELECTABLE_TYPES: Final = ("string", "boolean", "integer")
 
 
 def deprecation_errors(version: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield what is wrong with the warning that callers of a deprecated version are given."""
+    """Yield the errors of a version's deprecation warning."""
     text: str | None = version.get("deprecationWarning")
     at = path.child("deprecationWarning")
     if text is None:
@@ -44,13 +44,13 @@ def deprecation_errors(version: Raw, path: Path) -> Iterator[FieldError]:
 
 
 def _invalid_text(path: Path, text: str, detail: str) -> FieldError:
-    """Return the error for a pointer to a string, which Go writes as JSON rather than quoted."""
+    """Return the error for a pointer to a string, which Go formats as JSON rather than quoted."""
     shown = escape_html(msgspec.json.encode(text)).decode()
     return FieldError("FieldValueInvalid", str(path), f"Invalid value: {shown}: {detail}")
 
 
 def column_errors(columns: Sequence[Raw], path: Path) -> Iterator[FieldError]:
-    """Yield what is wrong with printer columns."""
+    """Yield the errors of printer columns."""
     for index, column in enumerate(columns):
         yield from _column_errors(column, path.child("additionalPrinterColumns").at(index))
 
@@ -77,7 +77,7 @@ def _path_errors(text: str, path: Path) -> Iterator[FieldError]:
 
 
 def selectable_errors(fields: Sequence[Raw], schema: Raw, path: Path, *, allow_many: bool) -> Iterator[FieldError]:
-    """Yield what is wrong with selectable fields; `allow_many` lets too many be, as there were too many before."""
+    """Yield the errors of selectable fields; `allow_many` accepts too many, because the old definition had too many."""
     try:
         refuse_unsupported(schema)
     except NotStructural as error:
@@ -114,7 +114,7 @@ def _selectable_errors(text: str, schema: Structural, path: Path, seen: set[str]
 
 
 def subresource_errors(subresources: Raw | None, path: Path) -> Iterator[FieldError]:
-    """Yield what is wrong with the paths of a scale subresource."""
+    """Yield the errors of the paths of a scale subresource."""
     scale: Raw | None = (subresources or {}).get("scale")
     if scale is None:
         return

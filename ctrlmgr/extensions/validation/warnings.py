@@ -1,4 +1,4 @@
-"""What a definition may say, though it does not do what its author may think.
+"""Warnings about valid definitions with parts that have no effect.
 
 Source: apiextensions-apiserver `pkg/registry/customresourcedefinition/strategy.go`.
 """
@@ -13,7 +13,7 @@ from ctrlmgr.golang.go_text import quote
 
 
 def warnings(new: Raw, old: Raw | None = None) -> list[str]:
-    """Return the texts of the warnings; of a changed definition, only those that it was not given before."""
+    """Return the texts of the warnings; for a changed definition, only new ones."""
     known = set(_formats(old)) if old is not None else set()
     return [f"unrecognized format {quote(each)}" for each in _formats(new) if each not in known]
 
@@ -24,7 +24,7 @@ def _schemas(definition: Raw) -> list[Raw]:
 
 
 def _formats(definition: Raw) -> list[str]:
-    """Return the formats that are ignored, as often as they are named."""
+    """Return the formats that are ignored, including repetitions."""
     return [
         each["format"]
         for each in _schemas(definition)

@@ -1,7 +1,7 @@
-"""Validation of values by a schema's OpenAPI keywords, with the messages of Kubernetes' validator.
+"""Validates values by a schema's OpenAPI keywords, with the messages of Kubernetes' validator.
 
-`node` reads a schema; `accept` says quickly whether a value is valid, which most are; `explain` says exactly what is
-wrong with one that is not, and lets old mistakes stay (`correlation`).
+`node` compiles a schema. `accept` quickly returns whether a value is valid, as most are. `explain` returns the exact
+errors of an invalid value, and can ignore those of unchanged parts (`correlation`).
 
 Source: kube-openapi `pkg/validation/validate`, apiextensions-apiserver `pkg/apiserver/validation`.
 """

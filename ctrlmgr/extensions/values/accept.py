@@ -1,7 +1,7 @@
-"""Says whether a value is valid, and nothing else: what is asked of every value, so it is made to be quick.
+"""Checks quickly whether a value is valid, without errors; every value passes through this check.
 
-Guarantees: it accepts exactly the values for which `explain` finds nothing wrong. A schema becomes closures once, one
-for each type of JSON value; keywords that a schema has not cost nothing.
+Guarantees: it accepts exactly the values for which `explain` finds no errors. A schema is compiled once to closures,
+one for each type of JSON value; absent keywords cost nothing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _compile(node: Node) -> Check:
 
 
 def accepting(node: Node) -> Check:
-    """Return the check of a schema's values, which is made once."""
+    """Return the check of a schema's values, which is compiled once."""
     if node.accepts is None:
         node.accepts = _compile(node)
     return node.accepts
@@ -65,7 +65,7 @@ def _together(checks: Sequence[Check]) -> Check:
         return _never
     if len(kept) == 1:
         return kept[0]
-    if len(kept) == 2:  # by far the most common
+    if len(kept) == 2:  # the most common case
         first, second = kept
         return lambda value: first(value) and second(value)
     return lambda value: all(check(value) for check in kept)
@@ -82,7 +82,7 @@ def _is_type(node: Node, *types: str) -> bool:
 
 
 def _skips_type(node: Node) -> bool:
-    """Say whether strings and lists pass as of the type: they do where there is a format that is not of numbers."""
+    """Return whether strings and lists pass the type check: they do if there is a format that is not for numbers."""
     return bool(node.format) and "number" not in node.types and "integer" not in node.types
 
 

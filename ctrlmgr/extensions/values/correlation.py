@@ -1,7 +1,7 @@
-"""What an old value says of a new one: which parts correspond, and which of these are unchanged.
+"""The correlation of a new value with an old one: corresponding parts, and which of them are unchanged.
 
-Guarantees: equality is computed once for each part. Fields correspond by name where a schema declares them, items
-only in lists of type map, by their keys.
+Guarantees: equality is computed once for each part. Fields correspond by name if a schema declares them. Items
+correspond only in lists of type map, by their keys.
 
 Source: apiserver `pkg/cel/common/equality.go`; KEP-4008.
 """
@@ -20,14 +20,14 @@ class Correlation:
     """A value, the one it replaces, and the schema of both."""
 
     def __init__(self, node: Node, new: Any, old: Any) -> None:
-        """Take both values."""
+        """Correlate both values."""
         self._node = node
         self._new = new
         self._old = old
         self._children: dict[str | int, Correlation | None] = {}
 
     def key(self, name: str) -> Correlation | None:
-        """Return the correlation of a field; None if the old value does not have it, or no schema declares it."""
+        """Return the correlation of a field; None if the old value lacks it, or no schema declares it."""
         if name not in self._children:
             self._children[name] = self._key(name)
         return self._children[name]
@@ -39,7 +39,7 @@ class Correlation:
         return None if node is None else Correlation(node, self._new[name], self._old[name])
 
     def index(self, at: int) -> Correlation | None:
-        """Return the correlation of an item; None if the list is no map, or had no item of that key."""
+        """Return the correlation of an item; None if the list is not a map, or had no item with that key."""
         if at not in self._children:
             self._children[at] = self._index(at)
         return self._children[at]
@@ -63,7 +63,7 @@ class Correlation:
 
     @cached_property
     def is_unchanged(self) -> bool:
-        """Whether the new value is the old one, as far as a schema describes both."""
+        """Whether the new value equals the old one, as far as a schema describes both."""
         new, old = self._new, self._old
         if type(new) is dict and type(old) is dict:
             return len(new) == len(old) and all(_is_unchanged(self.key(name)) for name in new)

@@ -1,7 +1,7 @@
-"""Says exactly what is wrong with a value, in the words of Kubernetes' validator.
+"""Returns the exact errors of a value, with the messages of Kubernetes' validator.
 
-This is the slow way, taken for values that `accept` refuses. With a `Correlation`, what was wrong already and is
-unchanged counts as right, field for field (KEP-4008).
+This is the slow path, for values that `accept` refuses. With a `Correlation`, errors of unchanged parts are ignored,
+field by field (KEP-4008).
 
 Source: kube-openapi `pkg/validation/validate/{schema,type,validator,schema_props,object_validator,slice_validator}.go`,
 apiextensions-apiserver `pkg/apiserver/validation/ratcheting.go`.
@@ -32,16 +32,16 @@ from ctrlmgr.golang.go_text import quote
 from ctrlmgr.work_budget import TooMuchWork, spend
 
 _STEPS: Final = 30
-"""Steps of work that it takes to look at one value."""
+"""The number of steps of work for one value."""
 
 
 def explain(
     node: Node, value: Any, correlation: Correlation | None = None, path: str = "", *, counts: bool = False
 ) -> Result:
-    """Validate a value; `path` is where it is below the one that is validated.
+    """Validate a value; `path` is its path within the validated value.
 
-    `counts` asks for the number of matches, which the choice among alternatives needs; if it does not matter, what is
-    right is not looked at in detail. Raises `TooMuchWork` where a budget is set.
+    `counts` requests the number of matches, which the choice among alternatives needs; without it, valid parts are
+    skipped. Raises `TooMuchWork` if a budget of work is set.
     """
     spend(_STEPS)
     result = _explain(node, value, correlation, path, counts)
@@ -88,7 +88,7 @@ _TYPES: Mapping[type, tuple[str, str]] = {
     list: ("array", ""),
     dict: ("object", ""),
 }
-"""The type of a decoded value, and the format that goes with it."""
+"""The type of a decoded value, and the format that belongs to it."""
 
 
 def _check_type(node: Node, value: Any, path: str, result: Result) -> None:
@@ -205,7 +205,7 @@ def _check_object(
 
 
 def _correlated(correlation: Correlation | None, name: str, path: str) -> Correlation | None:
-    """Return what is known of a field's old value; kind and apiVersion of the whole object are always checked."""
+    """Return the correlation of a field; None for kind and apiVersion of the whole object, which are always checked."""
     if correlation is None or (not path and name in TYPE_META):
         return None
     return correlation.key(name)

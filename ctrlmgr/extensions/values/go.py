@@ -1,7 +1,7 @@
-"""Decoded JSON as Go holds it: what is equal, what is one number in two types, how values and numbers are written.
+"""Decoded JSON with Go's semantics: equality, conversion of numbers, and formatting.
 
-Python takes `True` for 1 and 1.0 for 1; Go's decoded JSON has bools, int64 and float64 apart, and so must what is
-compared here. Integers beyond 64 bits are float64 to Go.
+In Python, `True` equals 1 and 1.0 equals 1. Go's decoded JSON distinguishes bools, int64 and float64, and so do the
+comparisons here. Integers beyond 64 bits are float64 in Go.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def is_int(value: Any) -> bool:
-    """Say whether a value is an int64 to Go."""
+    """Return whether a value is an int64 in Go."""
     return type(value) is int and LOWEST <= value <= HIGHEST
 
 
 def same(left: Any, right: Any) -> bool:
-    """Say whether two decoded values are equal and of the same types, at any depth (`reflect.DeepEqual`)."""
-    if left is right:  # decoded JSON has no NaN
+    """Return whether two decoded values are equal and of the same types, at any depth (`reflect.DeepEqual`)."""
+    if left is right:  # decoded JSON contains no NaN
         return True
     if type(left) is not type(right):
         return False
@@ -41,14 +41,14 @@ def same(left: Any, right: Any) -> bool:
 
 
 def identity(value: Any) -> Hashable:
-    """Return a key that is equal for what is equal."""
+    """Return a key that is equal for equal values."""
     if type(value) in (dict, list):
         return encode(shown(value))
     return type(value), value
 
 
 def is_integral(number: float) -> bool:
-    """Say whether a float64 counts as a whole number, as it does when it is very near one (go-openapi's swag)."""
+    """Return whether a float64 counts as an integer, or is very close to one (go-openapi's swag)."""
     if not math.isfinite(number) or abs(number) > _HIGHEST_INTEGRAL:
         return False
     difference = abs(number - round(number))
@@ -61,7 +61,7 @@ def told(value: Any) -> Any:
 
 
 def shown(value: Any) -> Any:
-    """Return a value to be written as JSON: whole floats without a fraction, keys of objects sorted."""
+    """Return a value for encoding as JSON: integral floats without a fraction, keys of objects sorted."""
     if type(value) is float and value == math.trunc(value) and abs(value) < _EXPONENT_FROM:
         return int(value)
     if type(value) is dict:
@@ -70,9 +70,9 @@ def shown(value: Any) -> Any:
 
 
 def equals_converted(value: Any, other: Any) -> bool:
-    """Say whether a value is equal to another once it is converted to its type, where Go converts at all.
+    """Return whether a value equals another after conversion to its type, if Go can convert it.
 
-    That makes 1.5 equal to 1, and 97 to "a".
+    For example, 1.5 equals 1, and 97 equals "a".
     """
     if other is None or value is None:
         return False

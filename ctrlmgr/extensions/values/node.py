@@ -1,4 +1,4 @@
-"""A schema as validation reads it: one node for every schema in it, with everything that can be known beforehand.
+"""A schema compiled for validation: one node for each schema in it, with precomputed values.
 
 Source: apiextensions-apiserver `pkg/apiserver/validation/validation.go` (`ConvertJSONSchemaPropsWithPostProcess`),
 kube-openapi `pkg/validation/validate/{schema,type}.go`.
@@ -21,10 +21,10 @@ class Node:
     """One schema."""
 
     def __init__(self, raw: Raw, *, is_default: bool = False) -> None:
-        """Take what a definition says.
+        """Use a schema of a definition.
 
-        `is_default` reads it as Kubernetes does for validating defaults, where `x-kubernetes-int-or-string` says
-        nothing about the type.
+        `is_default` selects Kubernetes' form for validating defaults, in which `x-kubernetes-int-or-string` does not
+        affect the type.
         """
         self._raw = raw
         self._is_default = is_default
@@ -37,7 +37,7 @@ class Node:
         self.format_check: Format | None = format_named(self.format) if self.format else None
         self.enum: Sequence[Any] = raw.get("enum") or ()
         self.accepts: Callable[[Any], bool] | None = None
-        """The check of its values, once `accept.accepting` has made it."""
+        """The check of its values, once `accept.accepting` has compiled it."""
         self.longest: int | None = raw.get("maxLength")
         self.shortest: int | None = raw.get("minLength")
         self.pattern: str = raw.get("pattern") or ""
@@ -51,28 +51,28 @@ class Node:
         self.forbids_others: bool = raw.get("additionalProperties") is False
 
     def _format(self, format: str) -> str:
-        """Return the format if it means anything for the type; others are as good as absent."""
+        """Return the format if it is known for the type; otherwise empty."""
         if self._is_default:
             return format
         return format if format and is_recognized(format, self.types[0] if len(self.types) == 1 else "") else ""
 
     @cached_property
     def numbers(self) -> NumberRules:
-        """What numbers must satisfy."""
+        """The rules for numbers."""
         return NumberRules.of(self._raw, self.types[0] if len(self.types) == 1 else "", self.format)
 
     @cached_property
     def listed(self) -> Listed:
-        """The values of the enumeration, to be looked up."""
+        """The values of the enumeration, indexed."""
         return Listed(self.enum)
 
     @cached_property
     def regexp(self) -> Regexp:
-        """The pattern, compiled; raises PatternError for one that is none."""
+        """The compiled pattern; raises PatternError if it is invalid."""
         return compiled(self.pattern)
 
     def matches(self, text: str) -> bool:
-        """Say whether a text matches the pattern; one that takes too many steps to match does not."""
+        """Return whether a text matches the pattern; False if that takes too many steps."""
         try:
             return self.regexp.search(text)
         except TooMuchWork:
@@ -88,29 +88,29 @@ class Node:
 
     @cached_property
     def additional(self) -> Node | None:
-        """What fields are that have no schema of their own."""
+        """The schema of undeclared fields."""
         raw = self._raw.get("additionalProperties")
         return self._below(raw) if isinstance(raw, Mapping) else None
 
     @cached_property
     def items(self) -> Node | None:
-        """What a list's items are."""
+        """The schema of a list's items."""
         raw = single_items(self._raw)
         return None if raw is None else self._below(raw)
 
     @cached_property
     def all_of(self) -> Sequence[Node]:
-        """Schemas all of which must accept a value."""
+        """Schemas that must all accept a value."""
         return self._junctor("allOf")
 
     @cached_property
     def any_of(self) -> Sequence[Node]:
-        """Schemas one of which must accept a value."""
+        """Schemas of which at least one must accept a value."""
         return self._junctor("anyOf")
 
     @cached_property
     def one_of(self) -> Sequence[Node]:
-        """Schemas exactly one of which must accept a value."""
+        """Schemas of which exactly one must accept a value."""
         return self._junctor("oneOf")
 
     @cached_property

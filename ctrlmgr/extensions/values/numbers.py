@@ -1,7 +1,7 @@
-"""What a schema says of numbers: the range of a format, `minimum`, `maximum`, `multipleOf`.
+"""A schema's rules for numbers: the range of a format, `minimum`, `maximum`, `multipleOf`.
 
-Guarantees: int64 and float64 are compared as Go compares them, which is not always as one would: a limit for an
-int64 loses its fraction, and a limit that no value of the type can have is an error of every value.
+Guarantees: int64 and float64 are compared as in Go, which differs from mathematics. A limit for an int64 loses its
+fraction, and a limit outside the type's range is an error for every value.
 
 Source: kube-openapi `pkg/validation/validate/{validator,values}.go`.
 """
@@ -22,14 +22,14 @@ _LARGEST_FLOAT32 = 3.4028235677973366e38
 
 
 class Fault(NamedTuple):
-    """What is wrong with a number."""
+    """An error of a number."""
 
     words: str
-    """With `{path}` for where it is."""
+    """The message, with `{path}` for the path."""
     has_field: bool = True
-    """Whether the error names the field; those about what a type can hold do not."""
+    """Whether the error names the field; errors about a type's range do not."""
     value: Any = None
-    """What the error shows instead of the number."""
+    """The value that the error shows instead of the number."""
 
 
 class NumberRules(NamedTuple):
@@ -46,7 +46,7 @@ class NumberRules(NamedTuple):
 
     @classmethod
     def of(cls, raw: Raw, type_: str, format: str) -> NumberRules:
-        """Return the rules of a schema of a type, `format` being one that is recognized."""
+        """Return the rules of a schema of a type; `format` must be a known one."""
         numeric = type_ if type_ in ("integer", "number") else ""
         return cls(
             numeric,
@@ -60,7 +60,7 @@ class NumberRules(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether every number that is of the type satisfies them."""
+        """Whether every number of the type satisfies the rules."""
         return (
             self.format not in ("int32", "float")
             and self.multiple_of is None
@@ -69,7 +69,7 @@ class NumberRules(NamedTuple):
         )
 
     def faults(self, value: float) -> Iterator[Fault]:
-        """Yield what is wrong with an int64 or a float64, in Kubernetes' order."""
+        """Yield the errors of an int64 or a float64, in Kubernetes' order."""
         yield from self._out_of_range("Checked", value)
         if self.multiple_of is not None:
             yield from self._limit("MultipleOf", value, self.multiple_of, self._not_multiple)
@@ -99,7 +99,7 @@ class NumberRules(NamedTuple):
         yield Fault(f"{what} value must be of type {kind} in {{path}}", has_field=False)
 
     def _holds(self, value: float) -> bool:
-        """Say whether the type and format can hold a value."""
+        """Return whether a value is in the range of the type and format."""
         if self.type == "integer":
             if type(value) is float and (not math.isfinite(value) or value != math.trunc(value)):
                 return False
@@ -133,7 +133,7 @@ class NumberRules(NamedTuple):
 
 
 def _as_int64(limit: float) -> int:
-    """Convert a float64 to an int64 as amd64 does: what does not fit becomes the lowest."""
+    """Convert a float64 to an int64 as amd64 does: a value out of range becomes the lowest int64."""
     whole = math.trunc(limit)
     return whole if LOWEST <= whole <= HIGHEST else LOWEST
 

@@ -1,7 +1,7 @@
-"""What validation found: errors as Kubernetes' validator has them, before they become causes.
+"""The result of validation: errors in the form of Kubernetes' validator, before they become causes.
 
-Guarantees: an error whose words were there already is dropped, as in Kubernetes; `matches` counts what was right,
-by which the best of several alternatives is chosen.
+Guarantees: an error with the same text as an earlier one is dropped, as in Kubernetes. `matches` counts valid parts,
+and the best of several alternatives is chosen by it.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from ctrlmgr.golang.go_numbers import write_float
 from ctrlmgr.golang.go_text import quote
 
 MOST_ERRORS = 1000
-"""How many errors are told; what has more is no more understandable for it."""
+"""The maximum number of errors; more would not be useful."""
 
 NOWHERE = "<nil>"
-"""How Kubernetes writes the path of an error that has none."""
+"""Kubernetes' text for the path of an error without a path."""
 
 
 class Found(NamedTuple):
-    """An error: what tells it from others, and what makes a cause of it at the place where the value is."""
+    """An error: its identity, and a function that creates the cause for the actual path."""
 
     key: Hashable
-    """Its words, or as much of them as makes them different."""
+    """The text, or the part of it that identifies the error."""
     at: str | None
-    """The path below the value that was validated, "" for itself; None for errors that name no place."""
+    """The path within the validated value, "" for the value itself; None for errors without a path."""
     cause: Callable[[str], FieldError]
 
 
@@ -37,13 +37,13 @@ class Result:
     __slots__ = ("errors", "matches")
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start without errors."""
         self.errors: dict[Hashable, Found] = {}
         self.matches = 0
 
     @property
     def is_valid(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there are no errors."""
         return not self.errors
 
     @property
@@ -57,13 +57,13 @@ class Result:
             self.errors.setdefault(found.key, found)
 
     def merge(self, other: Result) -> None:
-        """Add all errors and matches of another."""
+        """Add all errors and matches of another result."""
         for found in other.errors.values():
             self.add(found)
         self.matches += other.matches
 
     def field_errors(self, path: str) -> list[FieldError]:
-        """Return the errors as causes of a value at `path`."""
+        """Return the errors as causes for a value at `path`."""
         return [found.cause(_place(path, found.at)) for found in self.errors.values()]
 
 
@@ -75,7 +75,7 @@ def _place(path: str, at: str | None) -> str:
 
 
 def wrong_type(path: str, types: str, found: str) -> Found:
-    """Return the error for a value that is of another type, or a string that is not of its format."""
+    """Return the error for a value of another type, or a string that does not match its format."""
     words = f"{path} in body must be of type {types}: {quote(found)}"
     return Found(words, path, lambda at: FieldError("FieldValueTypeInvalid", str(at), _invalid(found, words)))
 
@@ -85,7 +85,7 @@ def _invalid(value: Any, words: str) -> str:
 
 
 def faulty(path: str, words: str, value: Any) -> Found:
-    """Return the error for a value that breaks a rule."""
+    """Return the error for a value that violates a rule."""
     if type(value) is float:
         body = f"Invalid value: {write_float(value)}: {words}"
         return Found(words, path, lambda at: FieldError("FieldValueInvalid", str(at), body))
@@ -93,27 +93,27 @@ def faulty(path: str, words: str, value: Any) -> Found:
 
 
 def placeless(words: str) -> Found:
-    """Return an error that names no field."""
+    """Return an error without a path."""
     return Found(words, None, lambda at: invalid(at, "", words))
 
 
 def missing(path: str) -> Found:
-    """Return the error for a field that must be there."""
+    """Return the error for a missing required field."""
     return Found(f"{path} in body is required", path, required)
 
 
 def not_listed(path: str, value: Any, supported: str) -> Found:
-    """Return the error for a value that an enumeration lacks; `supported` says what it has."""
+    """Return the error for a value outside an enumeration; `supported` lists its values."""
     return Found((path, supported), path, lambda at: unsupported(at, told(value), supported))
 
 
 def over_long(path: str, limit: int) -> Found:
-    """Return the error for a string of too many characters."""
+    """Return the error for a string with too many characters."""
     words = f"{path} in body should be at most {limit} chars long"
     return Found(words, path, lambda at: too_long(at, limit))
 
 
 def over_many(path: str, what: str, count: int, limit: int) -> Found:
-    """Return the error for a list of too many items, or an object of too many properties."""
+    """Return the error for a list with too many items, or an object with too many properties."""
     words = f"{path} in body should have at most {limit} {what}"
     return Found(words, path, lambda at: too_many(at, count, limit))

@@ -1,4 +1,4 @@
-"""Bindings of admission policies: which policy, with which parameters, for which requests, to what effect.
+"""Bindings of admission policies: the policy, its parameters, the matching requests, and the actions.
 
 Source: Kubernetes `pkg/apis/admissionregistration/validation/validation.go` and `v1/defaults.go`.
 """
@@ -34,17 +34,17 @@ class BindingStrategy(Strategy):
     compares_metadata = False
 
     def __init__(self, *, mutates: bool) -> None:
-        """Say which of the two it is."""
+        """Select one of the two kinds; `mutates` stands for MutatingAdmissionPolicyBinding."""
         self._mutates = mutates
 
     def default(self, obj: Unstructured) -> None:
-        """Fill in what a restriction of the requests leaves out."""
+        """Set the defaults of `matchResources`."""
         match = (obj.get("spec") or {}).get("matchResources")
         if match is not None:
             default_match(match)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the names, the parameters, the restriction, and what becomes of a request that is refused."""
+        """Validate the names, the parameters, the matching requests, and the actions."""
         spec: Raw = obj.get("spec") or {}
         errors = [*_policy_errors(spec.get("policyName") or ""), *_param_errors(spec.get("paramRef"))]
         match = spec.get("matchResources")

@@ -1,7 +1,7 @@
-"""What expressions about a write may name: the object before and after, the request, who may what, variables.
+"""The variables of expressions about a write: the old and new object, the request, an authorizer, policy variables.
 
-Guarantees: an expression that compiles here evaluates to a value of the type that its place wants. What is refused is
-refused in Kubernetes' words. Compiled expressions are kept, since the same ones come back with every update and read.
+Guarantees: an expression that compiles here evaluates to a value of the required type. Error messages are Kubernetes'.
+Compiled expressions are cached, because every update and read repeats them.
 
 Source: apiserver `pkg/admission/plugin/cel/{compile,condition,composition}.go`.
 """
@@ -73,17 +73,17 @@ _OBJECTS: Final[Mapping[str, Mapping[str, Type]]] = {
 VARIABLES: Final = "kubernetes.variables"
 """The type of `variables`."""
 OBJECT: Final = struct("Object")
-"""What an apply configuration evaluates to: any fields of any types, in objects named by their path."""
+"""The result type of an apply configuration: arbitrary fields, in objects named by their path."""
 JSON_PATCH: Final = struct("JSONPatch")
 _PATCH_FIELDS: Final = {"op": STRING, "path": STRING, "from": STRING, "value": DYN}
 _RIGHTS: Final = {"authorizer": AUTHORIZER_TYPE, "authorizer.requestResource": RESOURCE_CHECK_TYPE}
 
 
 class Declared:
-    """The objects of a write, and the variables that a policy declares."""
+    """The object types of a write, and the variables of a policy."""
 
     def __init__(self, variables: Mapping[str, Type], *, mutates: bool) -> None:
-        """Know `variables` with their types; where `mutates`, expressions may make objects and patches."""
+        """Declare `variables` with their types; with `mutates`, expressions may create objects and patches."""
         self._objects = {**_OBJECTS, VARIABLES: variables}
         self._mutates = mutates
 
@@ -94,7 +94,7 @@ class Declared:
         return DYN if _is_object(name) else self._objects[name].get(field)
 
     def has_type(self, name: str) -> bool:
-        """Whether an expression may make such an object."""
+        """Return whether an expression may create such an object."""
         return self._mutates and (name == JSON_PATCH.name or _is_object(name))
 
 
@@ -106,11 +106,11 @@ _PLAIN: Final = frozenset(types.SIMPLE.values()) - {types.TYPE}
 
 
 class ExpressionRefused(Exception):
-    """An expression cannot stand where it stands; the text says why."""
+    """An expression is not valid at its place; the text says why."""
 
 
 class Scope:
-    """What expressions of a policy or a webhook may name at one point of it."""
+    """The variables that expressions of a policy or a webhook may use at one place."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Scope:
         object_type: Type = DYN,
         mutates: bool = False,
     ) -> None:
-        """Declare what there is; `variables` None: there are none, nor their name."""
+        """Declare the variables; if `variables` is None, the name `variables` does not exist."""
         named = {
             "object": object_type,
             "oldObject": object_type,
@@ -135,7 +135,10 @@ class Scope:
         self._environment = Environment(named, functions, Declared(variables or {}, mutates=mutates))
 
     def compile(self, source: str, wanted: Iterable[Type] = ()) -> Expression:
-        """Return an expression of one of the wanted types, of any if there are none; raises `ExpressionRefused`."""
+        """Return a compiled expression of one of the wanted types, or of any type if empty.
+
+        Raises `ExpressionRefused`.
+        """
         try:
             expression = self._environment.compile(source)
         except CompileError as error:
@@ -148,30 +151,30 @@ class Scope:
         return expression
 
     def compiler(self, *wanted: Type) -> Callable[[str], Expression]:
-        """Return what compiles expressions of these types."""
+        """Return a function that compiles expressions of these types."""
         return lambda source: self.compile(source, wanted)
 
 
 class Scopes(NamedTuple):
-    """What the expressions of one policy may name, by their place in it."""
+    """The variables of the expressions of one policy, by their place in it."""
 
     conditions: Scope
     variables: Sequence[Scope]
-    """For each variable what comes before it."""
+    """For each variable, the variables before it."""
     rules: Scope
     """For validations and audit annotations."""
     messages: Scope
     mutations: Scope
-    """For mutations, which may make objects and patches."""
+    """For mutations, which may create objects and patches."""
 
     @staticmethod
     def of(spec: Mapping[str, Any], object_type: Type = DYN) -> Scopes:
-        """Return the scopes of a policy; a variable that does not compile may be anything."""
+        """Return the scopes of a policy; a variable that does not compile has the dynamic type."""
         has_params = spec.get("paramKind") is not None
         known: dict[str, Type] | None = {} if spec.get("variables") else None
         scopes: list[Scope] = []
         for variable in spec.get("variables") or ():
-            assert known is not None  # there are variables
+            assert known is not None  # a policy with variables has them
             scopes.append(Scope(has_params=has_params, variables=dict(known), object_type=object_type))
             known[variable.get("name") or ""] = _type_in(scopes[-1], variable.get("expression") or "")
         return Scopes(
@@ -184,7 +187,7 @@ class Scopes(NamedTuple):
 
 
 def variable_type(type_: Type) -> Type:
-    """Return what is known of a variable by its expression's type: of objects nothing (`convertCelTypeToDeclType`)."""
+    """Return the type of a variable by its expression's type; objects become dynamic (`convertCelTypeToDeclType`)."""
     if type_.kind in ("list", "map"):
         return Type(type_.kind, type_.name, tuple(map(variable_type, type_.parameters)))
     return type_ if type_ in _PLAIN else DYN
@@ -198,7 +201,7 @@ def _type_in(scope: Scope, source: str) -> Type:
 
 
 CONDITIONS: Final = Scope()
-"""What match conditions of webhooks may name."""
+"""The scope of webhooks' match conditions."""
 
 _LONGEST_KEPT: Final = 1000
 _NAMES: Final = {
@@ -210,7 +213,7 @@ _NAMES: Final = {
 
 
 def runtime_name(type_: Type) -> str:
-    """Write a type as messages about results do."""
+    """Format a type as in messages about results."""
     if type_.parameters:
         return f"{type_.name}({', '.join(map(runtime_name, type_.parameters))})"
     return _NAMES.get(type_) or str(type_)
@@ -222,7 +225,7 @@ def _kept_condition(source: str) -> Expression:
 
 
 def compiled_condition(source: str) -> Expression:
-    """Return a webhook's match condition; raises `ExpressionRefused`."""
+    """Return a webhook's compiled match condition; raises `ExpressionRefused`."""
     if len(source) > _LONGEST_KEPT:
         return CONDITIONS.compile(source, (BOOL,))
     return _kept_condition(source)
@@ -231,7 +234,7 @@ def compiled_condition(source: str) -> Expression:
 def expression_errors(
     scope: Scope, source: str, wanted: Iterable[Type], path: Path, *, shown_as: str | None = None
 ) -> Iterator[FieldError]:
-    """Yield what is wrong with an expression, which is shown as it is unless `shown_as` says otherwise."""
+    """Yield the errors of an expression; they show `shown_as` instead of the expression if it is given."""
     try:
         scope.compile(source, wanted)
     except ExpressionRefused as error:

@@ -1,6 +1,6 @@
-"""Admission policies, validating and mutating: what is filled in, and what one may say.
+"""Validating and mutating admission policies: their defaults and their validation.
 
-Guarantees: the expressions of a policy that is stored compile.
+Guarantees: the expressions of a stored policy compile.
 
 Source: Kubernetes `pkg/apis/admissionregistration/validation/validation.go` and `v1/defaults.go`.
 """
@@ -49,7 +49,7 @@ _breaks_line = re.compile(r"[\n\r]").search
 
 
 class PolicyStrategy(Strategy):
-    """What both kinds of policies have in common."""
+    """The shared part of both kinds of policies."""
 
     allow_unconditional_update = False
     has_generation = True
@@ -57,14 +57,14 @@ class PolicyStrategy(Strategy):
     compares_metadata = False
 
     def default(self, obj: Unstructured) -> None:
-        """Fill in the failure policy, and whom the policy matches."""
+        """Set the defaults of the failure policy and of the match constraints."""
         spec = obj.setdefault("spec", {})
         spec.setdefault("failurePolicy", "Fail")
         if spec.get("matchConstraints") is not None:
             default_match(spec["matchConstraints"])
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check everything, expressions included."""
+        """Validate everything, including expressions."""
         if ctx.subresource:
             return []
         spec: Raw = obj.get("spec") or {}
@@ -78,7 +78,7 @@ class PolicyStrategy(Strategy):
         return [*errors, *self.own_errors(obj, spec, scopes)]
 
     def match_errors(self, spec: Raw) -> Iterator[FieldError]:
-        """Yield what is wrong with what the policy matches."""
+        """Yield the errors of the match constraints."""
         match = spec.get("matchConstraints")
         if match is None:
             yield required(_SPEC.child("matchConstraints"))
@@ -88,7 +88,7 @@ class PolicyStrategy(Strategy):
             yield required(_SPEC.child("matchConstraints", "resourceRules"))
 
     def own_errors(self, obj: Unstructured, spec: Raw, scopes: Scopes) -> Iterator[FieldError]:
-        """Yield what is wrong with what only this kind of policy has."""
+        """Yield the errors of the fields that only this kind of policy has."""
         raise NotImplementedError
 
 
@@ -98,7 +98,7 @@ class ValidatingPolicyStrategy(PolicyStrategy):
     status_keeps = METADATA
 
     def own_errors(self, obj: Unstructured, spec: Raw, scopes: Scopes) -> Iterator[FieldError]:
-        """Check validations and audit annotations."""
+        """Validate validations and audit annotations."""
         validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
         if not validations and not annotations:
             for field in ("validations", "auditAnnotations"):
@@ -108,7 +108,7 @@ class ValidatingPolicyStrategy(PolicyStrategy):
         yield from _annotation_errors(annotations, (obj.get("metadata") or {}).get("name") or "", scopes)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check the status."""
+        """Validate the status."""
         if not ctx.subresource:
             return []
         status, path = new.get("status") or {}, Path("status")
@@ -122,12 +122,12 @@ class MutatingPolicyStrategy(PolicyStrategy):
     """admissionregistration.k8s.io/v1 MutatingAdmissionPolicy."""
 
     def match_errors(self, spec: Raw) -> Iterator[FieldError]:
-        """Yield that, and the operations at which nothing can be changed."""
+        """Yield these errors, and errors for operations that have no object to change."""
         yield from super().match_errors(spec)
         yield from mutating_operation_errors(spec.get("matchConstraints") or {}, _SPEC.child("matchConstraints"))
 
     def own_errors(self, obj: Unstructured, spec: Raw, scopes: Scopes) -> Iterator[FieldError]:
-        """Check mutations, and when they are made again."""
+        """Validate mutations and the reinvocation policy."""
         mutations = spec.get("mutations") or ()
         if not mutations:
             yield required(_SPEC.child("mutations"), "mutations must contain at least one item")
@@ -140,7 +140,7 @@ class MutatingPolicyStrategy(PolicyStrategy):
 
 
 def mutating_operation_errors(match: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield errors for operations at which nothing can be changed; their path names no item, as Kubernetes' does."""
+    """Yield errors for operations without an object to change; as in Kubernetes, their path has no index."""
     for rule in match.get("resourceRules") or ():
         for operation in rule.get("operations") or ():
             if operation not in _MUTATING_OPERATIONS:
@@ -154,7 +154,7 @@ def _head_errors(spec: Raw) -> Iterator[FieldError]:
 
 
 def _is_matched_anew(spec: Raw, before: Raw) -> bool:
-    """Whether match conditions that were right may not be so any more."""
+    """Return whether match conditions must be validated again."""
     return any(spec.get(field) != before.get(field) for field in ("paramKind", "matchConditions"))
 
 

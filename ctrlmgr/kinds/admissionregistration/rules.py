@@ -1,4 +1,4 @@
-"""What requests a policy or a webhook is for: rules of operations and resources, selectors, conditions.
+"""The requests that a policy or a webhook matches: rules of operations and resources, selectors, conditions.
 
 Source: Kubernetes `pkg/apis/admissionregistration/validation/validation.go` and `v1/defaults.go`.
 """
@@ -26,7 +26,7 @@ _MOST_CONDITIONS: Final = 64
 
 
 def default_match(match: dict[str, Any]) -> None:
-    """Fill in what MatchResources leaves out."""
+    """Set the defaults of MatchResources."""
     match.setdefault("matchPolicy", "Equivalent")
     match.setdefault("namespaceSelector", {})
     match.setdefault("objectSelector", {})
@@ -36,14 +36,14 @@ def default_match(match: dict[str, Any]) -> None:
 
 
 def choice_errors(holder: Raw, field: str, values: Sequence[str], path: Path) -> Iterator[FieldError]:
-    """Yield an error for a field that is set to none of the values there are."""
+    """Yield an error for a field whose value is not one of the allowed ones."""
     value = holder.get(field)
     if value is not None and value not in values:
         yield not_supported(path.child(field), value, sorted(values))
 
 
 def match_errors(match: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield what is wrong with MatchResources that were defaulted."""
+    """Yield the errors of defaulted MatchResources."""
     yield from choice_errors(match, "matchPolicy", MATCH_POLICIES, path)
     for field in ("namespaceSelector", "objectSelector"):
         yield from validate_label_selector(match.get(field), path.child(field))
@@ -65,7 +65,7 @@ def _named_rule(rule: Raw, path: Path) -> Iterator[FieldError]:
 
 
 def rule_errors(rule: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield what is wrong with a rule of operations and resources."""
+    """Yield the errors of a rule of operations and resources."""
     operations = rule.get("operations") or []
     yield from _wildcard(operations, path.child("operations"), "operations")
     for at, operation in enumerate(operations):
@@ -115,7 +115,7 @@ def _resources(resources: Sequence[str], path: Path) -> Iterator[FieldError]:
 
 
 def condition_errors(conditions: Sequence[Raw], path: Path, scope: Scope) -> Iterator[FieldError]:
-    """Yield what is wrong with match conditions, which may name what `scope` has."""
+    """Yield the errors of match conditions, which may use the variables of `scope`."""
     if len(conditions) > _MOST_CONDITIONS:
         yield too_many(path, len(conditions), _MOST_CONDITIONS)
     seen: set[str] = set()

@@ -1,8 +1,8 @@
-"""Configurations of webhooks: which are called for what, and how.
+"""Webhook configurations: defaults and validation.
 
-Guarantees: the name of a stored hook is unique in its configuration. The hook has a URL or a Service, not both; it
-accepts a version of AdmissionReview that this server sends; its match conditions compile. An update may keep a fault
-that the stored object has.
+Guarantees: the name of a stored webhook is unique in its configuration. The webhook has a URL or a Service, not both.
+It accepts a version of AdmissionReview that this server sends, and its match conditions compile. An update may keep
+violations of the stored object.
 
 Rules come from Kubernetes' `pkg/apis/admissionregistration/{v1/defaults.go,validation/validation.go}`.
 """
@@ -36,15 +36,15 @@ _SELECTORS: Final = ("namespaceSelector", "objectSelector")
 
 
 class _Required(NamedTuple):
-    """What is required of hooks; an update requires less of what was wrong before."""
+    """The requirements for webhooks; an update may keep earlier violations."""
 
     conditions: bool = True
-    """Conditions that can be evaluated."""
+    """Require conditions that compile."""
     no_side_effects: bool = True
     known_version: bool = True
     own_names: bool = True
     valid_labels: bool = True
-    """Values in selectors that labels can have."""
+    """Require values in selectors that labels can have."""
 
 
 class WebhookConfigurationStrategy(Strategy):
@@ -56,16 +56,16 @@ class WebhookConfigurationStrategy(Strategy):
     compares_metadata = False
 
     def __init__(self, *, mutates: bool) -> None:
-        """Say which of the two it is."""
+        """Select one of the two kinds; `mutates` stands for MutatingWebhookConfiguration."""
         self._mutates = mutates
 
     def default(self, obj: Unstructured) -> None:
-        """Fill in what hooks leave out."""
+        """Set the defaults of webhooks."""
         if obj.get("webhooks"):
             obj["webhooks"] = [_defaulted(hook, mutates=self._mutates) for hook in obj["webhooks"]]
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check every hook, and that no two have one name."""
+        """Validate every webhook, and that names are unique."""
         hooks: Sequence[Raw] = obj.get("webhooks") or ()
         before: Sequence[Raw] | None = None if ctx.old is None else ctx.old.get("webhooks") or ()
         needed = _Required() if before is None else tentatively(lambda: _required(hooks, before))
@@ -141,7 +141,7 @@ def _hook_errors(hook: Raw, path: Path, needed: _Required, *, mutates: bool) -> 
 
 
 def _name_errors(name: str, path: Path) -> Iterator[FieldError]:
-    """Check `a.b.c` (`IsFullyQualifiedName`)."""
+    """Yield the errors of a name, which must have the form `a.b.c` (`IsFullyQualifiedName`)."""
     if not name:
         yield required(path)
     elif problems := names.dns1123_subdomain(name):
@@ -172,6 +172,6 @@ def _client_errors(client: Raw, path: Path) -> Iterator[FieldError]:
         yield required(path, "exactly one of url or service is required")
     elif url is not None:
         yield from validate_url(path.child("url"), url)
-    elif service is not None:  # Kubernetes names the one of the two where the other is missing
+    elif service is not None:  # Kubernetes swaps the two names in its errors
         name, namespace = service.get("namespace") or "", service.get("name") or ""
         yield from validate_service(path.child("service"), service, name=name, namespace=namespace)

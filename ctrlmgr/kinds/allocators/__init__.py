@@ -1,6 +1,6 @@
-"""Who gets which ClusterIP and node port.
+"""Allocates ClusterIPs and node ports of Services.
 
-`ranges` says what there is to give, `search` finds something free in it, `claims` are the objects in the log that
-say who holds what. That nothing is held twice is the log's own guarantee: a claim is ADDED in the append that
-stores its Service, under a name that is the address or port, and an ADDED of what exists is refused.
+`ranges` describes the available values, `search` finds a free one, and `claims` are the objects in the log that record
+the owner of each value. The log guarantees that each value has only one owner. A claim is ADDED in the same append as
+its Service, its name is the address or port, and the log refuses to add an existing object.
 """

@@ -1,10 +1,10 @@
-"""Claims: the objects in the log that say which Service holds an address or a node port.
+"""Claims: the objects in the log that record which Service owns an address or a node port.
 
 Guarantees:
-- A claim is named by what it claims, in one spelling, so the log itself refuses a second one.
-- An address is claimed by a networking.k8s.io/v1 `IPAddress`, as Kubernetes does it (`ipallocator.k8s.io`), a port by
-  a `NodePort` of an internal group that is in the log and in SQL but not in the API.
-- A claim is given back only by who holds it.
+- The name of a claim is the claimed value in canonical form, so the log itself refuses a second claim.
+- An address is claimed by a networking.k8s.io/v1 `IPAddress`, as in Kubernetes (`ipallocator.k8s.io`). A port is
+  claimed by a `NodePort` of an internal group, which is in the log and in SQL but not in the API.
+- Only its owner releases a claim.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, IPV4, IPV6, NODE_PORTS
 LABEL_FAMILY = "ipaddress.kubernetes.io/ip-family"
 LABEL_MANAGED_BY = "ipaddress.kubernetes.io/managed-by"
 ALLOCATOR = "ipallocator.k8s.io"
-"""The value of `LABEL_MANAGED_BY` on the addresses that are allocated here."""
+"""The value of `LABEL_MANAGED_BY` on addresses that this server allocates."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 class ParentReference(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who holds a claim: a Service, for the claims made here."""
+    """The owner of a claim; for claims made here, a Service."""
 
     group: str = ""
     resource: str = ""
@@ -44,18 +44,18 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """What of a claim says whose it is; `object.view(Claim)` reads it."""
+    """The fields of a claim with its owner; `object.view(Claim)` reads it."""
 
     spec: _Spec = _Spec()
 
     @property
     def parent(self) -> ParentReference | None:
-        """Who holds it; None if the object does not say."""
+        """The owner; None if the object does not name one."""
         return self.spec.parent_ref
 
 
 class Holdings(NamedTuple):
-    """What a Service holds: addresses in canonical form, and node ports."""
+    """The claims of a Service: addresses in canonical form, and node ports."""
 
     addresses: frozenset[str]
     ports: frozenset[int]
@@ -76,12 +76,12 @@ def parent_of(key: Key) -> ParentReference:
 
 
 def is_claimed(view: View, resource: Resource, name: str) -> bool:
-    """Tell whether what `name` names is held."""
+    """Return whether the value `name` is claimed."""
     return view.get(resource, Key("", name)) is not None
 
 
 def exchange(ctx: Context, parent: ParentReference, before: Holdings, after: Holdings) -> None:
-    """Add to the write's companions what turns `before` into `after`; nothing if they are the same."""
+    """Add the proposals that change the claims from `before` to `after` to the write's companions."""
     companions = ctx.companions
     for address in sorted(after.addresses - before.addresses):
         companions.append(Proposal(EventType.ADDED, _claim_address(ctx, parent, address), 0))

@@ -1,8 +1,8 @@
-"""What Services can be given: one range of addresses per IP family, and one of node ports.
+"""The values that Services can get: one range of addresses for each IP family, and one range of node ports.
 
-Guarantees: each range knows which of its values are never given out, which ones only on request, and in which
-order the others are tried. The lower band is left to requests for a certain value until the rest is full, which
-makes such requests likely to succeed (KEP-3070 for addresses, KEP-3668 for ports).
+Guarantees: each range defines values that are never allocated, values that are allocated only on request, and the order
+in which the others are tried. Its lower band is reserved for requested values until the rest is full, so that such
+requests are likely to succeed (KEP-3070 for addresses, KEP-3668 for ports).
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ IPV4 = "IPv4"
 IPV6 = "IPv6"
 
 SMALLEST = 8
-"""The fewest addresses a range may have, in all (`ServiceIPRange` of Kubernetes' control plane)."""
+"""The minimum number of addresses in a range (`ServiceIPRange` of Kubernetes' control plane)."""
 SHORTEST_IPV6_PREFIX = 64
 
 
 class AddressRange:
-    """The addresses of one CIDR (a `search.Range`); the first of the settings' one is the `kubernetes` service's.
+    """The addresses of one CIDR (a `search.Range`).
 
-    The network's address is never given out, nor is IPv4's broadcast address; an IPv6 range is used to its end
-    (`pkg/registry/core/service/ipallocator`). `bands` are the indexes that may be chosen for a caller that asks for no
-    certain address, in the order of preference.
+    The first address of the settings' range belongs to the `kubernetes` Service. The network's address is never
+    allocated, nor is IPv4's broadcast address; an IPv6 range is used to its end
+    (`pkg/registry/core/service/ipallocator`). `bands` are the indexes for requests without a certain address, in order
+    of preference.
     """
 
     claims = IP_ADDRESSES
@@ -41,7 +42,7 @@ class AddressRange:
     __slots__ = ("_first", "_head", "_ipv4", "bands", "count", "family", "network")
 
     def __init__(self, network: Network, *, reserved: int = 1) -> None:
-        """Take a network without host bits; the first `reserved` addresses are given by value alone."""
+        """Use a network without host bits; the first `reserved` addresses are allocated only on request."""
         self.network = network
         self._ipv4 = network.version == 4
         self.family = IPV4 if self._ipv4 else IPV6
@@ -55,7 +56,7 @@ class AddressRange:
         return address.version == self.network.version and 0 <= int(address) - self._first < self.count
 
     def __getitem__(self, index: int) -> str:
-        """Return an address in its canonical form, as IPAddress objects are named."""
+        """Return an address in canonical form, which is the name of its IPAddress."""
         value = self._first + index
         if self._ipv4:
             return f"{value >> 24}.{value >> 16 & 255}.{value >> 8 & 255}.{value & 255}"
@@ -64,7 +65,7 @@ class AddressRange:
         return str(ipaddress.IPv6Address(value))
 
     def index(self, name: str) -> int | None:
-        """Return which address of the range a canonical form stands for, None if it is none of it."""
+        """Return the index of an address in canonical form, None if it is not in the range."""
         try:
             index = self._value(name) - self._first
         except ValueError:
@@ -82,7 +83,7 @@ class AddressRange:
 
     @property
     def base(self) -> str:
-        """The network's own address: what a dry run shows as the one that would be allocated."""
+        """The network's own address, which a dry run shows as the allocated one."""
         return str(self.network.network_address)
 
     def __str__(self) -> str:
@@ -90,20 +91,20 @@ class AddressRange:
 
 
 def _constant_head(network: Network) -> str:
-    """Return what 65,535 IPv6 addresses begin with before they write their last group; empty if that varies."""
+    """Return the common prefix of the texts of 65,535 IPv6 addresses; empty if it varies."""
     head = str(network.network_address)
     return head if f"{head}1" == str(network.network_address + 1) else ""
 
 
 class PortRange:
-    """The node ports from `first` to `last`, both included (a `search.Range`)."""
+    """The node ports from `first` to `last`, inclusive (a `search.Range`)."""
 
     claims = NODE_PORTS
 
     __slots__ = ("bands", "count", "first", "last")
 
     def __init__(self, first: int, last: int) -> None:
-        """Take the ends."""
+        """Use these bounds."""
         self.first = first
         self.last = last
         self.count = last - first + 1
@@ -111,11 +112,11 @@ class PortRange:
         self.bands = ((static, self.count), (0, static))
 
     def __getitem__(self, index: int) -> str:
-        """Return a port as claims on it are named."""
+        """Return a port in the form of its claim's name."""
         return str(self.first + index)
 
     def index(self, name: str) -> int | None:
-        """Return which port of the range a claim is on, None if it is on none."""
+        """Return the index of a claim's port, None if it is not in the range."""
         index = int(name) - self.first if name.isdecimal() else -1
         return index if 0 <= index < self.count else None
 
@@ -127,20 +128,20 @@ class PortRange:
 
 
 def static_band(size: int, share: int, most: int) -> int:
-    """Return how many values at the start of a range are left to requests: a share, but from 16 up to `most`.
+    """Return the size of the reserved band at the start of a range: a share, but at least 16 and at most `most`.
 
-    A range of 16 or fewer has none (`calculateRangeOffset` of both of Kubernetes' allocators).
+    A range of at most 16 values has none (`calculateRangeOffset` of both of Kubernetes' allocators).
     """
     return 0 if size <= 16 else min(max(16, size // share), most)
 
 
 class Ranges:
-    """All there is to give out: one or two ranges of addresses, that of the default family first, and one of ports."""
+    """All ranges: one or two of addresses, that of the default family first, and one of ports."""
 
     __slots__ = ("_by_family", "addresses", "families", "ports")
 
     def __init__(self, addresses: Sequence[AddressRange], ports: PortRange) -> None:
-        """Take ranges of different families."""
+        """Use address ranges of different families."""
         self.addresses = tuple(addresses)
         self.ports = ports
         self.families = tuple(each.family for each in addresses)
@@ -148,10 +149,10 @@ class Ranges:
 
     @classmethod
     def parse(cls, cidrs: str, ports: str) -> Ranges:
-        """Read `10.96.0.0/16` or `10.96.0.0/16,fd00:10:96::/112`, and `30000-32767` or `30000+2767`.
+        """Parse `10.96.0.0/16` or `10.96.0.0/16,fd00:10:96::/112`, and `30000-32767` or `30000+2767`.
 
-        Raises `SettingsError`: for what cannot be read, for two ranges of one family, for one too small to serve
-        or too large to count.
+        Raises `SettingsError` for malformed texts, for two ranges of one family, and for a range that is too small or
+        too large.
         """
         networks = [_network(part.strip()) for part in cidrs.split(",")]
         if len(networks) > 2 or len({network.version for network in networks}) != len(networks):
@@ -193,4 +194,4 @@ def _ports(text: str) -> PortRange:
 
 
 DEFAULT_RANGES = Ranges.parse("10.96.0.0/16", "30000-32767")
-"""What is given out unless the settings say otherwise."""
+"""The default ranges."""

@@ -1,13 +1,12 @@
-"""Finding something free in a range.
+"""Finds a free value in a range.
 
 Guarantees:
-- Something free is found if there is anything, None is returned if there is nothing, and the same random numbers find
-  the same.
-- It takes a few look-ups at random, as many as 1/(free share) on average, but never more than `PROBES`; what is found
-  is spread evenly, so that writers who do not know of each other seldom find the same.
-- Past that, what is claimed is known as bits, made from the view and kept by following its changes, so that neither a
-  full range nor a nearly full one costs much more. That takes a bit for each value, 128 KiB at the most. Only larger
-  ranges, and views that cannot say what changed, are gone through value by value.
+- If there is a free value, one is found, otherwise None is returned. The same random numbers find the same value.
+- It takes a few random look-ups, on average 1/(free share), but never more than `PROBES`. The values found are spread
+  evenly, so concurrent writers seldom find the same one.
+- After that, a bit array of the claimed values is used, which is built from the view and updated from its changes.
+  Therefore a full or nearly full range does not cost much more. The array needs one bit for each value, 128 KiB at
+  most. Larger ranges, and views without changes, are searched value by value.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from ctrlmgr.engine.strategy import View
 from ctrlmgr.informer.informer import Change
 
 LARGEST_INDEX = 1 << 20
-"""Ranges with more values than a /12 or /108 has are not indexed: they are far from full, or nothing helps."""
+"""Ranges with more values than a /12 or /108 have no bit array: they are far from full, or nothing helps."""
 PROBES = 64
-"""Independent draws before the rest of a band is looked at."""
+"""The number of random look-ups before the rest of a band is searched."""
 _MOST_CHANGES = 5000
-"""With more changes than that, one begins again."""
+"""If there are more changes, the bit array is built again."""
 
 
 class Range(Protocol):
@@ -39,32 +38,32 @@ class Range(Protocol):
 
     @property
     def claims(self) -> Resource:
-        """What the objects are that claim a value."""
+        """The resource of the claims."""
 
     @property
     def count(self) -> int:
-        """How many values there are."""
+        """The number of values."""
 
     @property
     def bands(self) -> Sequence[tuple[int, int]]:
-        """Where to look, in this order: the first value and the one after the last."""
+        """The bands to search, in order: the first value and the one after the last."""
 
     def __getitem__(self, index: int) -> str:
-        """Return what the claim on a value is called."""
+        """Return the name of the claim on a value."""
 
     def index(self, name: str) -> int | None:
-        """Return which value a claim is on, None if it is on none of these."""
+        """Return the value of a claim, None if it is not in the range."""
 
 
 class ChangingView(View, Protocol):
-    """A view that can also say what changed."""
+    """A view that also has changes."""
 
     @property
     def revision(self) -> Revision:
-        """What the view is as of."""
+        """The revision of the view."""
 
     def changes_after(self, revision: Revision, resource: Resource, limit: int) -> Sequence[Change] | None:
-        """Return changes of a resource after a revision, None if some of them are gone."""
+        """Return changes of a resource after a revision, None if some of them are no longer held."""
 
 
 def _says_what_changed(view: View) -> TypeGuard[ChangingView]:
@@ -75,14 +74,14 @@ class Searcher:
     """Finds free values of one range, for decisions on any view."""
 
     def __init__(self, range: Range) -> None:
-        """Take the range; nothing is read yet."""
+        """Search `range`; nothing is read yet."""
         self._range = range
-        # The index belongs to one view and to the thread that view belongs to; who comes with another view makes
-        # another index. Both are replaced together, so no thread sees one that is of another view.
+        # The index belongs to one view and its thread; for another view, a new index is built. Both are replaced
+        # together, so that no thread uses the index of another view.
         self._last: tuple[ref[View], _Index] | None = None
 
     def find(self, view: View, random: Random, taken: Collection[int] = ()) -> int | None:
-        """Return a value that is neither claimed in `view` nor in `taken` (of the range), None if there is none."""
+        """Return a value that is neither claimed in `view` nor in `taken`, None if there is none."""
         is_free = _free_in(view, self._range, taken)
         for first, end in self._range.bands:
             if end > first:
@@ -106,7 +105,7 @@ class Searcher:
 
 
 class _Index:
-    """What is claimed of a range in one view, as bits."""
+    """The claimed values of a range in one view, as bits."""
 
     def __init__(self, range: Range) -> None:
         self._range = range
@@ -122,14 +121,14 @@ class _Index:
         return found if found >= 0 else None
 
     def catch_up(self, view: ChangingView) -> None:
-        """Become what `view` says."""
+        """Update the bits to the state of `view`."""
         claims = self._range.claims
         changes = None if self._revision is None else view.changes_after(self._revision, claims, _MOST_CHANGES)
         if changes is None or len(changes) == _MOST_CHANGES:
             self._bits.setall(0)
             for claim in view.list(claims):
                 self._set(claim, True)
-                claim.forget_decoded()  # the names of all of them are needed once, and never again
+                claim.forget_decoded()  # each name is needed only once
         else:
             for change in changes:
                 self._set(change.object, change.new is not None)
@@ -143,7 +142,7 @@ class _Index:
 
 @contextmanager
 def _marked(bits: bitarray, taken: Collection[int]) -> Iterator[None]:
-    """Have some more bits set for a while."""
+    """Set additional bits within a block."""
     marked = [index for index in taken if not bits[index]]
     for index in marked:
         bits[index] = 1
@@ -160,7 +159,7 @@ def _free_in(view: View, range: Range, taken: Collection[int]) -> Callable[[int]
 
 
 def probe(first: int, end: int, is_free: Callable[[int], bool], random: Random) -> int | None:
-    """Return a free value of a band if a few draws come upon one."""
+    """Return a free value of a band if a few random look-ups find one."""
     size = end - first
     for _ in range(min(PROBES, size)):
         candidate = first + random.randrange(size)

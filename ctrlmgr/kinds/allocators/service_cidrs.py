@@ -1,10 +1,10 @@
-"""Which ranges Services get addresses from: the settings' and those of every ServiceCIDR that is ready (KEP-1880).
+"""The ranges of Services' addresses: those of the settings, and those of every ready ServiceCIDR (KEP-1880).
 
 Guarantees:
-- A ServiceCIDR gives addresses while it is ready and not being deleted; one that says nothing is ready. A range of
-  several ServiceCIDRs gives while one of them does.
-- The settings' ranges come first; they give even before there is a ServiceCIDR of theirs.
-- Only families that the settings have a range of are given, as by Kubernetes' API server.
+- A ServiceCIDR is used while it is ready and not being deleted; one without a Ready condition counts as ready. A range
+  of several ServiceCIDRs is used while one of them is.
+- The settings' ranges come first; they are used even before their ServiceCIDR exists.
+- Only families with a range in the settings are allocated, as in Kubernetes' API server.
 
 Kubernetes: `pkg/registry/core/service/ipallocator/cidrallocator.go`.
 """
@@ -28,7 +28,7 @@ READY: Final = "Ready"
 
 
 class Condition(msgspec.Struct, frozen=True, gc=False):
-    """What of a condition decides anything."""
+    """The fields of a condition that are used."""
 
     type: str = ""
     status: str = ""
@@ -45,7 +45,7 @@ class _Status(msgspec.Struct, frozen=True, gc=False):
 
 
 class ServiceCIDR(msgspec.Struct, frozen=True, gc=False):
-    """A ServiceCIDR as its readers need it; `object.view(ServiceCIDR)` reads it."""
+    """The fields of a ServiceCIDR that are used; `object.view(ServiceCIDR)` reads it."""
 
     spec: _Spec = _Spec()
     status: _Status = _Status()
@@ -62,13 +62,13 @@ def networks(service_cidr: Object) -> list[Network]:
 
 
 def gives(service_cidr: Object) -> bool:
-    """Whether Services may get addresses of it."""
+    """Return whether Services may get addresses of it."""
     ready = service_cidr.view(ServiceCIDR).ready
     return not service_cidr.is_terminating and (ready is None or ready.status == "True")
 
 
 class Pool(NamedTuple):
-    """A range and how to find what is free in it."""
+    """A range, and the search for free values in it."""
 
     range: AddressRange
     searcher: Searcher
@@ -78,19 +78,19 @@ _Pools = Mapping[str, Sequence[Pool]]
 
 
 class Pools:
-    """The ranges to give from, by family, for decisions on any view."""
+    """The ranges to allocate from, by family, for decisions on any view."""
 
     def __init__(self, configured: Sequence[AddressRange]) -> None:
-        """Take the settings' ranges, one a family."""
+        """Use the settings' ranges, one for each family."""
         self._configured = {each.network: each for each in configured}
         self._families = frozenset(each.family for each in configured)
-        # Replaced at once, so that no thread ever sees the pools of other ServiceCIDRs; what is found goes by the
-        # objects themselves, since revisions of different logs are alike.
+        # Replaced as a whole, so that no thread sees pools of other ServiceCIDRs. Entries are identified by the objects
+        # themselves, because different logs have equal revisions.
         self._last: tuple[Sequence[Object], _Pools] = ((), {})
         self._last = ((), self._of(()))
 
     def of(self, view: View, family: str) -> Sequence[Pool]:
-        """Return the ranges of a family in which to look, in this order; none if the family is not configured."""
+        """Return the ranges of a family, in search order; empty if the family is not configured."""
         service_cidrs = view.list(SERVICE_CIDRS)
         known, pools = self._last
         if len(known) != len(service_cidrs) or any(a is not b for a, b in zip(known, service_cidrs, strict=True)):
@@ -112,11 +112,11 @@ class Pools:
         return found
 
     def _searcher(self, range: AddressRange) -> Searcher:
-        """Return the searcher that there is, which knows what is claimed, or a new one."""
+        """Return the existing searcher with its cached index, or a new one."""
         known = self._last[1].get(range.family, ())
         return next((pool.searcher for pool in known if pool.range.network == range.network), Searcher(range))
 
 
 def _is_countable(network: Network) -> bool:
-    """Whether Kubernetes' allocator takes a range."""
+    """Return whether Kubernetes' allocator accepts a range."""
     return network.version == 4 or network.prefixlen >= SHORTEST_IPV6_PREFIX

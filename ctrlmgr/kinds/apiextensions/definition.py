@@ -1,7 +1,7 @@
-"""What Kubernetes does with a CustomResourceDefinition on its way into storage.
+"""The strategy of CustomResourceDefinitions.
 
-The first deletion leaves a definition in place until its instances are gone.
-Expressions (`x-kubernetes-validations`) compile, or the definition is refused.
+A deleted definition remains until its instances are deleted. A definition whose expressions
+(`x-kubernetes-validations`) do not compile is refused.
 
 Source: apiextensions-apiserver `pkg/registry/customresourcedefinition/strategy.go`.
 """
@@ -23,7 +23,7 @@ from ctrlmgr.extensions.validation import validate_definition, validate_status, 
 from ctrlmgr.schema.strict_json import has_escaped_letters
 
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
-"""The finalizer that keeps a definition until its instances are gone."""
+"""The finalizer that keeps a definition until its instances are deleted."""
 
 _PENDING = {
     "type": "Terminating",
@@ -37,11 +37,11 @@ _FEW_RULES: Final = 20
 _COST: Final = 4
 """The relative validation cost of a byte of a schema."""
 _COST_OF_RULES: Final = 16
-"""The same where there are many rules."""
+"""The relative validation cost if there are many rules."""
 
 
 def _reserved(definition: Unstructured) -> list[FieldError]:
-    """Refuse to serve what the control plane keeps for itself: claims of addresses and ports, who is alive."""
+    """Return an error for the group of internal objects: claims of addresses and ports, process liveness."""
     group = (definition.get("spec") or {}).get("group") or ""
     if group != INTERNAL_GROUP:
         return []
@@ -58,12 +58,12 @@ class DefinitionStrategy(Strategy):
     own_preconditions = True
 
     def validation_cost(self, body: bytes) -> int:
-        """Return the cost by the rules: compiling one and estimating what it costs takes half a millisecond."""
+        """Return the cost by the number of rules, because compiling a rule and estimating its cost is expensive."""
         has_many_rules = body.count(b"rule") > _FEW_RULES or has_escaped_letters(body)
         return _COST_OF_RULES if has_many_rules else _COST
 
     def default(self, obj: Unstructured) -> None:
-        """Bring nested schemas into their form, and fill in names, conversion and stored versions."""
+        """Convert nested schemas to canonical form, and set the defaults of names, conversion and stored versions."""
         try:
             canonicalize(obj.get("spec") or {})
         except ValueError as error:
@@ -71,32 +71,32 @@ class DefinitionStrategy(Strategy):
         set_defaults(obj)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Give it its first status."""
+        """Set the first status."""
         prepare_new(obj)
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Keep the status, in which a new storage version is noted."""
+        """Keep the status, and add a new storage version to it."""
         if not ctx.subresource:
             prepare_changed(new, old)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check a new definition; `validate_update` checks a changed one, which depends on what it was."""
+        """Validate a new definition; `validate_update` validates a changed one, which depends on the old one."""
         return _reserved(obj) + validate_definition(obj) if ctx.old is None else []
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check a changed definition, or its status."""
+        """Validate a changed definition, or its status."""
         return validate_status(new) if ctx.subresource else validate_definition(new, old)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of formats that mean nothing, and of expressions that are not evaluated."""
+        """Warn of unknown formats, and of rules that were not evaluated for unchanged values."""
         return [] if ctx.subresource else warnings(obj, old)
 
     def finalizers(self, obj: Object) -> Sequence[str]:
-        """Hold a definition that has not begun to go."""
+        """Return the cleanup finalizer until the deletion has started."""
         return () if obj.is_terminating else (CLEANUP,)
 
     def begin_termination(self, ctx: Context, obj: Unstructured) -> None:
-        """Mark it for deletion as Kubernetes does the first time: whatever the options say, its instances go first."""
+        """Mark the first deletion as Kubernetes does: whatever the options are, its instances are deleted first."""
         before = ctx.view.get(DEFINITIONS, Key("", metadata_of(obj)["name"]))
         if before is None or before.is_terminating:
             return

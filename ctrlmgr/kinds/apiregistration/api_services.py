@@ -1,4 +1,4 @@
-"""APIServices: which server serves a group's version; those without a service are served here.
+"""APIServices: the server of a group's version; an APIService without a Service is served locally.
 
 Rules come from kube-aggregator `pkg/apis/apiregistration/v1/defaults.go` and `pkg/apis/apiregistration/validation`.
 """
@@ -37,18 +37,18 @@ class APIServiceStrategy(Strategy):
     name_check = staticmethod(names.path_segment_name)
 
     def default(self, obj: Unstructured) -> None:
-        """Give the service a port."""
+        """Set the default port of the Service."""
         service = (obj.get("spec") or {}).get("service")
         if service is not None and service.get("port") is None:
             service["port"] = _PORT
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Say of what is served here that it is available."""
+        """Set the Available condition of a locally served version."""
         if (obj.get("spec") or {}).get("service") is None:
             obj["status"] = {"conditions": [{**_LOCAL, "lastTransitionTime": ctx.now}]}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec, which says the name, too; or the status."""
+        """Validate the spec and the name, or the status."""
         if ctx.subresource:
             return _validate_status(obj)
         spec = obj.get("spec") or {}
@@ -68,7 +68,7 @@ class APIServiceStrategy(Strategy):
 
 
 def _validate_names(metadata: Mapping[str, Any], wanted: str) -> list[FieldError]:
-    """Check that a name is the one that there can be, which cannot be generated either."""
+    """Return errors unless the name is the required one; it cannot be generated."""
     detail = f'must be `spec.version+"."+spec.group`: {quote(wanted)}'
     given = {field: metadata.get(field) or "" for field in ("generateName", "name")}
     return [

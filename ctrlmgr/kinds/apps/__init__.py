@@ -1,1 +1,1 @@
-"""The kinds of the group `apps`, ReplicationController and PodTemplate: what they share is the pod template."""
+"""The kinds of the group `apps`, ReplicationController and PodTemplate: they share the pod template."""

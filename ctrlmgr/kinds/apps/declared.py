@@ -1,4 +1,4 @@
-"""What the project knows of each kind of `apps`."""
+"""The declarations of the kinds of `apps`."""
 
 from __future__ import annotations
 

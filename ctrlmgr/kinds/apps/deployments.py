@@ -1,6 +1,7 @@
 """Deployments, ReplicaSets, ReplicationControllers, DaemonSets and pod templates.
 
-Guarantees: defaults, refusals and generations are Kubernetes'; what its controllers do is not done here.
+Guarantees: defaults, errors and generations are those of Kubernetes' API server. The work of its controllers is not
+done here.
 
 Rules come from Kubernetes' `pkg/apis/{apps,core}/v1/defaults.go`, `pkg/apis/{apps,core}/validation/validation.go` and
 the strategies in `pkg/registry/{apps,core}`.
@@ -55,7 +56,7 @@ _UPDATE_STRATEGY = SPEC.child("updateStrategy")
 
 
 def default_rolling_update(strategy: dict[str, Any], values: Mapping[str, Any]) -> None:
-    """Default an update strategy: it rolls, by `values`."""
+    """Set the defaults of an update strategy: a rolling update with `values`."""
     if not strategy.get("type"):
         strategy["type"] = _ROLLING
     if strategy["type"] == _ROLLING:
@@ -65,27 +66,27 @@ def default_rolling_update(strategy: dict[str, Any], values: Mapping[str, Any]) 
 
 
 def shown_strategy(strategy: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an update strategy as Go shows its struct in messages."""
+    """Return an update strategy in the form of Go's struct, for messages."""
     rolling = strategy.get("rollingUpdate")
     shown = rolling and {"MaxUnavailable": rolling.get("maxUnavailable"), "MaxSurge": rolling.get("maxSurge")}
     return {"Type": strategy.get("type") or "", "RollingUpdate": shown}
 
 
 class DeploymentStrategy(TemplateStrategy):
-    """apps/v1 Deployment; its generation counts changes of annotations, too, which go on to its ReplicaSets."""
+    """apps/v1 Deployment. Its generation also counts changes of annotations, which its ReplicaSets get too."""
 
     revalidates = 0
     status_keeps = ("labels",)
 
     def default(self, obj: Unstructured) -> None:
-        """Default the template, and how it rolls out."""
+        """Set the defaults of the template and the update strategy."""
         super().default(obj)
         spec = obj["spec"]
         fill(spec, {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600})
         default_rolling_update(spec.setdefault("strategy", {}), {"maxUnavailable": "25%", "maxSurge": "25%"})
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Count a change of annotations."""
+        """Increase the generation for a change of annotations."""
         metadata, before = metadata_of(new), old.get("metadata") or {}
         if not ctx.subresource and (metadata.get("annotations") or {}) != (before.get("annotations") or {}):
             metadata["generation"] = (before.get("generation") or 0) + 1
@@ -106,7 +107,7 @@ class DeploymentStrategy(TemplateStrategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that the selector stays, or the status."""
+        """Check that the selector is unchanged, or validate the status."""
         if ctx.subresource != "status":
             return validate_same_selector(new, old)
         status = new.get("status") or {}
@@ -131,7 +132,7 @@ def _validate_deployment_strategy(strategy: Mapping[str, Any]) -> list[FieldErro
 
 
 def _bounds(rolling: Mapping[str, Any]) -> tuple[int | str, int | str]:
-    """Return how many pods may be missing and how many too many; an empty text is not nothing."""
+    """Return maxUnavailable and maxSurge; an empty text is not the same as absent."""
     unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
     return 0 if unavailable is None else unavailable, 0 if surge is None else surge
 
@@ -140,7 +141,7 @@ class ReplicaSetStrategy(TemplateStrategy):
     """apps/v1 ReplicaSet."""
 
     def default(self, obj: Unstructured) -> None:
-        """Default the template; one pod of it."""
+        """Set the defaults of the template, and of replicas to 1."""
         super().default(obj)
         fill(obj["spec"], {"replicas": 1})
 
@@ -153,26 +154,26 @@ class ReplicaSetStrategy(TemplateStrategy):
         return errors + validate_selected_template(spec, "deployment")
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that the selector stays, or the status."""
+        """Check that the selector is unchanged, or validate the status."""
         if ctx.subresource != "status":
             return validate_same_selector(new, old)
         return validate_replicas(new.get("status") or {}, (*REPLICA_SET_COUNTS, "terminatingReplicas"), _PARTS)
 
 
 def _long_name(name: str, is_prefix: bool) -> list[str]:
-    """Check a name as declarative validation words it, whose first kind was this one."""
+    """Return the errors of a name in the wording of declarative validation."""
     return [each.replace("253 characters", "253 bytes") for each in subdomain_name(name, is_prefix)]
 
 
 class ReplicationControllerStrategy(TemplateStrategy):
-    """v1 ReplicationController; without a selector it selects what its template makes."""
+    """v1 ReplicationController; without a selector it selects the pods of its template."""
 
     default_propagation = "Orphan"
     revalidates = 0
     name_check = staticmethod(_long_name)
 
     def default(self, obj: Unstructured) -> None:
-        """Take labels and selector from the template if there are none."""
+        """Copy missing labels and selector from the template."""
         spec = obj.setdefault("spec", {})
         fill(spec, {"replicas": 1})
         if (template := spec.get("template")) is None:
@@ -206,32 +207,32 @@ class ReplicationControllerStrategy(TemplateStrategy):
         return validate_replicas(new.get("status") or {}, REPLICA_SET_COUNTS, _PARTS)
 
     def template_warnings(self, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Return the warnings for the template; on an update Kubernetes looks at the one that was."""
+        """Return the warnings for the template; on an update Kubernetes checks the old template."""
         return super().template_warnings(obj if old is None else old, old)
 
 
 class DaemonSetStrategy(TemplateStrategy):
-    """apps/v1 DaemonSet; how often its template changed is in an annotation, as it once was in its spec."""
+    """apps/v1 DaemonSet; an annotation counts the changes of its template, as a field of the spec did in the past."""
 
     warns_of_name = False
 
     def may_have_changed(self, new: Unstructured, old: Unstructured) -> bool:
-        """Whether the template has changed."""
+        """Return whether the template has changed."""
         return _template_generation(new) != _template_generation(old)
 
     def default(self, obj: Unstructured) -> None:
-        """Default the template, and how it rolls out."""
+        """Set the defaults of the template and the update strategy."""
         super().default(obj)
         spec = obj["spec"]
         default_rolling_update(spec.setdefault("updateStrategy", {}), {"maxUnavailable": 1, "maxSurge": 0})
         fill(spec, {"revisionHistoryLimit": 10})
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Start to count templates."""
+        """Set the first template generation."""
         _count_templates(obj, max(_template_generation(obj), 1))
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Count the template if it has changed."""
+        """Increase the template generation if the template has changed."""
         changed = (new.get("spec") or {}).get("template") != (old.get("spec") or {}).get("template")
         _count_templates(new, _template_generation(old) + (changed and ctx.subresource != "status"))
 
@@ -240,9 +241,9 @@ class DaemonSetStrategy(TemplateStrategy):
         if ctx.subresource == "status":
             return []
         spec = obj.get("spec") or {}
-        # What is wrong with a changed selector is that it changed, ahead of all else.
+        # A changed selector is reported first, because it must not change.
         errors = [] if ctx.old is None else validate_same_selector(obj, ctx.old)
-        # No selector at all is told of as one that selects nothing.
+        # A missing selector is reported as one that selects nothing.
         errors += [] if spec.get("selector") is None else validate_selector(spec, "daemonset")
         errors += validate_match(spec) + validate_eternal_template(spec, "DaemonSet")
         errors += nonnegative(spec.get("minReadySeconds"), SPEC.child("minReadySeconds"))
@@ -293,7 +294,7 @@ class PodTemplateStrategy(Strategy):
     revalidates = 0
 
     def default(self, obj: Unstructured) -> None:
-        """Default the template."""
+        """Set the defaults of the template."""
         default_template(obj.setdefault("template", {}))
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
@@ -301,7 +302,7 @@ class PodTemplateStrategy(Strategy):
         return validate_template(obj.get("template") or {}, Path("template"))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of the template when it is new or has changed."""
+        """Return the warnings for a new or changed template."""
         if old is not None and old.get("template") == obj.get("template"):
             return []
         return pod_warnings(obj.get("template") or {}, Path("template"))

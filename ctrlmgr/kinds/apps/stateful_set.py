@@ -1,4 +1,4 @@
-"""StatefulSets, and the ControllerRevisions that remember their templates.
+"""StatefulSets, and the ControllerRevisions that store their templates.
 
 Rules come from Kubernetes' `pkg/apis/apps/v1/{defaults,conversion}.go`, `pkg/apis/apps/validation/validation.go` and
 `pkg/registry/apps/{statefulset,controllerrevision}/strategy.go`.
@@ -74,7 +74,7 @@ class StatefulSetStrategy(TemplateStrategy):
     name_check = staticmethod(label_name)
 
     def default(self, obj: Unstructured) -> None:
-        """Default the template, the claims, and how it rolls out."""
+        """Set the defaults of the template, the claims, and the update strategy."""
         super().default(obj)
         spec = obj["spec"]
         fill(spec, {"podManagementPolicy": "OrderedReady", "replicas": 1, "revisionHistoryLimit": 10})
@@ -94,7 +94,7 @@ class StatefulSetStrategy(TemplateStrategy):
             claim["status"] = {"phase": "Pending"} | (claim.get("status") or {})
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec; what was stored before templates were checked may keep one that is wrong."""
+        """Validate the spec; an invalid template that was stored before templates were validated may stay."""
         if ctx.subresource == "status":
             return []
         before = None if ctx.old is None else ctx.old.get("spec") or {}
@@ -104,7 +104,7 @@ class StatefulSetStrategy(TemplateStrategy):
         return errors
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of the template, of fractions of bytes, and of a history without end."""
+        """Warn of the template, of fractions of bytes, and of an unlimited history."""
         if ctx.subresource:
             return []
         found, spec = super().warnings(ctx, obj, old), obj.get("spec") or {}
@@ -116,7 +116,7 @@ class StatefulSetStrategy(TemplateStrategy):
         return found
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that only what may change does, or the status."""
+        """Check that only mutable fields have changed, or validate the status."""
         if ctx.subresource == "status":
             status = new.get("status") or {}
             parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
@@ -127,7 +127,10 @@ class StatefulSetStrategy(TemplateStrategy):
 
 
 def _validate_spec(spec: Mapping[str, Any], *, is_new: bool, skips_pod: bool = False) -> list[FieldError]:
-    """Check a StatefulSetSpec; neither claims nor the service's name can be changed later."""
+    """Validate a StatefulSetSpec.
+
+    Claims and the service's name are immutable, so only those of a new one are checked.
+    """
     errors = _validate_management(spec.get("podManagementPolicy") or "")
     errors += _validate_strategy(spec["updateStrategy"])
     path = SPEC.child("persistentVolumeClaimRetentionPolicy")
@@ -183,22 +186,22 @@ def _validate_strategy(strategy: Mapping[str, Any]) -> list[FieldError]:
 
 
 def _validate_template(spec: Mapping[str, Any], *, skips_pod: bool) -> list[FieldError]:
-    """Check the template as it is when pods are made of it, and what is looked at even if `skips_pod` is set."""
+    """Validate the template in the form of its pods; with `skips_pod` only some parts are checked."""
     template = spec.get("template") or {}
     metadata = template.get("metadata") or {}
     annotations, path = metadata.get("annotations") or {}, TEMPLATE.child("annotations")
     return [
         *([] if skips_pod else validate_template(_completed(spec), TEMPLATE)),
-        *validate_labels(metadata.get("labels") or {}, TEMPLATE.child("labels")),  # again, as Kubernetes does
+        *validate_labels(metadata.get("labels") or {}, TEMPLATE.child("labels")),  # twice, as in Kubernetes
         *validate_annotations(annotations, path),
         *validate_pod_annotations(annotations, template.get("spec") or {}, path),
     ]
 
 
 def _completed(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the template with what the controller sets: a volume for each claim, host name and subdomain.
+    """Return the template with the controller's additions: a volume for each claim, hostname and subdomain.
 
-    A claim takes the place of a volume of its name (`volumesToAddForTemplates`).
+    A claim replaces a volume of the same name (`volumesToAddForTemplates`).
     """
     template = spec.get("template") or {}
     names = dict.fromkeys(
@@ -215,7 +218,7 @@ class ControllerRevisionStrategy(Strategy):
     """apps/v1 ControllerRevision."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check that a new one has an object as its data, and that an update keeps the data.
+        """Check that the data of a new revision is an object, and that an update does not change the data.
 
         Kubernetes compares the bytes of the data, so the order of keys counts.
         """

@@ -1,4 +1,4 @@
-"""What the statuses of workloads may say: no negative numbers, and no part greater than its whole.
+"""Validates the statuses of workloads: no negative counts, and no part greater than its whole.
 
 Rules come from Kubernetes' `pkg/apis/apps/validation/validation.go`.
 """
@@ -39,13 +39,16 @@ STATEFUL_SET_COUNTS = (
     "observedGeneration",
     "collisionCount",
 )
-"""What is not negative, in the order in which Kubernetes checks it."""
+"""The counts that must not be negative, in Kubernetes' order."""
 
 
 def validate_replicas(
     status: Mapping[str, Any], counts: tuple[str, ...], parts: tuple[str, ...], ready: str = "readyReplicas"
 ) -> list[FieldError]:
-    """Check `counts`: `parts` of all replicas are at most all; `ready` is how messages call the ready ones."""
+    """Validate `counts`: none of `parts` may exceed all replicas.
+
+    `ready` is the name of the ready count in messages.
+    """
     errors = nonnegative_fields(status, counts, STATUS)
     whole = status.get("replicas") or 0
     for part in parts:
@@ -59,7 +62,7 @@ def validate_replicas(
 
 
 def validate_collisions(status: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
-    """Check that a collision count only grows."""
+    """Check that a collision count does not decrease."""
     new, old = status.get("collisionCount"), before.get("collisionCount")
     if old is None or (new is not None and new >= old):
         return []
@@ -67,7 +70,7 @@ def validate_collisions(status: Mapping[str, Any], before: Mapping[str, Any]) ->
 
 
 def validate_daemons(status: Mapping[str, Any]) -> list[FieldError]:
-    """Check a DaemonSet's counts."""
+    """Validate a DaemonSet's counts."""
     fields = (
         "currentNumberScheduled",
         "numberMisscheduled",

@@ -1,4 +1,4 @@
-"""What kinds that make pods have in common: a template, a selector that fits it, and warnings about both.
+"""The shared part of workload kinds: a template, a matching selector, and warnings about both.
 
 Rules come from Kubernetes' `pkg/apis/apps/validation/validation.go` and the strategies in `pkg/registry/apps`.
 """
@@ -29,18 +29,18 @@ _NAMES = (
 
 
 class TemplateStrategy(Strategy):
-    """A kind whose spec has a template of pods."""
+    """The strategy of a kind whose spec has a pod template."""
 
     has_generation = True
     warns_of_name = True
     """Whether its name becomes part of its pods' names."""
 
     def default(self, obj: Unstructured) -> None:
-        """Default the template."""
+        """Set the defaults of the template."""
         default_template(obj.setdefault("spec", {}).setdefault("template", {}))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of the template when it is new or may have changed."""
+        """Return the warnings for a new template, or one that may have changed."""
         if ctx.subresource or (old is not None and not self.may_have_changed(obj, old)):
             return []
         found: list[str] = []
@@ -50,30 +50,30 @@ class TemplateStrategy(Strategy):
         return found + self.template_warnings(obj, old)
 
     def may_have_changed(self, new: Unstructured, old: Unstructured) -> bool:
-        """Whether an update is one to warn of: one that counts as a change of what is desired."""
+        """Return whether an update needs warnings: it does if it increases the generation."""
         return bool(metadata_of(new).get("generation") != (old.get("metadata") or {}).get("generation"))
 
     def template_warnings(self, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Return the warnings for the template of a new object, or of one that was `old` before."""
+        """Return the warnings for the template of a new object, or of a changed one whose old state is `old`."""
         return pod_warnings((obj.get("spec") or {}).get("template") or {}, TEMPLATE)
 
 
 def fill(fields: dict[str, Any], values: Mapping[str, Any]) -> None:
-    """Set what is absent or empty, in place."""
+    """Set fields that are absent or empty, in place."""
     for field, value in values.items():
         if fields.get(field) in (None, ""):
             fields[field] = value
 
 
 def fill_nil(fields: dict[str, Any], values: Mapping[str, Any]) -> None:
-    """Set what is absent, in place: fields to which Go has a pointer, which may be empty texts."""
+    """Set absent fields in place; they are pointers in Go, so an empty text counts as set."""
     for field, value in values.items():
         if fields.get(field) is None:
             fields[field] = value
 
 
 def validate_selector(spec: Mapping[str, Any], kind: str) -> list[FieldError]:
-    """Check a spec's selector as such; `kind` is for messages."""
+    """Validate a spec's selector itself; `kind` is for messages."""
     selector, path = spec.get("selector"), SPEC.child("selector")
     if selector is None:
         return [required(path)]
@@ -84,13 +84,13 @@ def validate_selector(spec: Mapping[str, Any], kind: str) -> list[FieldError]:
 
 
 def is_selector_broken(spec: Mapping[str, Any]) -> bool:
-    """Whether a spec's selector cannot be read (`LabelSelectorAsSelector` fails): no selector selects nothing."""
+    """Return whether a spec's selector is invalid (`LabelSelectorAsSelector` fails); a missing one is valid."""
     selector = spec.get("selector")
     return selector is not None and selector_of(selector) is None
 
 
 def validate_match(spec: Mapping[str, Any]) -> list[FieldError]:
-    """Check that a template's labels are what the selector selects, if that can be read; none selects nothing."""
+    """Check that the selector matches the template's labels, if it is valid; a missing selector matches nothing."""
     if is_selector_broken(spec):
         return []
     selector = spec.get("selector")
@@ -102,14 +102,14 @@ def validate_match(spec: Mapping[str, Any]) -> list[FieldError]:
 
 
 def shown_selector(selector: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return a selector as Go shows it in messages."""
+    """Return a selector in the form of Go's struct, for messages."""
     if selector is None:
         return None
     return {field: sorted_map(value) if field == "matchLabels" else value for field, value in selector.items()}
 
 
 def validate_selected_template(spec: Mapping[str, Any], kind: str) -> list[FieldError]:
-    """Check the selector of a Deployment or ReplicaSet, and its template, if the selector can be read."""
+    """Validate the selector of a Deployment or ReplicaSet, and its template if the selector is valid."""
     errors = validate_selector(spec, kind)
     if is_selector_broken(spec):
         return [
@@ -120,13 +120,13 @@ def validate_selected_template(spec: Mapping[str, Any], kind: str) -> list[Field
 
 
 def validate_eternal_template(spec: Mapping[str, Any], kind: str) -> list[FieldError]:
-    """Check a template of pods that are to run for ever."""
+    """Validate a template whose pods must run forever."""
     template = spec.get("template") or {}
     return validate_template(template, TEMPLATE) + validate_runs_for_ever(template, kind)
 
 
 def validate_runs_for_ever(template: Mapping[str, Any], kind: str) -> list[FieldError]:
-    """Check that a template's pods are restarted whenever they end."""
+    """Check that a template's pods are always restarted."""
     pod, path = template.get("spec") or {}, TEMPLATE.child("spec")
     errors: list[FieldError] = []
     if (policy := pod.get("restartPolicy") or "") != "Always":

@@ -1,4 +1,4 @@
-"""What the project knows of each kind of `autoscaling`, and of Scale, which others have as a subresource."""
+"""The declarations of the kinds of `autoscaling`, and of Scale, a subresource of other kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers: how many pods there should be, by what is measured.
+"""HorizontalPodAutoscalers: defaults and validation.
 
 Rules come from Kubernetes' `pkg/apis/autoscaling/v2/defaults.go`, `pkg/apis/autoscaling/validation/validation.go` and
 `pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go`.
@@ -48,7 +48,7 @@ class HorizontalPodAutoscalerStrategy(Strategy):
     revalidates = 0
 
     def default(self, obj: Unstructured) -> None:
-        """Keep one pod, and the CPU busy; complete the rules if there are any."""
+        """Set the defaults: at least one pod, a CPU target, and the fields of scaling rules."""
         spec = obj.setdefault("spec", {})
         fill(spec, {"minReplicas": 1})
         if not spec.get("metrics"):
@@ -61,7 +61,7 @@ class HorizontalPodAutoscalerStrategy(Strategy):
                 own["policies"] = [dict(each) for each in own["policies"]]
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec; what names no API group may go on doing so."""
+        """Validate the spec; an object without an API group in its reference may stay without it."""
         if ctx.subresource:
             return []
         spec, before = obj.get("spec") or {}, ((ctx.old or {}).get("spec") or {}).get("scaleTargetRef") or {}
@@ -79,7 +79,7 @@ class HorizontalPodAutoscalerStrategy(Strategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check the status."""
+        """Validate the status."""
         if not ctx.subresource:
             return []
         status = new.get("status") or {}
@@ -121,7 +121,7 @@ def _group_problem(reference: Mapping[str, Any], *, needed: bool) -> str:
 
 
 def _validate_group(reference: Mapping[str, Any], before: Mapping[str, Any] | None, path: Path) -> list[FieldError]:
-    """Check that there is a group, which only a ReplicationController has none of; or that there was none before."""
+    """Return an error for a missing group, unless the reference is to a ReplicationController or had none before."""
     needed = reference.get("kind") != "ReplicationController"
     problem = _group_problem(reference, needed=needed)
     if not problem or (before is not None and _group_problem(before, needed=True)):

@@ -1,7 +1,7 @@
-"""autoscaling/v1 HorizontalPodAutoscalers as autoscaling/v2 ones, and back.
+"""Converts HorizontalPodAutoscalers between autoscaling/v1 and autoscaling/v2.
 
-Guarantees: what autoscaling/v1 has no fields for travels in annotations, as JSON, so that nothing is lost on the way
-there and back; an autoscaler in v2 never has these annotations, and malformed ones count as none.
+Guarantees: values without a field in autoscaling/v1 are kept in annotations, as JSON, so a round trip loses nothing. An
+autoscaler in v2 never has these annotations. Malformed ones count as absent.
 
 Rules come from Kubernetes' `pkg/apis/autoscaling/v1/conversion.go`, `annotations.go` and `helpers.go`.
 """
@@ -40,12 +40,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Field(NamedTuple):
-    """A field of a metric in v1, and where its value is in v2."""
+    """A field of a metric in v1, and the path of its value in v2."""
 
     name: str
     path: tuple[str, ...]
     zero: str | None = None
-    """What it is when unset: a quantity that is no pointer in Go is never absent."""
+    """Its value when it is unset: a quantity that is not a pointer in Go is never absent."""
 
 
 def _resource(values: str, zero: str | None) -> tuple[_Field, ...]:
@@ -57,7 +57,7 @@ def _resource(values: str, zero: str | None) -> tuple[_Field, ...]:
 
 
 def _layout(values: str, zero: str | None) -> Mapping[str, tuple[_Field, ...]]:
-    """Return the v1 fields of each kind of metric; v2 has the values of specs in `target`, of statuses in `current`."""
+    """Return the v1 fields of each kind of metric; v2 has a spec's values in `target`, a status' in `current`."""
     name, selector = _Field("metricName", ("metric", "name")), ("metric", "selector")
     value, average_value = (values, "value"), (values, "averageValue")
     return {
@@ -90,7 +90,7 @@ _TARGET_TYPES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "containerResource": lambda target: "Utilization" if "averageUtilization" in target else "AverageValue",
     "external": lambda target: "Value" if "value" in target else "AverageValue",
 }
-"""What a target is measured in, which v1 does not say."""
+"""The type of each kind of target, which v1 lacks."""
 
 
 def to_v2(fields: Unstructured) -> Unstructured:
@@ -134,7 +134,7 @@ def to_v1(fields: Unstructured) -> Unstructured:
 
 
 def _with(fields: Unstructured, api_version: str, spec: Any, status: Any, saved: Mapping[str, str]) -> Unstructured:
-    """Return `fields` in another version, with the annotations in `saved` instead of those from another round trip."""
+    """Return `fields` in another version; the annotations in `saved` replace those of an earlier round trip."""
     converted = {**fields, "apiVersion": api_version, "spec": spec, "status": status}
     metadata = converted["metadata"] = dict(metadata_of(fields))
     annotations = {
@@ -146,7 +146,7 @@ def _with(fields: Unstructured, api_version: str, spec: Any, status: Any, saved:
 
 
 def _cpu(utilization: int | None, values: str, **more: str) -> list[dict[str, Any]]:
-    """Return what v1's single number says as metrics: one, or none."""
+    """Return v1's single number as metrics: one, or none."""
     if utilization is None:
         return []
     return [{"type": "Resource", "resource": {"name": "cpu", values: {**more, "averageUtilization": utilization}}}]
@@ -199,7 +199,7 @@ _RULES = {
     "policies": "Policies",
     "tolerance": "Tolerance",
 }
-"""Fields as JSON and as Go names them: the annotation holds Kubernetes' internal type, which has no JSON names."""
+"""Fields as JSON with Go's names: the annotation contains Kubernetes' internal type, which has no JSON names."""
 
 
 def _behavior_to_internal(behavior: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,7 +218,7 @@ def _rules_to_internal(rules: Mapping[str, Any] | None) -> dict[str, Any] | None
 
 
 def _behavior_to_v2(value: Any) -> Any:
-    """Give everything its JSON name: the Go name with a small initial; nulls are Go's nil pointers."""
+    """Rename all fields to JSON's names: Go's names with a lower-case initial; nulls are Go's nil pointers."""
     if isinstance(value, list):
         return [_behavior_to_v2(each) for each in value]
     if isinstance(value, dict):
@@ -243,18 +243,18 @@ def _read(
     *,
     is_list: bool = False,
 ) -> Any:
-    """Return what an annotation says, in v2 and checked against its schema; None if it is absent or malformed."""
+    """Return an annotation's value in v2, validated by its schema; None if it is absent or malformed."""
     if name not in annotations:
         return None
     try:
         converted = convert(strict_json.decode(annotations[name].encode()))
         return [_shaped(each, definition) for each in converted] if is_list else _shaped(converted, definition)
-    except (ValueError, TypeError, KeyError, AttributeError):  # however it was written, it is no such thing
+    except (ValueError, TypeError, KeyError, AttributeError):  # the annotation is malformed in some way
         return None
 
 
 def _shaped(value: Any, definition: str) -> Any:
-    """Return a value in the shape of a definition; raises ValueError for one that has another."""
+    """Return a value in the shape of a definition; raises ValueError if it does not fit."""
     definitions = Definitions.builtin()
     pruned, problems = prune(definitions.schema(definition), value)
     if problems:

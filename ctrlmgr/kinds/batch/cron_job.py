@@ -1,4 +1,4 @@
-"""CronJobs: Jobs by the clock.
+"""CronJobs: defaults and validation.
 
 Rules come from Kubernetes' `pkg/apis/batch/v1/defaults.go`, `pkg/apis/batch/validation/validation.go` and
 `pkg/registry/batch/cronjob/strategy.go`.
@@ -22,7 +22,7 @@ from ctrlmgr.kinds.rules import nonnegative, nonnegative_fields
 
 JOB = SPEC.child("jobTemplate", "spec")
 LONGEST_NAME = 52
-"""So that its Jobs' names, which end in a number of 10 digits, are DNS labels."""
+"""The limit that makes the names of its Jobs, which end in a number of 10 digits, valid DNS labels."""
 
 _CONCURRENCY = ("Allow", "Forbid", "Replace")
 _HISTORY = ("successfulJobsHistoryLimit", "failedJobsHistoryLimit")
@@ -34,7 +34,7 @@ class CronJobStrategy(TemplateStrategy):
     revalidates = 0
 
     def default(self, obj: Unstructured) -> None:
-        """Default the pods' template, and what to do with Jobs; their own defaults come when they are made."""
+        """Set the defaults of the pod template and of the CronJob itself; its Jobs get theirs when they are created."""
         spec = obj.setdefault("spec", {})
         job = spec.setdefault("jobTemplate", {}).setdefault("spec", {})
         default_template(job.setdefault("template", {}))
@@ -43,7 +43,7 @@ class CronJobStrategy(TemplateStrategy):
         fill(spec, {"successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1})
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec, and a new one's name."""
+        """Validate the spec, and the name of a new CronJob."""
         if ctx.subresource == "status":
             return []
         spec = obj.get("spec") or {}
@@ -68,7 +68,7 @@ class CronJobStrategy(TemplateStrategy):
         return job_warnings(((obj.get("spec") or {}).get("jobTemplate") or {}).get("spec") or {}, JOB)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of the template, and of a time zone that is still in the schedule."""
+        """Warn of the template, and of a time zone in the schedule."""
         found = super().warnings(ctx, obj, old)
         if old is None or ctx.subresource or "TZ" not in ((obj.get("spec") or {}).get("schedule") or ""):
             return found
@@ -78,7 +78,7 @@ class CronJobStrategy(TemplateStrategy):
 
 
 def _validate_schedule(spec: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[FieldError]:
-    """Check when it runs; a time zone may stay in the schedule where it has been before."""
+    """Validate the schedule; an existing time zone in it may stay."""
     schedule, path = spec.get("schedule") or "", SPEC.child("schedule")
     if not schedule:
         return [required(path)]
@@ -96,7 +96,7 @@ def _validate_schedule(spec: Mapping[str, Any], before: Mapping[str, Any] | None
 
 
 def _validate_job(template: Mapping[str, Any]) -> list[FieldError]:
-    """Check a JobTemplateSpec; a selector is for the Job to choose."""
+    """Validate a JobTemplateSpec; a selector is not allowed, because the Job generates it."""
     job = template.get("spec") or {}
     errors = validate_job_spec(job, JOB)
     if (selector := job.get("selector")) is not None:

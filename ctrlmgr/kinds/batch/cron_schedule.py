@@ -1,7 +1,7 @@
-"""Reads the schedule of a CronJob, and says what is wrong with it, or with the name of its time zone.
+"""Parses the schedule of a CronJob, and validates it and the name of its time zone.
 
-Guarantees: what passes here is what robfig/cron 3 and Go's `time` accept in Kubernetes, it means what they take it for,
-and the words for what does not pass are theirs.
+Guarantees: schedules are accepted and interpreted as robfig/cron 3 and Go's `time` do in Kubernetes. Error messages are
+theirs.
 
 Rules come from robfig/cron's `parser.go` (`ParseStandard`), Go's `strconv.Atoi`, `time.ParseDuration` and
 `time.LoadLocation`, and Kubernetes' `pkg/apis/batch/validation/validation.go`.
@@ -18,7 +18,7 @@ from ctrlmgr.golang.go_text import quote
 
 _LARGEST = (1 << 63) - 1
 _FEW_DIGITS = 4
-"""Digits of a number that is small enough for what follows."""
+"""The maximum number of digits of a number that is parsed on the fast path."""
 _NAMED = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -43,7 +43,7 @@ _UNITS = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
-"""How many nanoseconds a unit has."""
+"""The number of nanoseconds of each unit."""
 _WHITE = "\t\n\v\f\r \x85\xa0"
 
 
@@ -67,7 +67,7 @@ _FIELDS = (
 
 
 class Fields(NamedTuple):
-    """When a schedule of five fields runs: sets of numbers, as bits, in a time zone (empty: the clock's own)."""
+    """A schedule of five fields: sets of numbers, as bits, in a time zone (empty for the clock's own)."""
 
     minute: int
     hour: int
@@ -76,13 +76,13 @@ class Fields(NamedTuple):
     weekday: int
     """Sunday is 0."""
     any_day: bool
-    """Whether the day of the month was left open with a star."""
+    """Whether the day of the month is a star."""
     any_weekday: bool
     zone: str = ""
 
 
 class Every(NamedTuple):
-    """A schedule that runs every so many whole seconds, one at least."""
+    """A schedule with a fixed interval in whole seconds, at least one."""
 
     seconds: int
 
@@ -91,11 +91,11 @@ Schedule: TypeAlias = Fields | Every
 
 
 class MalformedSchedule(ValueError):
-    """What is wrong with a schedule, in words."""
+    """A schedule is malformed; the text says why."""
 
 
 def schedule_problem(schedule: str) -> str:
-    """Return what is wrong with `schedule`, the empty string if nothing is."""
+    """Return the error of `schedule`, empty if it is valid."""
     try:
         parse_schedule(schedule)
     except MalformedSchedule as problem:
@@ -104,7 +104,7 @@ def schedule_problem(schedule: str) -> str:
 
 
 def parse_schedule(schedule: str) -> Schedule:
-    """Read a schedule; raises `MalformedSchedule`."""
+    """Parse a schedule; raises `MalformedSchedule`."""
     if not schedule:
         raise MalformedSchedule("empty spec string")
     name = ""
@@ -132,9 +132,9 @@ def _fields(read: Sequence[tuple[int, bool]], zone: str) -> Fields:
 
 
 def _field(text: str, field: _Field) -> tuple[int, bool]:
-    """Return what a field stands for, and whether it has a star (in one that has steps it is none)."""
+    """Return the values of a field as bits, and whether it is a star without steps."""
     bits, star = 0, False
-    for expression in dict.fromkeys(filter(None, text.split(","))):  # what is there twice says nothing more
+    for expression in dict.fromkeys(filter(None, text.split(","))):  # duplicates have no effect
         span, is_open = _range(expression, field)
         bits |= _bits(span)
         star = star or is_open
@@ -148,7 +148,7 @@ def _bits(span: range) -> int:
 
 
 def _range(expression: str, field: _Field) -> tuple[range, bool]:
-    """Read `*`, `N`, `N-M`, each perhaps with `/STEP`."""
+    """Parse `*`, `N` or `N-M`, each with an optional `/STEP`."""
     span, *steps = expression.split("/")
     ends = span.split("-")
     low, high = _bounds(ends, field, expression)
@@ -199,7 +199,7 @@ def _number(text: str) -> int:
 
 
 def _whole_seconds(schedule: str) -> int:
-    """Return the seconds of `@every 1h30m`, rounded down, one at least (robfig/cron's `Every`)."""
+    """Return the seconds of `@every 1h30m`, rounded down, at least one (robfig/cron's `Every`)."""
     text = schedule.removeprefix(_EVERY)
     try:
         nanoseconds = _duration(text)
@@ -209,7 +209,7 @@ def _whole_seconds(schedule: str) -> int:
 
 
 def _duration(text: str) -> int:
-    """Return the nanoseconds of a duration like `1h30m` (Go's `time.ParseDuration`); raises `MalformedSchedule`."""
+    """Return the nanoseconds of a duration such as `1h30m` (Go's `time.ParseDuration`); raises `MalformedSchedule`."""
     sign, rest = (-1 if text[:1] == "-" else 1), text[1:] if text[:1] in ("+", "-") else text
     if rest == "0":
         return 0
@@ -218,7 +218,7 @@ def _duration(text: str) -> int:
     total = 0
     while rest:
         match = _DURATION.match(rest)
-        assert match is not None  # it matches the empty string, too
+        assert match is not None  # it also matches the empty string
         whole, fraction, unit = match.groups()
         if not whole and not fraction:
             raise MalformedSchedule(f"time: invalid duration {quote(text)}")
@@ -233,7 +233,7 @@ def _duration(text: str) -> int:
 
 
 def time_zone_problems(name: str) -> list[str]:
-    """Return what is wrong with spec.timeZone."""
+    """Return the errors of spec.timeZone."""
     if not name:
         return ["timeZone must be nil or non-empty string"]
     if any(part in (".", "..") or part[:1] == "-" or not _ZONE_PART.fullmatch(part) for part in name.split("/")):
@@ -244,7 +244,7 @@ def time_zone_problems(name: str) -> list[str]:
 
 
 def location_problem(name: str) -> str:
-    """Return what is wrong with the name of a time zone; where there is no database of them, any may exist."""
+    """Return the error of a time zone's name; without a time zone database, all names are accepted."""
     if name in ("", "UTC", "Local") or _is_known(name) or not _is_known("Etc/UTC"):
         return ""
     return f"unknown time zone {name}"
@@ -253,6 +253,6 @@ def location_problem(name: str) -> str:
 def _is_known(name: str) -> bool:
     try:
         ZoneInfo(name)
-    except (LookupError, ValueError, OSError):  # not there, no name of a zone, a directory of zones
+    except (LookupError, ValueError, OSError):  # unknown, malformed, or a directory of zones
         return False
     return True

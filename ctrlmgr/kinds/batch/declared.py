@@ -1,4 +1,4 @@
-"""What the project knows of each kind of `batch`."""
+"""The declarations of the kinds of `batch`."""
 
 from __future__ import annotations
 

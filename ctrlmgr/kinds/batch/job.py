@@ -1,4 +1,4 @@
-"""Jobs: their pods are found by labels that no other pods have, and what they are made of does not change.
+"""Jobs: unique labels identify their pods, and their template is immutable.
 
 Rules come from Kubernetes' `pkg/apis/batch/v1/defaults.go`, `pkg/apis/batch/validation/validation.go`,
 `pkg/api/job/warnings.go` and `pkg/registry/batch/job/strategy.go`.
@@ -45,7 +45,7 @@ _IMMUTABLE = {
     "managedBy": "",
     "successPolicy": "SuccessPolicy",
 }
-"""What may never change, and the Go type of what is a struct."""
+"""The immutable fields, with the Go type of those that are structs."""
 _SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
 _MANY, _MANY_AT_ONCE = 100_000, 10_000
 _TOO_MANY_TO_TRACK = (
@@ -55,7 +55,7 @@ _TOO_MANY_TO_TRACK = (
 
 
 def default_failure_policy(spec: dict[str, Any]) -> None:
-    """Default a JobSpec's podFailurePolicy: a condition is meant to be true."""
+    """Set the defaults of a JobSpec's podFailurePolicy: the status of a condition is True."""
     for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
             fill(pattern, {"status": "True"})
@@ -79,9 +79,9 @@ class JobStrategy(TemplateStrategy):
     fields = ("status.successful",)
 
     def default(self, obj: Unstructured) -> None:
-        """Default the template and the counts (one run); a Job without labels gets those of its template.
+        """Set the defaults of the template and the counts; a Job without labels gets those of its template.
 
-        They are so for good: in Kubernetes both are one map, to which the labels that are chosen for pods are added.
+        Both then share later labels: in Kubernetes they are one map, to which the generated labels are added.
         """
         super().default(obj)
         spec = obj["spec"]
@@ -96,27 +96,27 @@ class JobStrategy(TemplateStrategy):
         _default_labels(obj)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Choose labels and selector, unless that is to be done by hand."""
+        """Generate labels and selector, unless `manualSelector` is set."""
         if not obj["spec"].get("manualSelector"):
             _generate_selector(obj)
 
     def canonicalize(self, obj: Unstructured) -> None:
-        """Label the Job as its pods are.
+        """Copy the template's labels to a Job without labels.
 
-        It is so in Kubernetes, too, where a stored Job gets its defaults again whenever it is read; only what is stored
+        In Kubernetes this happens when a stored Job is read, because reading sets defaults again. Only the stored form
         is validated.
         """
         _default_labels(obj)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec, and that its pods can be found, and named."""
+        """Validate the spec, and that its pods can be selected and named."""
         if ctx.subresource == "status":
             return []
         spec = obj.get("spec") or {}
         return _validate_generated(obj, ctx.old) + _validate_spec(spec) + _validate_hostnames(obj, spec)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check the spec a second time, as Kubernetes does, and that what must not change did not; or the status."""
+        """Validate the spec again, as Kubernetes does, and the immutable fields; or the status."""
         if ctx.subresource == "status":
             return validate_job_status(new, old)
         spec, before = new.get("spec") or {}, old.get("spec") or {}
@@ -129,15 +129,15 @@ class JobStrategy(TemplateStrategy):
         return errors
 
     def template_warnings(self, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of the template, and of indexes that cannot be kept track of."""
+        """Warn of the template, and of too many completion indexes."""
         return job_warnings(obj.get("spec") or {}, SPEC)
 
     def field_refusal(self, field: str) -> str:
-        """Say it in the words of batch."""
+        """Return the error message of batch."""
         return f'field label "{field}" not supported for Job'
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return how many of its pods succeeded."""
+        """Return the number of succeeded pods."""
         return {"status.successful": str((obj.to_dict().get("status") or {}).get("succeeded") or 0)}
 
 
@@ -159,7 +159,7 @@ def _generate_selector(obj: Unstructured) -> None:
 
 
 def _validate_generated(obj: Unstructured, old: Unstructured | None) -> list[FieldError]:
-    """Check that no client interfered with the labels and the selector that were chosen; by the Job before, if any."""
+    """Check that the generated labels and selector are unchanged; compared with the old Job, if there is one."""
     metadata, spec = metadata_of(obj), obj.get("spec") or {}
     if spec.get("manualSelector") or spec.get("selector") is None:
         return []
@@ -205,7 +205,7 @@ def _validate_hostnames(obj: Unstructured, spec: Mapping[str, Any]) -> list[Fiel
 
 
 def _validate_completions(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[FieldError]:
-    """Check that completions stay, or go with the parallelism of an indexed Job (KEP-3715)."""
+    """Check that completions are unchanged, or change together with the parallelism of an indexed Job (KEP-3715)."""
     completions, path = new.get("completions"), SPEC.child("completions")
     if new.get("completionMode") != INDEXED:
         return immutable(completions, old.get("completions"), path)
@@ -224,14 +224,14 @@ def _validate_template_update(template: Mapping[str, Any], old: Unstructured) ->
 
 
 def _immutable(type_: str, new: Any, old: Any, path: Path) -> list[FieldError]:
-    """Check that a field has not changed; a struct is shown as Go prints it."""
+    """Return an error if a field has changed; a struct is shown as Go prints it."""
     if new == old:
         return []
     return [invalid(path, shown(type_, new) if type_ and new is not None else new, IMMUTABLE)]
 
 
 def _may_be_rescheduled(job: Unstructured) -> bool:
-    """Say whether a Job is suspended and nothing of it runs, so that its pods may still be changed (KEP-2926, 5440)."""
+    """Return whether a Job is suspended without running pods, so that its template may be changed (KEP-2926, 5440)."""
     status = job.get("status") or {}
     if not (job.get("spec") or {}).get("suspend") or status.get("active"):
         return False

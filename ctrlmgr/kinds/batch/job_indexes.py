@@ -1,4 +1,4 @@
-"""The indexes of an indexed Job's pods, as it lists them: `1,3-5,7`.
+"""Parses lists of completion indexes of an indexed Job: `1,3-5,7`.
 
 Rules come from Kubernetes' `pkg/apis/batch/validation/validation.go`, `validateIndexesFormat` and
 `validateFailedIndexesNotOverlapCompleted`.
@@ -14,7 +14,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
 def count_indexes(text: str, completions: int) -> int:
-    """Return how many indexes `text` lists; raises `ValueError` if they are not rising, or not below `completions`."""
+    """Return the number of indexes in `text`; raises `ValueError` unless they increase and are below `completions`."""
     total, last = 0, None
     for interval in text.split(",") if text else ():
         first, final = _read(interval, completions)
@@ -25,7 +25,7 @@ def count_indexes(text: str, completions: int) -> int:
 
 
 def common_index(completed: str, failed: str, completions: int) -> int | None:
-    """Return the first index that is in both lists, None if there is none; what is malformed is passed over."""
+    """Return the first index in both lists, None if there is none; malformed parts are skipped."""
     ours, theirs = _intervals(completed, completions), _intervals(failed, completions)
     here = there = 0
     while here < len(ours) and there < len(theirs):

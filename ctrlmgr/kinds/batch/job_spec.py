@@ -1,4 +1,4 @@
-"""What the spec of a Job, or of a CronJob's template, must say.
+"""Validates the spec of a Job, or of a CronJob's template.
 
 Rules come from Kubernetes' `pkg/apis/batch/validation/validation.go`.
 """
@@ -29,9 +29,9 @@ _COUNTS = (
     "maxFailedIndexes",
 )
 _MOST = 100_000
-"""Pods at a time, failed indexes, and completions that may fail one by one."""
+"""The maximum parallelism, number of failed indexes, and completions with a backoff limit per index."""
 _MOST_OF_MANY = 10_000
-"""Pods at a time and failed indexes of Jobs with more completions than that."""
+"""The maximum parallelism and number of failed indexes of Jobs with more completions than that."""
 _MOST_RULES = 20
 _MOST_EXIT_CODES = 255
 _LONGEST_MANAGER = 63
@@ -44,7 +44,7 @@ _NEEDS_INDEXES = "requires indexed completion mode"
 
 
 def validate_job_spec(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check a JobSpec, but for its selector."""
+    """Validate a JobSpec without its selector."""
     errors = nonnegative_fields(spec, _COUNTS, path)
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         errors.append(required(path.child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"))
@@ -103,7 +103,7 @@ def _validate_policies(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
 
 
 def _shown_success(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a success policy as Go shows its struct in messages."""
+    """Return a success policy in the form of Go's struct, for messages."""
     rules = policy.get("rules")
     shown = [{f"{field[0].upper()}{field[1:]}": rule.get(field) for field in _SUCCESS_FIELDS} for rule in rules or ()]
     return {"Rules": shown if rules is not None else None}

@@ -1,7 +1,6 @@
-"""What the status of a Job may say, and how it may change: who has finished stays so, in every respect.
+"""Validates the status of a Job and its changes: a finished Job never changes again.
 
-Guarantees: a rule about what has not changed is not applied, so that a status which broke it already can still be
-written to.
+Guarantees: a rule is not applied to unchanged fields, so a status that already violates it can still be written.
 
 Rules come from Kubernetes' `pkg/apis/batch/validation/validation.go`, `ValidateJobUpdateStatus`, and
 `pkg/registry/batch/job/strategy.go`, `getStatusValidationOptions`.
@@ -29,12 +28,12 @@ _CONFLICTS = (
 
 
 def has_condition(status: Mapping[str, Any], type_: str) -> bool:
-    """Say whether a condition is true."""
+    """Return whether a condition is true."""
     return any(each.get("type") == type_ and each.get("status") == "True" for each in status.get("conditions") or ())
 
 
 class _Change:
-    """A status as it was and as it is to be."""
+    """The old and the new status."""
 
     def __init__(self, new: Unstructured, old: Unstructured) -> None:
         self.spec: Mapping[str, Any] = new.get("spec") or {}
@@ -42,7 +41,7 @@ class _Change:
         self.old: Mapping[str, Any] = old.get("status") or {}
 
     def touches(self, *names: str) -> bool:
-        """Say whether a field, or a condition by its type, has changed."""
+        """Return whether a field, or a condition by its type, has changed."""
         return any(
             has_condition(self.new, name) != has_condition(self.old, name)
             if name[0].isupper()
@@ -56,13 +55,13 @@ class _Change:
 
     @property
     def finishes(self) -> bool:
-        """Whether it is finished now and was not, or the other way round."""
+        """Whether it changes between finished and unfinished."""
         was = has_condition(self.old, "Complete") or has_condition(self.old, "Failed")
         return self.is_finished != was
 
 
 def validate_job_status(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Check a write to a Job's status."""
+    """Validate a write to a Job's status."""
     change = _Change(new, old)
     errors = nonnegative_fields(change.new, ("active", "succeeded", "failed", "ready", "terminating"), STATUS)
     for check in (_uncounted, _conditions, _times, _finish, _indexes, _success, _decrease, _reversal):
@@ -87,7 +86,7 @@ def _uncounted(change: _Change) -> list[FieldError]:
 
 
 def _conditions(change: _Change) -> list[FieldError]:
-    """Check that what it came to is one thing."""
+    """Check that the Job has only one result."""
     return [
         malformed(CONDITIONS, detail)
         for pair, detail in _CONFLICTS
@@ -105,14 +104,14 @@ def _times(change: _Change) -> list[FieldError]:
             errors.append(invalid(path, completed, detail))
         if completed is None and is_complete:
             errors.append(required(path, "completionTime is required for Complete jobs"))
-    ordered = started is None or completed is None or completed >= started  # as text: both are in UTC, by the second
+    ordered = started is None or completed is None or completed >= started  # as text: both are in UTC, in seconds
     if change.touches("startTime", "completionTime") and not ordered:
         errors.append(invalid(path, completed, "must be equal to or after `startTime`"))
     return errors
 
 
 def _finish(change: _Change) -> list[FieldError]:
-    """Check that a finished Job has said how it will finish, and has nothing going on any more."""
+    """Check that a finished Job has announced its result, and has no active pods."""
     status = change.new
     errors: list[FieldError] = []
     for finish, criterion in (("Failed", _FAILURE), ("Complete", _SUCCESS)):
@@ -177,7 +176,7 @@ def _validate_list(field: str, indexes: str, completions: int | None) -> list[Fi
 
 
 def _success(change: _Change) -> list[FieldError]:
-    """Check that what is to succeed does not fail."""
+    """Check that a Job that is about to succeed does not fail."""
     if not has_condition(change.new, _SUCCESS):
         if change.spec.get("successPolicy") is None or not has_condition(change.new, "Complete"):
             return []
@@ -188,7 +187,7 @@ def _success(change: _Change) -> list[FieldError]:
 
 
 def _decrease(change: _Change) -> list[FieldError]:
-    """Check that counts only rise; successes of an indexed Job may go as it shrinks."""
+    """Check that counts do not decrease; successes of an indexed Job may decrease with its completions."""
     spec = change.spec
     shrinks = spec.get("completionMode") == INDEXED and spec.get("completions") == spec.get("parallelism")
     errors = [
@@ -204,7 +203,7 @@ def _decrease(change: _Change) -> list[FieldError]:
 
 
 def _reversal(change: _Change) -> list[FieldError]:
-    """Check that what was said of start, completion and success stays."""
+    """Check that start, completion and success are not taken back."""
     new, old = change.new, change.old
     errors: list[FieldError] = []
     completed = new.get("completionTime")

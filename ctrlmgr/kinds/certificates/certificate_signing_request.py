@@ -1,4 +1,4 @@
-"""Certificate signing requests: they carry who asked, and cannot be approved by asking.
+"""Certificate signing requests: they record the requesting user, who cannot approve them by the request itself.
 
 Rules come from Kubernetes' `pkg/registry/certificates/certificates/strategy.go`, `pkg/apis/certificates/validation`
 and, for the field selector, `pkg/apis/certificates/v1/conversion.go`.
@@ -22,10 +22,10 @@ from ctrlmgr.kinds.certificates.certificate_signing_status import keep_decisions
 from ctrlmgr.kinds.signers import validate_signer_name
 
 LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
-"""What requests were for before they said for what; v1 does not take it."""
+"""The signer of requests without a signer name in old versions; v1 refuses it."""
 
 SHORTEST_DURATION = 600
-"""Seconds."""
+"""The minimum duration in seconds."""
 
 USAGES = frozenset(
     {
@@ -54,7 +54,7 @@ USAGES = frozenset(
         "timestamping",
     }
 )
-"""What a key may be used for (`pkg/apis/certificates/types.go`)."""
+"""The allowed usages of a key (`pkg/apis/certificates/types.go`)."""
 
 _REQUESTER = ("username", "uid", "groups", "extra")
 _SPEC = Path("spec")
@@ -75,7 +75,7 @@ class CertificateSigningRequestStrategy(Strategy):
     fields = ("spec.signerName",)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Say who asks, whatever the request says, and that nothing is decided."""
+        """Set the requesting user, whatever the request contains, and drop any decision."""
         spec = {key: value for key, value in (obj.get("spec") or {}).items() if key not in _REQUESTER}
         extra = {key: list(values) for key, values in ctx.extra.items()}
         asks = {"username": ctx.user, "uid": ctx.uid, "groups": list(ctx.groups), "extra": extra}
@@ -83,7 +83,7 @@ class CertificateSigningRequestStrategy(Strategy):
         obj["status"] = {}
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Keep what was asked for; `/approval` changes nothing but conditions, `/status` none that approve or deny."""
+        """Keep the request; `/approval` changes only conditions, and `/status` none that approve or deny."""
         new["spec"] = old["spec"]
         status, before = new.get("status") or {}, old.get("status") or {}
         conditions, conditions_before = status.get("conditions") or (), before.get("conditions") or ()
@@ -97,7 +97,7 @@ class CertificateSigningRequestStrategy(Strategy):
         new["status"] = {**({"conditions": stamped} if stamped else {}), **_without_conditions(status)}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check what a new request asks for."""
+        """Validate a new request."""
         if ctx.old is not None:
             return []
         spec = obj["spec"]
@@ -116,11 +116,11 @@ class CertificateSigningRequestStrategy(Strategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check what is decided."""
+        """Validate the decision."""
         return validate_status(new.get("status") or {}, old.get("status") or {}, ctx.subresource)
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return who is to sign."""
+        """Return the name of the signer."""
         return {"spec.signerName": obj.view(_Request).spec.signer_name}
 
 

@@ -1,7 +1,7 @@
-"""What is decided on a certificate signing request: its conditions and its certificate.
+"""Validates the decision on a certificate signing request: its conditions and its certificate.
 
-Guarantees: a decision, once made, stays; only `/approval` approves or denies, and not both; only `/status` gives a
-certificate, and only once. What was wrong before it was written may stay so.
+Guarantees: a decision is final. Only `/approval` approves or denies, and not both. Only `/status` sets a certificate,
+and only once. Violations of the stored status may stay.
 
 Rules come from Kubernetes' `pkg/registry/certificates/certificates/strategy.go` and
 `pkg/apis/certificates/validation/validation.go`.
@@ -20,7 +20,7 @@ APPROVED = "Approved"
 DENIED = "Denied"
 _DECISIONS = (APPROVED, DENIED)
 _FINAL = (*_DECISIONS, "Failed")
-"""What can only be true, and not be taken back."""
+"""The conditions that can only be true, and cannot be removed."""
 
 _PATH = Path("status")
 _CONDITIONS = _PATH.child("conditions")
@@ -32,7 +32,7 @@ Status: TypeAlias = Mapping[str, Any]
 
 
 def keep_decisions(new: Sequence[Condition], old: Sequence[Condition]) -> list[Condition]:
-    """Return conditions with those that approve or deny as they were, unless some were added or taken away."""
+    """Return conditions with unchanged approvals and denials, unless some were added or removed."""
     kept = list(new)
     for type_ in _DECISIONS:
         before = _of_type(old, type_)
@@ -44,7 +44,7 @@ def keep_decisions(new: Sequence[Condition], old: Sequence[Condition]) -> list[C
 
 
 def stamp(new: Sequence[Condition], old: Sequence[Condition], now: str) -> list[Condition]:
-    """Return conditions with the times that they lack: that of a transition is the old one where there was none."""
+    """Return conditions with missing times set; an unchanged condition keeps its transition time."""
     return [_stamped(each, old, now) for each in new]
 
 
@@ -67,12 +67,12 @@ def _stamped(condition: Condition, old: Sequence[Condition], now: str) -> Condit
 
 
 def validate_status(new: Status, old: Status, subresource: str) -> list[FieldError]:
-    """Check the status that an update would leave."""
+    """Validate the status after an update."""
     after, before = new.get("conditions") or (), old.get("conditions") or ()
     errors = _validate_conditions(after, before)
     errors += _validate_certificate(new, old)
     errors += [_forbidden("remove", type_) for type_ in _FINAL if _is_fewer(after, before, type_)]
-    if subresource != "approval":  # elsewhere `keep_decisions` has seen to it that none is changed
+    if subresource != "approval":  # elsewhere `keep_decisions` has restored them
         errors += [_forbidden("add", type_) for type_ in _DECISIONS if _is_fewer(before, after, type_)]
     return errors + _validate_change(new, old, subresource)
 

@@ -1,4 +1,4 @@
-"""Leases: durations and transitions are counts; a holder must have read one to write it.
+"""Leases: validation of their counts; an update must contain a resourceVersion.
 
 Rules come from Kubernetes' `pkg/registry/coordination/lease` and `pkg/apis/coordination/validation`.
 """
@@ -22,7 +22,7 @@ class LeaseStrategy(Strategy):
     any_finalizer = True
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the counts."""
+        """Validate the counts."""
         spec = obj.get("spec") or {}
         errors: list[FieldError] = []
         duration = spec.get("leaseDurationSeconds")

@@ -1,1 +1,1 @@
-"""Kubernetes' protobuf form, read and written from the published message structure."""
+"""Kubernetes' protobuf format, read and written from the published message structure."""

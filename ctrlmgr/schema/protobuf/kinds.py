@@ -1,14 +1,14 @@
-"""Decodes Kubernetes' protobuf: what kubectl from 1.32 on and typed client-go send, as the dicts that JSON would give.
+"""Decodes Kubernetes' protobuf, which kubectl since 1.32 and typed client-go send, to dicts in the form of JSON.
 
 Guarantees:
-- The answer has the shape of the JSON form: its names, embedded structs inlined, bytes as base64, times as RFC 3339,
-  raw JSON decoded. Zero values stay: whether one of them is written out is the codec's knowledge, not the wire's.
-- A body is read once, front to back, in time linear in its length; nesting is bounded. Whatever is not a whole,
-  well-formed message is a `BadRequest` in Kubernetes' words.
-- Fields with unknown numbers are stepped over, as protobuf wants it.
+- The result has the JSON form: JSON's names, embedded structs inlined, bytes as base64, times as RFC 3339, raw JSON
+  decoded. Zero values are kept, because the codec decides which of them are written.
+- A body is read once, in time linear in its length; nesting is bounded. A malformed message raises `BadRequest` with
+  Kubernetes' message.
+- Fields with unknown numbers are skipped, as protobuf requires.
 
-A body is four magic bytes and a `runtime.Unknown`, which names the kind and holds the object
-(apimachinery `pkg/runtime/serializer/protobuf/protobuf.go`).
+A body is four magic bytes and a `runtime.Unknown`, which names the kind and contains the object (apimachinery
+`pkg/runtime/serializer/protobuf/protobuf.go`).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _UNKNOWN = Message("Unknown", [(1, "typeMeta", _TYPE_META), (2, "raw", "extent")
 
 
 def decode(data: bytes, api_version: str = "", kind: str = "") -> Unstructured:
-    """Decode a request body to a dict with kind and apiVersion; these default to the given ones, as in Kubernetes.
+    """Decode a request body to a dict with kind and apiVersion, which default to the given ones, as in Kubernetes.
 
-    Raises `BadRequest` for what is not protobuf, is cut off or malformed, or is of a kind that is not known.
+    Raises `BadRequest` if the body is not protobuf, is truncated or malformed, or has an unknown kind.
     """
     try:
         head = _open(data)
@@ -74,16 +74,16 @@ def _definition(api_version: str, kind: str, wanted: str) -> Message:
 
 
 def not_registered(kind: str, api_version: str, wanted: str) -> str:
-    """Return the words for a kind that nothing is known of; a scheme is called by the line of Go that makes it.
+    """Return the error text for an unknown kind; it contains the line of Go that creates the scheme.
 
-    `wanted` is the apiVersion of the endpoint, whose server has a scheme of its own.
+    `wanted` is the apiVersion of the endpoint, which determines the server and its scheme.
     """
     scheme = _SCHEMES.get(wanted.partition("/")[0], _SCHEME)
     return f'no kind {quote(kind)} is registered for version {quote(api_version)} in scheme "{scheme}"'
 
 
 def _summary(data: bytes, limit: int = 30) -> str:
-    """Show the start of a body, as apiserver's `summarizeData` does."""
+    """Return the start of a body in the form of apiserver's `summarizeData`."""
     if not data:
         return "<empty>"
     start = data[:limit].decode("utf-8", "replace") if data.startswith(b"{") else data[:limit].hex()

@@ -1,9 +1,9 @@
-"""Messages of Kubernetes' protobuf form, each compiled to one function a field when it is first met.
+"""Messages of Kubernetes' protobuf format; each is compiled on first use to one function for each field.
 
-What they are is in `data/protobuf.json.gz`: for every message its fields as (number, JSON name, type). The name is
-empty where a field's own fields stand in its place in JSON (an embedded struct in Go); a type is a scalar, another
-message, `json` (bytes that hold JSON), `repeated T` or `map<string,T>`. Invariant of the file, held by a test: these
-names are those of the published OpenAPI definitions.
+`data/protobuf.json.gz` describes them: the fields of every message as (number, JSON name, type). The name is empty if
+JSON has the field's own fields inline (an embedded struct in Go). A type is a scalar, another message, `json` (bytes
+with JSON), `repeated T` or `map<string,T>`. A test verifies that the names are those of the published OpenAPI
+definitions.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from ctrlmgr.schema.protobuf.wire import (
 Store: TypeAlias = Callable[[dict[str, Any], bytes, int, int, int], int]
 """Reads one field into a dict: (into, data, at, end, depth) → the position after it."""
 Read: TypeAlias = Callable[[bytes, int, int, int], Any]
-"""Reads a value that announced its length: (data, start, stop, depth) → the value."""
+"""Reads a value with a length prefix: (data, start, stop, depth) → the value."""
 
 
 class Message:
-    """One message type; made without looking at its fields, since messages may hold themselves."""
+    """One message type; its fields are compiled later, because messages may contain themselves."""
 
     def __init__(self, name: str, rows: Sequence[tuple[int, str, str | Message]]) -> None:
         """Describe a message by its rows of (number, JSON name, type)."""
@@ -51,11 +51,11 @@ class Message:
 
     @property
     def merges(self) -> bool:
-        """Whether JSON has an object here, to which a second occurrence adds; other values it replaces."""
+        """Whether JSON has an object here, so that a second occurrence is merged; other values are replaced."""
         return self._finish is None
 
     def read(self, data: bytes, at: int, end: int, depth: int, into: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Read the message that fills `data[at:end]`, `into` an object if there is one; raises `BadRequest`."""
+        """Read the message in `data[at:end]`, `into` an existing object if given; raises `BadRequest`."""
         if depth > DEEPEST:
             raise BadRequest("exceeded max depth")
         fields = {} if into is None else into
@@ -70,11 +70,11 @@ class Message:
         return fields
 
     def value(self, data: bytes, start: int, stop: int, depth: int) -> Any:
-        """Read the message as the value that JSON has for it."""
+        """Read the message, and return its JSON value."""
         return self.finished(self.read(data, start, stop, depth + 1))
 
     def finished(self, fields: dict[str, Any]) -> Any:
-        """Return what JSON has for a message with these fields."""
+        """Return the JSON value of a message with these fields."""
         return fields if self._finish is None else self._finish(fields)
 
     @cached_property
@@ -104,7 +104,7 @@ def _structure() -> _Structure:
 
 
 def message_of(api_version: str, kind: str) -> str | None:
-    """Return the name of the message of a kind (`apps/v1`, `Deployment`), None if there is none."""
+    """Return the name of a kind's message (`apps/v1`, `Deployment`), None if there is none."""
     return _structure().kinds.get(f"{api_version}/{kind}")
 
 
@@ -115,7 +115,7 @@ def message(name: str) -> Message:
 
 
 def _is_list(rows: Sequence[tuple[int, str, str | Message]]) -> bool:
-    """Tell the named lists of Go (`type ExtraValue []string`), which protobuf can only have as messages."""
+    """Return whether a message is a named list in Go (`type ExtraValue []string`), which is a message in protobuf."""
     return [row[1:] for row in rows] == [("items", "repeated string")]
 
 
@@ -124,7 +124,7 @@ def _items(fields: Mapping[str, Any]) -> Any:
 
 
 def _compile(number: int, name: str, type: str | Message) -> list[tuple[int, Store]]:
-    """Return what reads a field, by the tags (number and wire type) it may come with."""
+    """Return the functions that read a field, by its possible tags (number and wire type)."""
     plain, varied, fixed = (number << 3 | wire for wire in (LENGTH, VARINT, FIXED64))
     if isinstance(type, Message):
         return [(plain, _object(name, type))]
@@ -155,7 +155,7 @@ def _string(data: bytes, start: int, stop: int, depth: int) -> str:
     try:
         return text.decode()
     except UnicodeDecodeError:
-        return text.decode("utf-8", "replace")  # as Go does when it writes JSON
+        return text.decode("utf-8", "replace")  # as Go does when it encodes JSON
 
 
 def _bytes(data: bytes, start: int, stop: int, depth: int) -> str:
@@ -171,7 +171,7 @@ def _json(data: bytes, start: int, stop: int, depth: int) -> Any:
         return None
     try:
         return msgspec.json.decode(data[start:stop])
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:  # ValueError: no UTF-8
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:  # ValueError for invalid UTF-8
         raise BadRequest(f"error decoding from json: {error}") from error
 
 
@@ -216,7 +216,7 @@ def _added(name: str, read: Read) -> Store:
 
 
 def _entry(name: str, type: str) -> Store:
-    """Read one entry of a map, a message of a key and a value; either may be missing and is zero then."""
+    """Return the reader of map entries: messages of a key and a value; a missing part is its zero value."""
     entry = Message("entry", [(1, "key", "string"), (2, "value", type)])
 
     def store(into: dict[str, Any], data: bytes, at: int, end: int, depth: int) -> int:

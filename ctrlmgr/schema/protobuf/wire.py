@@ -1,9 +1,9 @@
-"""Protobuf's wire format: variable-length integers, stepping over unknown fields, and writing known ones.
+"""Protobuf's wire format: reads variable-length integers, skips unknown fields, and writes fields.
 
-Guarantees: nothing past `end` is ever read as if it were there; what is cut off, overlong or nested too deeply is a
-`BadRequest` in gogo/protobuf's words, since those are the words in Kubernetes' answers.
+Guarantees: nothing past `end` is read. Truncated, overlong or too deeply nested input raises `BadRequest` with
+gogo/protobuf's message, which Kubernetes returns.
 
-Every function that reads takes the whole body and two positions in it, never a slice: nesting costs no copies.
+Every reading function takes the whole body and two positions, never a slice, so nesting copies nothing.
 """
 
 from __future__ import annotations
@@ -12,19 +12,21 @@ from ctrlmgr.errors import BadRequest
 
 VARINT, FIXED64, LENGTH, GROUP, END_GROUP, FIXED32 = range(6)
 DEEPEST = 64
-"""Messages within messages; Kubernetes' own kinds reach about a dozen, schemas in custom resource definitions more."""
+"""The maximum nesting of messages. Kubernetes' own kinds need about a dozen levels, schemas in custom resource
+definitions more.
+"""
 
 _FIXED_SIZE = {FIXED64: 8, FIXED32: 4}
 
 
 def truncated() -> BadRequest:
-    """Return what a body that ends too early is refused with."""
+    """Return the error for a truncated body."""
     return BadRequest("unexpected EOF")
 
 
 def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     """Read an unsigned 64-bit integer; return it and the position after it."""
-    if at < end and data[at] < 0x80:  # nearly all of them: lengths and small numbers
+    if at < end and data[at] < 0x80:  # the common case: lengths and small numbers
         return data[at], at + 1
     value = shift = 0
     for position in range(at, min(end, at + 10)):
@@ -37,7 +39,7 @@ def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def extent(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Read a length; return where what it announces starts and stops, which is not past `end`."""
+    """Read a length; return the start and the stop of the value, which is not past `end`."""
     if at < end and data[at] < 0x80:
         size, at = data[at], at + 1
     else:
@@ -85,28 +87,28 @@ def _skip_group(data: bytes, at: int, end: int) -> int:
 
 
 def signed32(value: int) -> int:
-    """Read an integer's lower 32 bits as an int32, as Go does."""
+    """Convert the lower 32 bits of an integer to an int32, as Go does."""
     value &= 0xFFFF_FFFF
     return value - (1 << 32) if value >> 31 else value
 
 
 def signed64(value: int) -> int:
-    """Read an unsigned integer as an int64."""
+    """Convert an unsigned integer to an int64."""
     return value - (1 << 64) if value >> 63 else value
 
 
 def write_number(number: int, value: int) -> bytes:
-    """Write the field `number` with an unsigned integer."""
+    """Return the field `number` with an unsigned integer."""
     return _write_varint(number << 3 | VARINT) + _write_varint(value)
 
 
 def write_part(number: int, content: bytes) -> bytes:
-    """Write the field `number` with a text, bytes or another message."""
+    """Return the field `number` with a text, bytes or another message."""
     return b"".join((_write_varint(number << 3 | LENGTH), _write_varint(len(content)), content))
 
 
 def write_fixed64(number: int, content: bytes) -> bytes:
-    """Write the field `number` with eight bytes: a double, or an integer of fixed length."""
+    """Return the field `number` with eight bytes: a double, or a fixed-length integer."""
     return _write_varint(number << 3 | FIXED64) + content
 
 
