@@ -14,6 +14,7 @@ from ctrlmgr.eventlog.sqlite import log as sqlite_log
 from ctrlmgr.eventlog.sqlite import writer
 from ctrlmgr.http.bounds import DEFAULT as BOUNDS
 from ctrlmgr.http.stream import ONE_WRITE
+from ctrlmgr.regexp import automaton
 from ctrlmgr.server.request import BODY_PATIENCE
 from ctrlmgr.server.watch import watching
 
@@ -39,6 +40,7 @@ QUOTED = [
     ("interpreter", f"every {interpreter._EVERYTHING}th full collection examines all objects"),
     ("interpreter", f"are mapped by themselves | {interpreter._MALLOC[-3] >> 10} KiB, fixed |"),
     ("interpreter", f"free memory that the process keeps | {interpreter._MALLOC[-1] >> 20} MiB |"),
+    ("regular-expressions", f"at most {automaton.MOST_STEPS:,} steps"),
     ("tuning", f"Pages of {sqlite_log.PAGE >> 10} KiB |"),
     ("tuning", f"The WAL keeps its file, up to {writer.CHECKPOINT >> 20} MB |"),
     ("tuning", f"Outcomes of reconciles wait up to {milliseconds(committer._LINGER)} for another append |"),
@@ -71,12 +73,20 @@ def lines(folder: str) -> int:
     return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in (ROOT / folder).rglob("*.py"))
 
 
-def test_the_page_of_the_http_front_knows_its_size() -> None:
-    text = (DECISIONS / "http-front.md").read_text(encoding="utf-8")
-    found = re.search(r"About ([\d,]+) lines with their documentation, ([\d,]+) of them for HTTP/2", text)
+SIZES = [
+    ("http-front", r"About ([\d,]+) lines with their documentation", "ctrlmgr/http"),
+    ("http-front", r"documentation, ([\d,]+) of them for HTTP/2", "ctrlmgr/http/http2"),
+    ("regular-expressions", r"expressions in ([\d,]+) lines", "ctrlmgr/regexp"),
+    ("cel", r"CEL in about ([\d,]+) lines", "ctrlmgr/expressions"),
+    ("protobuf", r"protobuf in ([\d,]+) lines", "ctrlmgr/schema/protobuf"),
+]
+
+
+@pytest.mark.parametrize(("page", "sentence", "folder"), SIZES)
+def test_a_decision_knows_the_size_of_the_code(page: str, sentence: str, folder: str) -> None:
+    found = re.search(sentence, (DECISIONS / f"{page}.md").read_text(encoding="utf-8"))
     assert found
-    for quoted, folder in zip(found.groups(), ("ctrlmgr/http", "ctrlmgr/http/http2"), strict=True):
-        assert int(quoted.replace(",", "")) == pytest.approx(lines(folder), rel=0.05), folder
+    assert int(found[1].replace(",", "")) == pytest.approx(lines(folder), rel=0.05)
 
 
 def test_the_page_of_tuning_names_files_of_the_code() -> None:
