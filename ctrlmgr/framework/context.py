@@ -201,7 +201,9 @@ class Context:
         """
         holder = getattr(self._obj, "status", None)
         if not isinstance(holder, Status):
-            raise TypeError(f"{self._declaration.where} has no status with conditions")
+            raise TypeError(
+                f"{self._declaration.where} has no status with conditions; write `status: Status = Status()`"
+            )
         word: Literal["True", "False", "Unknown"] = "Unknown" if status is None else "True" if status else "False"
         now = format_time_seconds(self._clock.now())
         before = next((each for each in holder.conditions if each.type == type), None)

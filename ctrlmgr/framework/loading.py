@@ -6,6 +6,7 @@ Guarantees: whatever is wrong with an app is one `SettingsError`, in one line th
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
@@ -23,6 +24,8 @@ GROUP: Final = "ctrlmgr.apps"
 """The group of entry points under which packages name their apps."""
 
 _PACKAGE: Final = Path(__file__).parents[1]
+_STANDARD: Final = Path(traceback.__file__).parent
+"""Where Python's own modules are; installed packages may be in a folder of it."""
 
 
 def load_apps(names: Iterable[str], *, origin: str = "--app") -> list[App]:
@@ -71,7 +74,7 @@ def load(place: str, *, origin: str) -> Any:
         for part in attribute.split("."):
             loaded = getattr(loaded, part)
     except AttributeError:
-        raise SettingsError(f"{origin} {place}: module {module_name} has no {attribute!r}") from None
+        raise SettingsError(f"{origin} {place}: module {module_name} has no {attribute!r}{_apps_of(loaded)}") from None
     return loaded
 
 
@@ -126,11 +129,24 @@ def _told(error: BaseException) -> str:
     """Return what was raised and, in the user's own code, where."""
     frames = [each for each in traceback.extract_tb(error.__traceback__) if _is_users(each.filename)]
     where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{where}"
+    if isinstance(error, re.error):
+        return f"the pattern {error.pattern!r} is no regular expression: {error}{where}"
+    hint = "; install it beside ctrlmgr" if isinstance(error, ModuleNotFoundError) else ""
+    return f"{type(error).__name__}: {error}{hint}{where}"
+
+
+def _apps_of(module: Any) -> str:
+    """Say which apps a module has."""
+    found = (
+        [name for name, each in vars(module).items() if isinstance(each, App)] if isinstance(module, ModuleType) else []
+    )
+    return f"; it has {' and '.join(found)}" if found else '; `app = App("shop")` makes an app'
 
 
 def _is_users(filename: str) -> bool:
-    return "importlib" not in filename and not Path(filename).is_relative_to(_PACKAGE)
+    path = Path(filename)
+    is_standard = path.is_relative_to(_STANDARD) and not {"site-packages", "dist-packages"} & {*path.parts}
+    return "importlib" not in filename and not is_standard and not path.is_relative_to(_PACKAGE)
 
 
 def _what(value: Any) -> str:

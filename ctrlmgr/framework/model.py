@@ -10,7 +10,8 @@ Guarantees:
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import difflib
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
@@ -98,6 +99,7 @@ class KindMeta(ModelMeta):
         **config: Any,
     ) -> KindMeta:
         """Make the class; raises TypeError for one that cannot be a kind."""
+        _check_keywords(name, config)
         cls: KindMeta = super().__new__(mcls, name, bases, namespace, **config)
         if api_version:
             cls.declaration = declare(
@@ -113,6 +115,23 @@ class KindMeta(ModelMeta):
                 existing=existing,
             )
         return cls
+
+
+_KEYWORDS: Final = (
+    *("api_version", "kind", "plural", "scope", "short_names", "categories", "columns", "scale", "existing"),
+    *("tag", "tag_field", "omit_defaults", "forbid_unknown_fields", "frozen", "eq", "order", "kw_only", "dict", "gc"),
+    *("repr_omit_defaults", "array_like", "weakref", "cache_hash", "rename"),
+)
+"""The keywords of class statements: those of kinds, then those of structs."""
+
+
+def _check_keywords(name: str, config: Mapping[str, Any]) -> None:
+    """Raise TypeError for a keyword that no class statement takes, with the one that is probably meant."""
+    unknown = next((each for each in config if each not in _KEYWORDS), None)
+    if unknown is not None:
+        near = difflib.get_close_matches(unknown, _KEYWORDS, 1)
+        meant = f"did you mean {near[0]}=?" if near else f"there are {', '.join(_KEYWORDS[:9])}"
+        raise TypeError(f"{name}: a kind has no {unknown}=; {meant}")
 
 
 class Described:

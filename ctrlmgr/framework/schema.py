@@ -74,7 +74,8 @@ def _of(info: inspect.Type, path: str, seen: tuple[type, ...]) -> Schema:
             return dict(_ANYTHING)
     if type(info) in _TEXTS:
         return dict(_TEXTS[type(info)])
-    raise TypeError(f"{path}: a definition cannot say {type(info).__name__.removesuffix('Type')}")
+    what = type(info).__name__.removesuffix("Type")
+    raise TypeError(f"{path}: a definition cannot say {what}; use str, int, float, bool, list, dict, a Model, or Any")
 
 
 def _bounds(info: Any) -> Schema:

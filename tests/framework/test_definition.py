@@ -163,7 +163,7 @@ class Pair(Kind, api_version="toys.example.com/v1"):
     [
         (Tree, r"Tree.spec.children\[\]: Node contains itself"),
         (Either, "Either.spec: a field is of one type"),
-        (Pair, "Pair.spec: a definition cannot say Tuple"),
+        (Pair, "Pair.spec: a definition cannot say Tuple; use str"),
     ],
 )
 def test_what_no_definition_can_say_is_refused_by_its_path(kind: type[Kind], message: str) -> None:

@@ -173,7 +173,7 @@ async def never(obj: Untyped, context: Context) -> None:
             lambda app: app.controller("networking.k8s.io/v1/Ingres")(reconcile),
             "did you mean networking.k8s.io/v1/Ingress?",
         ),
-        (lambda app: app.controller("v1/Pod")(never), "reconcile is a plain function"),
+        (lambda app: app.controller("v1/Pod")(never), "is an async function, and controllers run on threads"),
         (lambda app: app.controller("v1/Pod")(lambda obj: None), "is no name of a controller"),
         (lambda app: app.controller("v1/Pod", name="x")(lambda obj: None), "takes two things"),
         (lambda app: app.controller("v1/Pod", workers=0)(reconcile), "has 0 workers"),

@@ -1,0 +1,142 @@
+"""Typical mistakes: each is one line with the cause, the place and the remedy."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from ctrlmgr import cli
+
+HEAD = """from typing import Annotated
+from ctrlmgr import App, Context, Kind, Meta, Metadata, Model
+from ctrlmgr.testing import Harness
+
+app = App("shop")
+"""
+SHOP = """
+class Shop(Kind, api_version="example.com/v1"):
+    spec: Model = Model()
+"""
+CONTROLLER = """
+@app.controller(Shop)
+def shop_controller(shop: Shop, context: Context) -> None:
+    BODY
+"""
+
+
+def controller(body: str = "pass", *, options: str = "", define: str = "def", parameters: str = "") -> str:
+    """Return a controller of shops."""
+    text = CONTROLLER.replace("BODY", body).replace("(Shop)", f"(Shop{options})").replace("def ", f"{define} ")
+    return text.replace("(shop: Shop, context: Context)", parameters) if parameters else text
+
+
+class Mistake(NamedTuple):
+    """A file with a mistake: what the line says of the cause, of the place and of the remedy."""
+
+    text: str
+    cause: str
+    place: str
+    remedy: str
+
+
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+LOADING = {
+    "an API version without a version": Mistake(
+        SHOP.replace("example.com/v1", "example.com"), "the API version 'example.com' is none", "shopfile.py:7",
+        "it looks like `example.com/v1`",
+    ),
+    "a class keyword of another spelling": Mistake(
+        SHOP.replace('v1"', 'v1", shortnames=["sh"]'), "Shop: a kind has no shortnames=", "shopfile.py:7",
+        "did you mean short_names=?",
+    ),
+    "a pattern that is none": Mistake(
+        'class Spec(Model):\n    code: Annotated[str, Meta(pattern="[A-Z")]\n', "the pattern '[A-Z' is no regular",
+        "shopfile.py:7", "unterminated character set",
+    ),
+    "a kind that is misspelt": Mistake(
+        SHOP + controller(options=', owns=["v1/Cofigmap"]'), "the core group has no kind 'Cofigmap'", "shopfile.py:10",
+        "did you mean v1/ConfigMap?",
+    ),
+    "an async controller": Mistake(
+        SHOP + controller(define="async def"), "shop_controller is an async function", "shopfile.py:10", "write `def`",
+    ),
+    "a controller of one argument": Mistake(
+        SHOP + controller(parameters="(shop: Shop)"), "reconcile takes two things", "shopfile.py:10",
+        "the object and the context",
+    ),
+    "two controllers of one name": Mistake(
+        SHOP + controller() * 2, "two controllers are called shop-controller", "shopfile:shop_controller",
+        "name= gives one another name",
+    ),
+    "a finalizer without a domain": Mistake(
+        SHOP + controller() + "shop_controller.finalize('cleanup')(shop_controller.function)",
+        "'cleanup' is no name of a finalizer", "shopfile.py:13", "it looks like `example.com/bucket`",
+    ),
+    "a field that no definition can have": Mistake(
+        SHOP.replace("spec: Model = Model()", "spec: tuple[int, str]") + controller(), "a definition cannot say Tuple",
+        "shopfile:Shop", "use str, int, float",
+    ),
+    "a package that is missing": Mistake("import absent_package\n", "No module named 'absent_package'", "shopfile.py:6",
+        "install it beside ctrlmgr",
+    ),
+}  # fmt: skip
+RUNNING = {
+    "a kind that the controller does not name": Mistake(
+        controller('context.get("v1/Secret", "key")'), "controller shop-controller has no cache of v1/Secret",
+        "default/corner", "name it in owns=, watches= or reads=",
+    ),
+    "a controller that returns something else": Mistake(
+        controller("return True"), "returned True", "shopfile:shop_controller", "a Result or None",
+    ),
+    "a condition without a place for it": Mistake(
+        controller('context.condition("Ready", True, "Written")'), "has no status with conditions", "default/corner",
+        "status: Status = Status()",
+    ),
+    "a field that does not exist": Mistake(
+        controller("context.apply(" + repr({**POD, "spec": {"contianers": 1}}) + ")"),
+        "default/corner", ".spec.contianers", "field not declared in schema",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    sys.modules.pop("shopfile", None)
+
+
+def test_there_are_at_least_twelve() -> None:
+    assert len(LOADING) + len(RUNNING) >= 12
+
+
+@pytest.mark.parametrize("name", LOADING)
+def test_a_mistake_in_a_file_ends_the_start_with_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    text, *said = LOADING[name]
+    (folder / "shopfile.py").write_text(HEAD + text)
+    flags = ["--database", "memory:", "--listen", "127.0.0.1:0", "--data-dir", str(folder)]
+    assert cli.run(["serve", "--app", "shopfile.py", *flags]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert [each for each in said if each not in line] == [], line
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_a_mistake_in_a_reconcile_fails_the_test_with_one_line(folder: Path, name: str) -> None:
+    from ctrlmgr.framework.files import import_file
+
+    text, *said = RUNNING[name]
+    (folder / "shopfile.py").write_text(HEAD + SHOP + text)
+    module: Any = import_file(folder / "shopfile.py")
+    cluster = module.Harness(module.app)
+    cluster.create(module.Shop(metadata=module.Metadata(name="corner")))
+    with pytest.raises(AssertionError) as raised:
+        cluster.settle()
+    [line] = str(raised.value).splitlines()
+    assert [each for each in said if each not in line] == [], line
