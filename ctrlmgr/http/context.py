@@ -17,6 +17,10 @@ _BUFFER = 64 * 1024
 class Connected(Protocol):
     """A connection as its server sees it."""
 
+    @property
+    def idle_for(self) -> float:
+        """For how many seconds nothing has been under way; 0 while something is."""
+
     def leave(self) -> None:
         """Tell the client that its next answer is the last."""
 

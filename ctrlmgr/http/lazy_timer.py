@@ -34,6 +34,11 @@ class LazyTimer:
         """Stop the timer."""
         self._due = None
 
+    @property
+    def waited(self) -> float:
+        """For how many seconds it has waited; 0 if it does not wait."""
+        return 0.0 if self._due is None else self._seconds - (self._due - self._loop.time())
+
     def close(self) -> None:
         """Stop the timer, and drop the reference to `call`."""
         self._due = None

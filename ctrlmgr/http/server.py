@@ -5,7 +5,8 @@ Guarantees:
 - Stopping follows kube-apiserver's order. For `delay` seconds, requests are served as before while `/readyz` fails.
   Then new connections are refused, watches end, and running requests finish within `GRACE` seconds.
 - No request is lost. A connected client is served for `FAREWELL` more seconds, and its answer says that the connection
-  closes. Only the connections of clients that send nothing in that time close without notice.
+  closes. Connections of clients that have sent nothing for so long, counted from
+  their last answer, close without notice.
 - A long turn of the event loop is logged and measured (`turn_watch`).
 - TCP keepalive detects vanished peers within a minute.
 """
@@ -165,6 +166,8 @@ class HttpServer:
         while context.connections and self._clock.monotonic() < closes_at:
             for connection in list(context.connections):
                 connection.leave()
+                if connection.idle_for >= FAREWELL:
+                    connection.shutdown()
             await asyncio.sleep(_SWEEP)
         ends_at = self._clock.monotonic() + GRACE
         while (context.connections or context.tasks) and self._clock.monotonic() < ends_at:

@@ -3,7 +3,8 @@
 Guarantees:
 - A client that reads nothing of its pending output for `Bounds.write_timeout` seconds is disconnected.
 - A client certificate that expires ends its connection. This module verifies nothing else of it.
-- A closing connection is dropped `Bounds.linger` seconds after its client has stopped reading.
+- A closing connection is dropped `Bounds.linger` seconds after its client has stopped reading, or at once if the
+  connection has been idle for longer.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from ctrlmgr.http.lazy_timer import LazyTimer
 
 log = structlog.get_logger(__name__)
 
+_FLUSH = 0.05
+"""Seconds until a closing connection is dropped whose client read its last answer long ago."""
 _LONGEST = 86_400.0
 """Maximum seconds of a timer; a later one is set in steps."""
 
@@ -102,6 +105,11 @@ class Transported(asyncio.BufferedProtocol):
     @abstractmethod
     def receive(self, data: bytes) -> None:
         """Process received bytes."""
+
+    @property
+    def idle_for(self) -> float:
+        """For how many seconds nothing has been under way; 0 while something is."""
+        return self._idleness.waited
 
     @abstractmethod
     def leave(self) -> None:
@@ -282,7 +290,9 @@ class Transported(asyncio.BufferedProtocol):
         An idle client, such as one in a connection pool, does not read and so does not reply.
         """
         if self._transport.is_closing():
-            self.loop.call_later(self.bounds.linger, self._drop, self._transport.get_write_buffer_size())
+            unread = self._transport.get_write_buffer_size()
+            has_read = not unread and self.idle_for > self.bounds.linger
+            self.loop.call_later(_FLUSH if has_read else self.bounds.linger, self._drop, unread)
 
     def _drop(self, unread: int) -> None:
         """Drop the connection, unless its client has read more since `unread` bytes were pending."""

@@ -22,6 +22,7 @@ from ctrlmgr.http import server as serving_http
 from ctrlmgr.http.bounds import DEFAULT, Bounds
 from ctrlmgr.http.connection import Connection
 from ctrlmgr.http.framing import chunk
+from ctrlmgr.http.lazy_timer import LazyTimer
 from ctrlmgr.http.stream import Stream
 from ctrlmgr.server import Check, Health, HttpServer
 from ctrlmgr.server.authn.access import AllowEverything
@@ -377,6 +378,21 @@ def test_who_is_connected_when_the_server_stops_is_answered_once_more(monkeypatc
     assert ask_once(connection) == (200, "close")
     thread.join(TIMEOUT)
     assert not thread.is_alive()
+
+
+def test_connections_that_have_been_idle_do_not_delay_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving_http, "FAREWELL", 10 * TIMEOUT)
+    waited = LazyTimer.waited
+    monkeypatch.setattr(LazyTimer, "waited", property(lambda self: 20 * TIMEOUT if waited.__get__(self) else 0.0))
+    stop, made = threading.Event(), make(health=[Health("livez", [])])
+    stopping = HttpServer(made.app, ("127.0.0.1", 0), clock=SystemClock())
+    thread = threads.start("server under test", lambda: stopping.run(stop))
+    connection = http.client.HTTPConnection(urlsplit(stopping.url).netloc, timeout=TIMEOUT)
+    assert ask_once(connection) == (200, None)
+    stop.set()
+    thread.join(TIMEOUT)
+    assert not thread.is_alive()
+    connection.close()
 
 
 def ask_once(connection: http.client.HTTPConnection) -> tuple[int, str | None]:
