@@ -49,6 +49,20 @@ def test_settings_toml_explains_every_key() -> None:
     assert not bare
 
 
+@pytest.mark.parametrize(
+    ("environment", "found"),
+    [
+        ({"XDG_STATE_HOME": "/states/"}, "/states/ctrlmgr"),
+        ({"XDG_STATE_HOME": "relative"}, "~/.local/state/ctrlmgr"),
+        ({"XDG_STATE_HOME": "/states", "CTRLMGR_DATA_DIR": "/data"}, "/data"),
+    ],
+)
+def test_the_data_directory_follows_the_xdg_specification(environment: dict[str, str], found: str) -> None:
+    loaded = load({}, environment)
+    assert loaded.settings.data_dir == found
+    assert loaded.is_default("data_dir") is (found != "/data")
+
+
 def test_a_flag_beats_the_environment_beats_the_file_beats_the_default(tmp_path: Path) -> None:
     file = write(
         tmp_path,
@@ -97,6 +111,7 @@ VALUES = {
     "server.max_writes": "8",
     "server.http2_max_streams_per_connection": "9",
     "server.disable_http2_serving": "true",
+    "server.join": "true",
     "admission.enable_plugins": "AlwaysPullImages,NodeRestriction",
     "admission.disable_plugins": "PodSecurity",
     "admission.control_config_file": "admission.yaml",

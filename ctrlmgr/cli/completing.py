@@ -44,6 +44,7 @@ def _offering(find: Callable[[click.Context, str], Iterable[str]]) -> Completer:
 @contextmanager
 def _database(context: click.Context) -> Iterator[Database]:
     """Open the log that the command line so far names."""
+    from ctrlmgr.cli.looking.cluster import local_implied
     from ctrlmgr.inspection.database import open_database
     from ctrlmgr.settings import load
 
@@ -51,7 +52,7 @@ def _database(context: click.Context) -> Iterator[Database]:
         "database.url": context.params.get("flag_database_url"),
         "data_dir": context.params.get("flag_data_dir"),
     }
-    settings = load(given, os.environ, context.params.get("settings_file")).settings
+    settings = local_implied(load(given, os.environ, context.params.get("settings_file"))).settings
     with open_database(settings.database_url) as database:
         yield database
 

@@ -15,7 +15,7 @@ from ctrlmgr.cli.options import MEMORY, configure_logging, reader, takes_setting
 from ctrlmgr.cli.recordings.playing import playing, takes_recording
 from ctrlmgr.cli.recordings.playing import run as play
 from ctrlmgr.interpreter import collector_paused
-from ctrlmgr.settings import Loaded, Settings, flags
+from ctrlmgr.settings import Loaded, flags
 
 if TYPE_CHECKING:
     from ctrlmgr.serve import Application
@@ -103,14 +103,15 @@ def _events_command(loaded: Loaded) -> str:
 
     if loaded.settings.database_url == MEMORY:
         return "kubectl get events -A --watch    # the log is in memory, and ends with this process"
-    is_default = loaded.settings.database_url == Settings().database_url
+    is_default = loaded.is_default("database.url") and loaded.is_default("data_dir")
     database = "" if is_default else f" --database '{mask(loaded.settings.database_url)}'"
     return f"{_program()} events --follow{database}"
 
 
 def _page_command(kubeconfig: Path, loaded: Loaded) -> str:
-    is_default = loaded.settings.data_path == Settings().data_path
-    return f"{_program()} ui" + ("" if is_default else f" --kubeconfig {shlex.quote(str(kubeconfig))}")
+    return f"{_program()} ui" + (
+        "" if loaded.is_default("data_dir") else f" --kubeconfig {shlex.quote(str(kubeconfig))}"
+    )
 
 
 def _program() -> str:

@@ -174,7 +174,7 @@ def newest_event(database: Database, resource: Resource, key: Key, *, until: Rev
     place = {"resource": str(resource), "namespace": key.namespace, "name": key.name}
     newest = database.query(statement, {**place, "after": after, "until": until}).rows[0][0]
     if newest is None:
-        raise NotFound(f"no events for {resource} {key} up to revision {until} in this log; is this the right cluster?")
+        raise NotFound(f"no events for {resource} {key} up to revision {until}")
     return int(newest)
 
 

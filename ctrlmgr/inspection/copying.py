@@ -26,6 +26,7 @@ import msgspec
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogError, LogUnavailable, ServiceUnavailable
+from ctrlmgr.eventlog import Failure
 from ctrlmgr.eventlog.opening import migrate_log
 
 Fetch = Callable[[Mapping[str, str]], bytes]
@@ -38,6 +39,7 @@ _UNFINISHED: Final = 50
 """Reconciles whose ends are asked for, those that began last."""
 _BUSY_MILLISECONDS: Final = 60_000
 
+_FAILURE_FIELDS: Final = Failure.__struct_fields__
 _COPIED = """
 CREATE TABLE IF NOT EXISTS copied (id INTEGER PRIMARY KEY CHECK (id = 1), rights TEXT NOT NULL, hidden INTEGER NOT NULL)
 """
@@ -79,6 +81,10 @@ _IMPORTS = (
     "INSERT INTO log_import (after_revision, last_revision) VALUES (:after_revision, :last_revision)",
 )
 _TERMS = ("DELETE FROM lease_term", "INSERT INTO lease_term (lease, term) VALUES (:lease, :term)")
+_FAILURES = (
+    "DELETE FROM failure",
+    f"INSERT INTO failure ({', '.join(_FAILURE_FIELDS)}) VALUES ({', '.join(f':{each}' for each in _FAILURE_FIELDS)})",
+)
 _UNENDED = "SELECT id FROM reconcile WHERE outcome IS NULL ORDER BY started_at DESC LIMIT ?"
 
 
@@ -230,6 +236,8 @@ class _Copy:
             self._replace(_EPOCHS, [{**row, "parent_hash": bytes.fromhex(row["parent_hash"])} for row in epochs])
             self._replace(_IMPORTS, page.rows.get("import", []))
             self._replace(_TERMS, page.rows.get("term", []))
+            if place.next >= place.head:  # the last page alone has them
+                self._replace(_FAILURES, page.rows.get("failure", []))
             end = (place.uuid, place.next, bytes.fromhex(place.hash))
             self._connection.execute("UPDATE log_head SET uuid = ?, revision = ?, hash = ?", end)
             told = (place.rights, place.hidden)

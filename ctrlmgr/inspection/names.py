@@ -38,7 +38,7 @@ def find(database: Database, text: str, at: Revision | None = None) -> Named:
         if text.lower() in _names_of(definition):
             return _custom(definition)
     if (held := _held(database, text.lower())) is None:
-        raise NotFound(f'the log has no resource type "{text}"')
+        raise NotFound(f'no resource type "{text}"')
     return held
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from random import Random
 from socket import gethostname
 from typing import Any, Final
@@ -89,7 +90,7 @@ class Application(Fronted):
         leadership = self._leadership(settings, event_log, clock=clock, random=random)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
         stored = Followed()
-        front = Front(settings, stored.find, clock=clock, random=random, on_use=stored.use)
+        front = Front(settings, stored.find, clock=clock, random=random, noted=_noted(settings), on_use=stored.use)
         super().__init__(front, clock=clock)
         feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
         informers = Informers(event_log, feed, clock=clock, quarantine=Quarantine())
@@ -311,6 +312,13 @@ def _parts(
         fence,
         lambda user: authorization.rights(user, backend),
     )
+
+
+def _noted(settings: Settings) -> dict[str, str]:
+    """Return where commands find the log of the server that a kubeconfig names, if it is a file."""
+    scheme, _, path = settings.database_url.partition(":///")
+    url = {"database": f"sqlite:///{Path(path).absolute()}"} if scheme == "sqlite" else {}
+    return {"data-dir": str(settings.data_path.absolute()), **url}
 
 
 def _external(settings: Settings, port: int) -> str:

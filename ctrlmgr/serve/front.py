@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
+from typing import Final
 from urllib.parse import urlsplit
 
 import structlog
@@ -36,6 +37,8 @@ log = structlog.get_logger(__name__)
 
 ADMIN = User("system:admin", "system:admin", (MASTERS,))
 
+KUBECONFIG: Final = "kubeconfig"
+"""The name of the administrator's kubeconfig in the data directory."""
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 _ELSEWHERE = {4: ("192.0.2.1", socket.AF_INET), 6: ("2001:db8::1", socket.AF_INET6)}
@@ -52,14 +55,15 @@ class Front:
         *,
         clock: Clock,
         random: Random,
-        kubeconfig: str = "kubeconfig",
+        kubeconfig: str = KUBECONFIG,
+        noted: Mapping[str, str] | None = None,
         on_use: Callable[[Object], None] = lambda secret: None,
     ) -> None:
         """Create missing files in the data directory and read the others; raises `SettingsError`.
 
         Files that several processes share are in `server.identity_dir`, if that is set. `find` reads objects that
-        tokens of service accounts are bound to. `kubeconfig` is the name of the administrator's file. `on_use` receives
-        Secrets whose tokens are used.
+        tokens of service accounts are bound to. `kubeconfig` is the name of the administrator's file, which holds the
+        notes (`noted`) on the log. `on_use` receives Secrets whose tokens are used.
         """
         self._settings = settings.server
         self._advertised = advertised_address(settings)
@@ -67,6 +71,7 @@ class Front:
         self._clock = clock
         self._random = random
         self.kubeconfig = settings.data_path / kubeconfig
+        self._noted = noted
         self._claim: Claim | None = None
         shared = settings.identity_path
         with making(shared):
@@ -132,11 +137,14 @@ class Front:
                 self.kubeconfig = taken.with_name(f"{taken.name}-{urlsplit(url).port}")
                 log.warning("another server has the kubeconfig", taken=str(taken), ours=str(self.kubeconfig))
         server = self._settings.public_url.rstrip("/") or reachable(url, self._advertised)
-        write_kubeconfig(self.kubeconfig, server=server, authority=self.files.authority.read_bytes(), token=self._token)
+        authority = self.files.authority.read_bytes()
+        write_kubeconfig(self.kubeconfig, server=server, authority=authority, token=self._token, noted=self._noted)
 
     def leave(self) -> None:
-        """Release the kubeconfig for other processes."""
+        """Release the kubeconfig for other processes; remove one that lies beside that of another process."""
         if self._claim is not None:
+            if not self._claim.is_held:
+                self.kubeconfig.unlink(missing_ok=True)
             self._claim.end()
             self._claim = None
 

@@ -1,6 +1,7 @@
 """The serving process: opens the log, runs the application, and handles signals and the service manager.
 
 Guarantees:
+- A data directory that another process serves is an error before anything is opened, unless the settings allow it.
 - A database that cannot be opened is an error before anything starts, as are all errors of `Application`.
 - SIGTERM and SIGINT stop the process in order. SIGHUP reloads the log level and format; certificates and tokens are
   reloaded every second anyway. On a terminal, SIGHUP stops the process, because the terminal was closed.
@@ -26,9 +27,11 @@ from ctrlmgr.eventlog import EventLog, open_log
 from ctrlmgr.eventlog.sealing import Sealing
 from ctrlmgr.private_files import narrow
 from ctrlmgr.randomness import PooledRandom
-from ctrlmgr.serve.application import Application
+from ctrlmgr.serve.application import CONTROLLERS_ONLY, Application
+from ctrlmgr.serve.front import KUBECONFIG
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.serve.signals import run_until_signalled
+from ctrlmgr.server.kubeconfig import require_unclaimed
 from ctrlmgr.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -48,6 +51,8 @@ def serve(
     interpreter.tune()
     clock, random = SystemClock(), PooledRandom()
     manager = ServiceManager(os.environ)
+    if not settings.server.join and settings.server.role != CONTROLLERS_ONLY:
+        require_unclaimed(settings.data_path / KUBECONFIG)
     with _opened(settings, clock, random) as event_log:
         application = Application(settings, event_log, clock=clock, random=random)
         # Only after settings and database are valid: other files may not belong to ctrlmgr.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import fcntl
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,6 +18,7 @@ import yaml
 
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.http.tls import write_private
+from ctrlmgr.settings.kubeconfig import EXTENSION
 
 _NAME = "ctrlmgr"
 _TOKEN_BITS = 256
@@ -69,19 +71,47 @@ class Claim:
         os.close(self._file)
 
 
-def write_kubeconfig(path: Path, *, server: str, authority: bytes, token: str) -> None:
+def require_unclaimed(path: Path) -> None:
+    """Raise `SettingsError` if another process has claimed the kubeconfig at `path`, and so serves its directory."""
+    if not path.with_name(f"{path.name}.lock").exists():
+        return
+    claim = Claim(path)
+    claim.end()
+    if not claim.is_held:
+        raise SettingsError(
+            f"data_dir: {path.parent} is served by another process{_place(path)}; --join serves it from this one, too"
+        )
+
+
+def _place(path: Path) -> str:
+    """Return where a kubeconfig says that its server is, to be added to a sentence."""
+    try:
+        return f", on {yaml.safe_load(path.read_text())['clusters'][0]['cluster']['server']}"
+    except (OSError, yaml.YAMLError, LookupError, TypeError):
+        return ""
+
+
+def write_kubeconfig(
+    path: Path, *, server: str, authority: bytes, token: str, noted: Mapping[str, str] | None = None
+) -> None:
     """Write a kubeconfig for `server` (URL), its certificate authority (PEM) and a bearer token.
 
-    Raises `SettingsError` if the file cannot be written.
+    The notes (`noted`) go into the extension of the cluster's entry, by which commands find the log. Raises
+    `SettingsError` if the file cannot be written.
     """
     try:
-        write_private(path, yaml.safe_dump(_kubeconfig(server, authority, token), sort_keys=False).encode())
+        write_private(path, yaml.safe_dump(_kubeconfig(server, authority, token, noted), sort_keys=False).encode())
     except OSError as error:
         raise SettingsError(f"data_dir: {path} cannot be written: {error.strerror}") from error
 
 
-def _kubeconfig(server: str, authority: bytes, token: str) -> dict[str, Any]:
-    cluster = {"server": server, "certificate-authority-data": base64.b64encode(authority).decode()}
+def _kubeconfig(server: str, authority: bytes, token: str, noted: Mapping[str, str] | None) -> dict[str, Any]:
+    cluster: dict[str, Any] = {
+        "server": server,
+        "certificate-authority-data": base64.b64encode(authority).decode(),
+    }
+    if noted is not None:
+        cluster["extensions"] = [{"name": EXTENSION, "extension": dict(noted)}]
     return {
         "apiVersion": "v1",
         "kind": "Config",

@@ -26,6 +26,8 @@ import yaml
 from ctrlmgr.errors import SettingsError
 
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+EXTENSION = "ctrlmgr"
+"""The extension of a cluster's entry by which `serve` marks its own, and names the data directory and the log."""
 _PLUGIN_PATIENCE = 60.0
 """Maximum seconds of a credential plugin, which may ask the user to log in."""
 
@@ -52,6 +54,8 @@ class Access:
     """The client certificate and its key in PEM; empty if there is none."""
     is_checked: bool = True
     """Whether the server's certificate is verified."""
+    extension: Fields | None = None
+    """The notes of `serve` about its log; None for the entry of another program."""
 
     def headers(self) -> dict[str, str]:
         """Return the headers with the user's credentials, read or requested again."""
@@ -73,11 +77,7 @@ def load(files: Sequence[Path], context: str = "") -> Access:
     """Return the access of a context, by default the current one; raises `SettingsError`."""
     config = _merged(files)
     shown = ":".join(str(file) for file in files)
-    name = context or config["current-context"]
-    if not name:
-        raise SettingsError(f"{shown} has no current context; --context names one of: {_names(config['contexts'])}")
-    chosen = _entry(config, "contexts", name, shown)
-    cluster = _entry(config, "clusters", chosen.get("cluster") or "", shown)
+    name, chosen, cluster = _chosen(config, context, shown)
     user = _entry(config, "users", chosen["user"], shown) if chosen.get("user") else {}
     server = str(cluster.get("server") or "")
     if not server.startswith(("https://", "http://")):
@@ -98,7 +98,16 @@ def load(files: Sequence[Path], context: str = "") -> Access:
         authority,
         certificate,
         is_checked,
+        _extension(cluster),
     )
+
+
+def is_marked(files: Sequence[Path]) -> bool:
+    """Whether `serve` wrote the cluster's entry of the current context; no credential is read."""
+    try:
+        return _extension(_chosen(_merged(files), "", "")[2]) is not None
+    except SettingsError:
+        return False
 
 
 def default_files(environment: Mapping[str, str], home: Path) -> list[Path]:
@@ -174,6 +183,23 @@ def _merged(files: Sequence[Path]) -> Fields:
         except (yaml.YAMLError, AttributeError, LookupError, TypeError) as error:
             raise SettingsError(f"{file} is no kubeconfig: {error}") from error
     return merged
+
+
+def _chosen(config: Fields, context: str, shown: str) -> tuple[str, Fields, Fields]:
+    """Return the name of a context, the context and its cluster; raises `SettingsError`."""
+    name = context or config["current-context"]
+    if not name:
+        raise SettingsError(f"{shown} has no current context; --context names one of: {_names(config['contexts'])}")
+    chosen = _entry(config, "contexts", name, shown)
+    return name, chosen, _entry(config, "clusters", chosen.get("cluster") or "", shown)
+
+
+def _extension(cluster: Fields) -> Fields | None:
+    for each in cluster.get("extensions") or ():
+        if isinstance(each, dict) and each.get("name") == EXTENSION:
+            found = each.get("extension")
+            return found if isinstance(found, dict) else {}
+    return None
 
 
 def _absolute(entry: Fields, folder: Path) -> Fields:

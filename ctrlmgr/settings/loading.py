@@ -19,6 +19,7 @@ from ctrlmgr.settings.sections import Retention, Settings
 
 _OF_A_SERVICE = re.compile(r"CTRLMGR_(SERVICE_HOST|SERVICE_PORT|PORT)(_|$)")
 """The variables that Kubernetes sets for a service named ctrlmgr."""
+_STATES = "XDG_STATE_HOME"
 
 
 SWITCHES = {
@@ -37,6 +38,10 @@ class Loaded(NamedTuple):
     origins: Mapping[str, str]
     warnings: tuple[str, ...] = ()
     """Warnings for the caller about former names of settings."""
+
+    def is_default(self, key: str) -> bool:
+        """Whether no flag, variable of ours or file sets the key."""
+        return self.origins[key] in ("default", f"environment {_STATES}")
 
 
 class _Raw(NamedTuple):
@@ -120,6 +125,7 @@ def load(given: Mapping[str, Any], environment: Mapping[str, str], file: Path | 
         file = Path(environment["CTRLMGR_SETTINGS"])
     known = flags()
     raw = {
+        **_from_desktop(environment),
         **_renamed(_from_file(file) if file else {}),
         **_renamed(_from_environment(environment)),
         **{key: _Raw(value, known.get(key, f"--{value}")) for key, value in given.items() if value is not None},
@@ -180,6 +186,13 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, _Raw]:
     return {
         key: _Raw(environment[name], f"environment {name}") for name, key in variables.items() if name in environment
     }
+
+
+def _from_desktop(environment: Mapping[str, str]) -> dict[str, _Raw]:
+    """Return the data directory in the user's directory of states, if that is another (XDG Base Directory)."""
+    states = environment.get(_STATES, "")
+    is_valid = states.startswith("/")  # the specification has relative paths ignored
+    return {"data_dir": _Raw(f"{states.rstrip('/')}/ctrlmgr", f"environment {_STATES}")} if is_valid else {}
 
 
 def _did_you_mean(word: str, words: Iterable[str]) -> str:

@@ -387,7 +387,8 @@ class Settings:
         str,
         TEXT,
         Setting(
-            "Directory for what ctrlmgr keeps on disk: the SQLite database and its anchor. `~` is your home directory.",
+            "Directory for what ctrlmgr keeps on disk: the SQLite database and its anchor. `~` is your home directory. "
+            "If XDG_STATE_HOME is set, the default is $XDG_STATE_HOME/ctrlmgr.",
             flag="--data-dir",
             metavar="DIR",
         ),

@@ -53,6 +53,15 @@ class ServerSettings:
             metavar="DIR",
         ),
     ] = ""
+    join: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether this process may serve a data directory that another process serves. false: it is refused.",
+            flag="--join",
+            metavar="BOOL",
+        ),
+    ] = False
     public_url: Annotated[
         str,
         TEXT,

@@ -2,7 +2,7 @@
 
 A page consists of JSON lines, each `{"NAME": {…}}`. The first is `log`, with the end of the page (`next`) and of the
 log (`head`). Rows of the log's tables follow unchanged: `epoch`, `import`, `floor`, `object`, `event`, `reconcile`
-(with its `triggers`) and `term`.
+(with its `triggers`) and `term`. The last page has the rows of `failure` that the user may see (`ui.failures`).
 
 Guarantees:
 - A page has at most `_MOST` events, which fit in `_ROOM` bytes unless a single one is larger.
@@ -28,6 +28,7 @@ from ctrlmgr.api.resource import LEASES, NAMESPACES, SECRETS, Resource, Revision
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.inspection.secrecy import masked
+from ctrlmgr.ui.failures import seen_failures
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
 from ctrlmgr.ui.visibility import Visibility
@@ -142,6 +143,8 @@ class _View:
         yield from ({"event": self._event(row)} for row in seen)
         yield from reconciles
         yield from self._terms()
+        if not is_full and not asked.resource:
+            yield from ({"failure": each} for each in seen_failures(self._database, self._visibility, ended=True))
 
     def _rows(self, statement: str, names: Sequence[str], **parameters: Any) -> list[dict[str, Any]]:
         return [dict(zip(names, row, strict=True)) for row in self._database.query(statement, parameters).rows]

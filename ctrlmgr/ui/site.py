@@ -5,6 +5,7 @@
 | `/ui/` | the page; `/ui` redirects to it |
 | `/ui/NAME` | its scripts, styles and pictures |
 | `/ui/api/status`, `queues`, `leaders`, `requests`, `health` | the current state of the process |
+| `/ui/api/failures` | the reconciles that fail |
 | `/ui/api/timeline`, `events`, `moment` | events over time |
 | `/ui/api/kinds`, `objects`, `object`, `history` | objects at a revision |
 | `/ui/api/cluster` | nodes, their pods, and waiting pods |
@@ -35,6 +36,7 @@ from ctrlmgr.server.presenting.responses import JSON_TYPE, NO_SNIFFING, Response
 from ctrlmgr.server.request import Request
 from ctrlmgr.ui.assets import SECURITY, Assets
 from ctrlmgr.ui.cluster import Cluster
+from ctrlmgr.ui.failures import Failures
 from ctrlmgr.ui.graph import Graphs
 from ctrlmgr.ui.listing import Listing
 from ctrlmgr.ui.log_pages import LogPages
@@ -85,6 +87,7 @@ class Site:
             "leaders": process.leaders,
             "requests": Requests(requests).newest,
             "health": process.health,
+            "failures": Failures(reader).failures,
             "timeline": timeline.picture,
             "events": Listing(reader).events,
             "moment": timeline.moment,

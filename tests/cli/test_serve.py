@@ -104,13 +104,17 @@ def test_a_second_server_in_a_directory_leaves_the_kubeconfig_of_one_that_lives(
     path = tmp_path / "kubeconfig"
     with serving(tmp_path) as first:
         first.become_ready()
-        with serving(tmp_path) as second:
+        with pytest.raises(AssertionError) as refused, serving(tmp_path):
+            pass
+        assert f"{tmp_path} is served by another process, on {first.url}; --join serves it" in str(refused.value)
+        with serving(tmp_path, "--join") as second:
             second.become_ready()
             own = tmp_path / f"kubeconfig-{urlsplit(second.url).port}"
             assert (server_of(path), server_of(own)) == (first.url, second.url)
             assert own.stat().st_mode & 0o777 == 0o600
             code, said = second.end(signal.SIGTERM)
             assert (code, "another server has the kubeconfig" in said, str(own) in said) == (0, True, True)
+            assert not own.exists(), "a token that is of no more use"
         assert first.get("/readyz")[0] == 200
         first.process.kill()
         first.process.wait(DEADLINE)

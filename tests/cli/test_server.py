@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ctrlmgr.api.object import Object
@@ -17,7 +18,7 @@ from ctrlmgr.authentication.user import AUTHENTICATED, User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Immediate, Verdict
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.eventlog import Author, Cause, EventLog, EventType, Outcome, Proposal, open_log
+from ctrlmgr.eventlog import Author, Cause, EventLog, EventType, Failure, Outcome, Proposal, open_log
 from ctrlmgr.inspection.database import PostgresDatabase
 from tests.cli.conftest import Run, config_map
 from tests.ui.site import ADMIN, TOKEN, Served, page
@@ -72,7 +73,17 @@ def fill(log: EventLog) -> None:
     log.append([Proposal(EventType.ADDED, config_map("c"), 0)], author=copier, cause=cause)
     log.finish(8, Outcome(2500, "error", "hidden-pod is odd"))
     log.append([Proposal(EventType.DELETED, config_map("a", key="2"), 3)], author=ALICE)
+    for kind, key in (("ConfigMap", "default/b"), ("Pod", "default/hidden-pod")):
+        log.record_failure(failure(kind, key))
     log.flush()
+
+
+def failure(kind: str, key: str) -> Failure:
+    error = f"KeyError: hush-hush of {key}"
+    trace = "Traceback of hush-hush"
+    return Failure(
+        controller="copier", key=key, since=1, last_at=2, attempts=3, kind=kind, error=error, traceback=trace
+    )
 
 
 def log_time(log: EventLog) -> int:
@@ -132,6 +143,7 @@ COMMANDS = [
     ["blame", "configmap/a", "--at", "3"],
     ["diff", "--from", "1", "--to", "6"],
     ["why", "configmap/b", "-o", "json"],
+    ["failures", "-o", "wide"],
     ["why", "configmap/a", "--at", "1", "--effects"],
     ["sql", "-c", "SELECT * FROM timeline ORDER BY revision"],
     ["sql", "-c", "SELECT * FROM causes ORDER BY revision, cause_revision"],
@@ -229,6 +241,16 @@ def test_a_user_is_given_what_they_may_list_and_no_secret(
     assert "hidden-pod" in run("events", *to("anns")).out
     rights.kinds.remove("secrets")
     assert "secrets" not in run("events", *to("anns")).out
+
+
+def test_a_user_is_told_which_of_their_objects_fail_and_not_why(run: Run, served: Served, to: Options) -> None:
+    everything = run("failures", "-o", "wide", *to(TOKEN)).out
+    assert ("hidden-pod" in everything, everything.count("hush-hush")) == (True, 4)
+    out = run("failures", "-o", "wide", *to("anns")).out
+    assert ("copier fails for ConfigMap default/b" in out, "hidden-pod" in out, "hush" in out) == (True, False, False)
+    served.log.record_failure(msgspec.structs.replace(failure("Pod", "default/hidden-pod"), ended_at=5))
+    served.log.flush()
+    assert "hidden-pod" not in run("failures", *to(TOKEN)).out
 
 
 def test_a_kubeconfig_names_the_server_by_its_context(

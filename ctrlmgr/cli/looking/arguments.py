@@ -11,6 +11,7 @@ import click
 from ctrlmgr.cli import completing
 from ctrlmgr.cli.completing import DEFAULT_NAMESPACE
 from ctrlmgr.cli.options import configure_logging
+from ctrlmgr.errors import NotFound
 from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
@@ -49,12 +50,22 @@ def at_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 @contextmanager
 def opened(loaded: Loaded) -> Iterator[Database]:
-    """Open the settings' database for reading."""
+    """Open the database that the settings name, for reading; `NotFound` raised inside the block names that log."""
     from ctrlmgr.inspection.database import open_database
 
     configure_logging(loaded.settings)
     with open_database(loaded.settings.database_url) as database:
-        yield database
+        try:
+            yield database
+        except NotFound as error:
+            raise NotFound(f"{error} in {asked(loaded, database)}; is this the right cluster?") from error
+
+
+def asked(loaded: Loaded, database: Database) -> str:
+    """Return what to call the log that was asked, and how long it is: `sqlite:////… (231 revisions)`."""
+    from ctrlmgr.cli.looking.remote import shown_log
+
+    return f"{shown_log(loaded)} ({moment(database, None):,} revisions)"
 
 
 def moment(database: Database, text: str | None) -> Revision:

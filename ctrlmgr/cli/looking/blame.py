@@ -45,9 +45,9 @@ def blame(
     with arguments.opened(loaded) as database:
         named, key = arguments.target(database, kind, name, namespace)
         changes = past.history(database, named.resource, key, until=arguments.moment(database, at))
-    fields = blamed(changes, managed_fields=show_managed_fields)
-    if not fields:
-        raise NotFound(f'{named.resource} "{key}" did not exist then; --at looks at another moment')
+        fields = blamed(changes, managed_fields=show_managed_fields)
+        if not fields:
+            raise NotFound(f'{named.resource} "{key}" did not exist then (--at names another moment)')
     if every:
         fields = [each for of in values(changes, managed_fields=show_managed_fields).values() for each in of]
     fields = [each._replace(value=HIDDEN) if is_secret(named.resource, each.path) else each for each in fields]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ctrlmgr.cli import completing
-from ctrlmgr.cli.looking.remote import is_copy, takes_log
+from ctrlmgr.cli.looking.remote import is_copy, shown_log, takes_log
 from ctrlmgr.cli.options import ResourceName, opened_for_reading, opened_log, output_option
 from ctrlmgr.settings import Loaded
 
@@ -94,7 +94,10 @@ def events(
                 log, tail, after, lambda each: resource in (None, each.resource) and is_wanted(each)
             )
         found = filter(is_wanted, itertools.chain.from_iterable(_pages(log, after, resource, follow=follow)))
-        event_lines.write(itertools.islice(found, limit), log, output)
+        first = list(itertools.islice(found, 1)) if not follow else []
+        event_lines.write(itertools.islice(itertools.chain(first, found), limit), log, output)
+        if not first and not follow:
+            click.echo(f"no such events in {shown_log(loaded)} ({log.head().revision:,} revisions)", err=True)
 
 
 def _before(loaded: Loaded, since: str) -> Revision:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 
 from ctrlmgr.cli.looking import arguments
-from ctrlmgr.cli.options import DATABASE, output_option, takes_settings
+from ctrlmgr.cli.looking.remote import takes_log
+from ctrlmgr.cli.options import output_option
 from ctrlmgr.settings import Loaded
 
 
 @click.command(short_help="Show which reconciles fail, since when, and with which error.")
-@takes_settings(*DATABASE)
+@takes_log
 @click.option("--all", "ended", is_flag=True, help="Also those that no longer fail, as far back as the log keeps them.")
 @arguments.at_option("The failures of that moment")
 @output_option("table", "wide", "json", "yaml")
@@ -29,16 +30,16 @@ def failures(loaded: Loaded, ended: bool, at: str | None, output: str) -> None:
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.inspection import failures as inspected
     from ctrlmgr.inspection import moments
-    from ctrlmgr.logging import escape, mask
 
     with arguments.opened(loaded) as database:
         moment = None if at is None else moments.time_of(database, at, now=SystemClock().now())
         found = inspected.failures(database, at=moment, ended=ended)
+        where = arguments.asked(loaded, database)
     if output in ("json", "yaml"):
         change_lines.write_document({"failures": inspected.as_json(found)}, output)
         return
     if not found:
-        click.echo(f"no failures in {escape(mask(loaded.settings.database_url))}", err=True)
+        click.echo(f"no failures in {where}", err=True)
         return
     for line in failure_lines.with_tracebacks(found) if output == "wide" else failure_lines.table(found):
         click.echo(line)

@@ -9,6 +9,7 @@ import click
 
 from ctrlmgr.cli import completing
 from ctrlmgr.cli.completing import DEFAULT_NAMESPACE
+from ctrlmgr.cli.looking.arguments import asked as asked_log
 from ctrlmgr.cli.looking.arguments import at_option, moment, namespace_option, opened
 from ctrlmgr.cli.looking.chosen import Chosen, chosen
 from ctrlmgr.cli.looking.remote import takes_log
@@ -74,6 +75,7 @@ def get(
         found, missing = _look(database, asked, place, revision, custom)
         tables = [_printer(objects[0], custom) for _, objects in found] if output in ("table", "wide") else []
         now = SystemClock().now() if revision is None else moments.recorded_at(database, revision)
+        where = "" if found and not missing else asked_log(loaded, database)
     if output in ("json", "yaml"):
         items = [_fields(obj, show_managed_fields) for _, objects in found for obj in objects]
         if items or not missing:
@@ -86,9 +88,10 @@ def get(
         several = len({each.named for each in asked}) > 1
         _write_tables(found, tables, now, kinds=several, wide=output == "wide", namespaces=all_namespaces)
         if not found and not missing:
-            click.echo(_nothing(asked, place), err=True)
+            click.echo(f"{_nothing(asked, place)} in {where}", err=True)
     if missing:
-        raise NotFound("; ".join(f'{each.named.resource} "{each.name}" not found' for each in missing))
+        names = "; ".join(f'{each.named.resource} "{each.name}" not found' for each in missing)
+        raise NotFound(f"{names} in {where}; is this the right cluster?")
 
 
 Found: TypeAlias = "list[tuple[Named, list[Object]]]"
@@ -118,7 +121,7 @@ def _look(
 
 def _nothing(asked: Sequence[Chosen], place: str | None) -> str:
     within = place and any(each.named.namespaced for each in asked)
-    return f"No resources found in {place} namespace." if within else "No resources found"
+    return f"No resources found in {place} namespace" if within else "No resources found"
 
 
 def _fields(obj: Object, managed_fields: bool) -> dict[str, Any]:

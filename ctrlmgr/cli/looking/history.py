@@ -45,8 +45,8 @@ def history(
     with arguments.opened(loaded) as database:
         named, key = arguments.target(database, kind, name, namespace)
         changes = past.history(database, named.resource, key, until=arguments.moment(database, at))
-    if not changes:
-        raise NotFound(f'{named.resource} "{key}" has never existed')
+        if not changes:
+            raise NotFound(f'{named.resource} "{key}" has never existed')
     records = []
     for change in changes[-limit:] if limit else changes:
         before, after = (content(obj, managed_fields=show_managed_fields) for obj in (change.before, change.object))

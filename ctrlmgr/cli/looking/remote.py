@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from ctrlmgr.cli.looking import cluster
 from ctrlmgr.cli.options import DATABASE, configure_logging, takes_settings
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import Loaded
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 FOLDER = "copies"
 """The directory of copies, within the data directory."""
 _PATH = "/ui/api/log"
+_SERVER = "--server "
+"""The beginning of the origin of a copy's URL; the server's URL follows."""
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
@@ -47,7 +50,8 @@ class Named(NamedTuple):
 def takes_log(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for a log, a database or a server, to a command; its first argument is the `Loaded` settings.
 
-    For a server, these settings name the copy of its log as the database, and the copy's folder as the data directory.
+    Without them `cluster` says which log is read. With a server the settings name the copy of its log, and the copy's
+    folder as the data directory, or the file of the log itself.
     """
 
     @functools.wraps(function)
@@ -61,14 +65,17 @@ def takes_log(function: Callable[..., Any]) -> Callable[..., Any]:
         **arguments: Any,
     ) -> Any:
         if not (server or token_file or kubeconfig or context):
-            return function(loaded, **arguments)
+            return function(_implied(loaded), **arguments)
         if click.get_current_context().params.get("flag_database_url"):
             raise click.UsageError("--database and --server name two logs; give one of them")
         if not server and not (kubeconfig or context):
             raise click.UsageError("--token-file says how to log in to --server; name it")
-        server = _checked(server) if server else _server_of(kubeconfig, context or "")
-        named = Named(server, token_file, kubeconfig, context or "")
-        return function(_copied(loaded, named), **arguments)
+        if server:
+            return function(
+                _copied(loaded, Named(_checked(server), token_file, kubeconfig, context or "")), **arguments
+            )
+        access = cluster.access_named(kubeconfig, context or "")
+        return function(_read(loaded, access, token_file, kubeconfig, context or ""), **arguments)
 
     decorated: Callable[..., Any] = command
     for option in reversed(_OPTIONS):
@@ -94,8 +101,17 @@ _OPTIONS = (
 
 
 def is_copy(loaded: Loaded) -> bool:
-    """Return whether settings name a copy of a server's log."""
-    return loaded.origins.get("database.url") == "--server"
+    """Whether settings name a copy of a server's log."""
+    return loaded.origins.get("database.url", "").startswith(_SERVER)
+
+
+def shown_log(loaded: Loaded) -> str:
+    """Return what to call the log that a command reads: the server's URL for a copy, otherwise the database's."""
+    from ctrlmgr.logging import escape, mask
+
+    if is_copy(loaded):
+        return escape(loaded.origins["database.url"].removeprefix(_SERVER))
+    return escape(mask(loaded.settings.database_url))
 
 
 def _checked(server: str) -> str:
@@ -107,14 +123,17 @@ def _checked(server: str) -> str:
     return server.rstrip("/")
 
 
-def _server_of(kubeconfig: Path | None, context: str) -> str:
-    """Return the server's URL of a kubeconfig's context; raises `SettingsError`."""
-    from ctrlmgr.settings.kubeconfig import default_files, load
+def _implied(loaded: Loaded) -> Loaded:
+    """Return settings that name the log of the cluster that kubectl would ask; unchanged if another is meant."""
+    access = cluster.access_implied(loaded)
+    return loaded if access is None else _read(loaded, access, None, None, "")
 
-    files = [kubeconfig] if kubeconfig else default_files(os.environ, Path.home())
-    if not any(file.exists() for file in files):
-        raise SettingsError(f"there is no kubeconfig at {':'.join(map(str, files))}; --kubeconfig names another")
-    return load(files, context).server
+
+def _read(loaded: Loaded, access: Access, token_file: Path | None, kubeconfig: Path | None, context: str) -> Loaded:
+    """Return settings that name the file of the log of a kubeconfig's cluster, or a copy."""
+    if token_file is None and (found := cluster.local(loaded, access)) is not None:
+        return found
+    return _copied(loaded, Named(access.server, token_file, kubeconfig, context))
 
 
 def _copied(loaded: Loaded, named: Named) -> Loaded:
@@ -134,7 +153,7 @@ def _copied(loaded: Loaded, named: Named) -> Loaded:
         click.echo(f"note: {hidden:,} events on objects that you may not list are left out", err=True)
     database = replace(loaded.settings.database, url=f"sqlite:///{path}", anchor="", anchor_key="")
     settings = replace(loaded.settings, database=database, data_dir=str(folder))
-    return loaded._replace(settings=settings, origins={**loaded.origins, "database.url": "--server"})
+    return loaded._replace(settings=settings, origins={**loaded.origins, "database.url": f"{_SERVER}{named.server}"})
 
 
 def _fetch(named: Named) -> Fetch:
@@ -142,11 +161,11 @@ def _fetch(named: Named) -> Fetch:
     from ctrlmgr.errors import Forbidden, NotFound, ServiceUnavailable, Unauthorized
     from ctrlmgr.recording.capture.cluster import Cluster
 
-    cluster = Cluster(_access(named), program="ctrlmgr")
+    asked = Cluster(_access(named), program="ctrlmgr")
 
     def fetch(query: Mapping[str, str]) -> bytes:
         try:
-            return cluster.request("GET", _PATH, query)
+            return asked.request("GET", _PATH, query)
         except Unauthorized as error:
             raise Unauthorized(
                 f"{named.server} does not take these credentials; --token-file, --kubeconfig or --context name others"

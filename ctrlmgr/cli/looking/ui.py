@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import shlex
 import socket
 import sys
 import tempfile
@@ -12,13 +13,18 @@ import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 import click
 
+from ctrlmgr.cli.looking import cluster
 from ctrlmgr.cli.options import configure_logging, takes_settings
 from ctrlmgr.errors import CtrlmgrError, SettingsError
 from ctrlmgr.settings import Loaded
+
+if TYPE_CHECKING:
+    from ctrlmgr.settings.kubeconfig import Access
 
 _PATIENCE = 5.0
 """Timeout of the connection to the server, in seconds."""
@@ -32,10 +38,13 @@ SHOWN_FOR = 30.0
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="How to reach the server; by default what `serve` has written.",
+    help="How to reach the server; by default as kubectl does, or what `serve` has written.",
+)
+@click.option(
+    "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
 )
 @click.option("--open/--no-open", "opens", default=None, help="Open it in a browser; the default on a terminal.")
-def ui(loaded: Loaded, kubeconfig: Path | None, opens: bool | None) -> None:
+def ui(loaded: Loaded, kubeconfig: Path | None, context: str, opens: bool | None) -> None:
     """Print a link to the page of a running server, and open it if there is a browser.
 
     The link holds the kubeconfig's token, so keep it to yourself: the page takes it out of the address at once and
@@ -47,26 +56,37 @@ def ui(loaded: Loaded, kubeconfig: Path | None, opens: bool | None) -> None:
     ctrlmgr ui
     ctrlmgr ui --kubeconfig ~/.kube/config --no-open
     """
-    from ctrlmgr.settings.kubeconfig import load
-
     configure_logging(loaded.settings)
-    file = kubeconfig or loaded.settings.data_path / "kubeconfig"
-    if not file.exists():
-        raise SettingsError(f"there is no kubeconfig at {file}; start `ctrlmgr serve`, or name one with --kubeconfig")
-    access = load([file])
+    access, options = _found(loaded, kubeconfig, context)
     scheme, _, token = access.headers().get("authorization", "").partition(" ")
     link = f"{access.server}/ui/" + (f"#token={quote(token, safe='')}" if scheme == "Bearer" else "")
     _check(access.server, access.proxy)
     opening = sys.stdout.isatty() if opens is None else opens
     click.echo(link)
     click.echo("or, for a browser that does not trust its certificate:", err=True)
-    click.echo(f"  kubectl --kubeconfig {file} proxy    then http://127.0.0.1:8001/ui/", err=True)
+    click.echo(f"  {shlex.join(('kubectl', *options, 'proxy'))}    then http://127.0.0.1:8001/ui/", err=True)
     if opening:
         _open(link, is_secret=scheme == "Bearer")
 
 
+def _found(loaded: Loaded, kubeconfig: Path | None, context: str) -> tuple[Access, list[str]]:
+    """Return how to reach the server, and the options by which kubectl reaches it; raises `SettingsError`."""
+    from ctrlmgr.settings.kubeconfig import load
+
+    more = ["--context", context] if context else []
+    if kubeconfig or context:
+        options = ["--kubeconfig", str(kubeconfig)] if kubeconfig else []
+        return cluster.access_named(kubeconfig, context), [*options, *more]
+    if (access := cluster.access_implied(loaded)) is not None:
+        return access, []
+    file = loaded.settings.data_path / "kubeconfig"
+    if not file.exists():
+        raise SettingsError(f"there is no kubeconfig at {file}; start `ctrlmgr serve`, or name one with --kubeconfig")
+    return load([file]), ["--kubeconfig", str(file)]
+
+
 def _check(server: str, proxy: str) -> None:
-    """Return if a server accepts connections; raises `CtrlmgrError`. A server behind a proxy is not checked."""
+    """Raise `CtrlmgrError` unless something listens at a server's address. A server behind a proxy is not checked."""
     parts = urlsplit(server)
     if proxy or not parts.hostname:
         return

@@ -113,7 +113,7 @@ def test_what_is_not_there_is_told(run: Run, url: str, arguments: list[str], cod
 def test_nothing_found_is_no_error(run: Run, url: str) -> None:
     finished = run("get", "pods", "--database", url)
     assert (finished.code, finished.out) == (0, "")
-    assert finished.err == "No resources found in default namespace.\n"
+    assert finished.err.startswith("No resources found in default namespace in sqlite:///")
 
 
 # History.

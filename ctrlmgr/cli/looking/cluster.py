@@ -1,0 +1,112 @@
+"""Choose the log that a command reads without options: that of the cluster which kubectl would ask, if it is ours.
+
+The rule, in this order:
+1. `--server`, `--kubeconfig` or `--context` name a server, `--database` or `--data-dir` a database.
+2. A database or data directory that a variable of ours or the settings file names.
+3. The cluster of `$KUBECONFIG`. If it is not a ctrlmgr, a note says so and rule 4 applies.
+4. The cluster of `~/.kube/config`, if `serve` wrote its entry; otherwise the database in the default data directory.
+
+Guarantees: a server's log is read from its file where that is possible: if the kubeconfig names the file, and holds the
+token of the administrator whose kubeconfig is beside it. So it is read while the server is stopped, too.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ctrlmgr.errors import ServiceUnavailable, SettingsError
+from ctrlmgr.settings import Loaded
+
+if TYPE_CHECKING:
+    from ctrlmgr.settings.kubeconfig import Access
+
+VARIABLE = "KUBECONFIG"
+_OURS = "+ctrlmgr."
+_KUBECONFIG = "kubeconfig"
+
+
+def access_named(kubeconfig: Path | None, context: str) -> Access:
+    """Return the access of a context, in a file or where kubectl looks for it; raises `SettingsError`."""
+    from ctrlmgr.settings.kubeconfig import default_files, load
+
+    files = [kubeconfig] if kubeconfig else default_files(os.environ, Path.home())
+    if not any(file.exists() for file in files):
+        raise SettingsError(f"there is no kubeconfig at {':'.join(map(str, files))}; --kubeconfig names another")
+    return load(files, context)
+
+
+def access_implied(loaded: Loaded) -> Access | None:
+    """Return the access of the cluster that kubectl would ask; None if the settings or the rule name a database.
+
+    Raises `SettingsError` for a kubeconfig that cannot be used, `ServiceUnavailable` for a server that does not answer.
+    """
+    from ctrlmgr.settings.kubeconfig import default_files, is_marked, load
+
+    if not (loaded.is_default("database.url") and loaded.is_default("data_dir")):
+        return None
+    files = default_files(os.environ, Path.home())
+    if not os.environ.get(VARIABLE):
+        return load(files) if is_marked(files) else None
+    access = _of_variable(files)
+    if access.extension is not None or _is_ours(access):
+        return access
+    note = f"the cluster of ${VARIABLE} ({access.server}) is not a ctrlmgr"
+    click.echo(f"note: {note}; using the data directory {loaded.settings.data_path}", err=True)
+    return None
+
+
+def _of_variable(files: list[Path]) -> Access:
+    from ctrlmgr.settings.kubeconfig import load
+
+    try:
+        return load(files)
+    except SettingsError as error:
+        raise SettingsError(f"${VARIABLE}: {error}; --database or --data-dir names a database") from error
+
+
+def _is_ours(access: Access) -> bool:
+    """Ask the server for its version."""
+    import msgspec
+
+    from ctrlmgr.recording.capture.cluster import Cluster
+
+    try:
+        answer = msgspec.json.decode(Cluster(access, program="ctrlmgr").request("GET", "/version", {}))
+        return _OURS in answer["gitVersion"]
+    except ServiceUnavailable as error:
+        raise ServiceUnavailable(f"${VARIABLE}: {error}; --database or --data-dir names a database") from error
+    except (msgspec.MsgspecError, LookupError, TypeError):
+        return False
+
+
+def local_implied(loaded: Loaded) -> Loaded:
+    """Return settings that name the log of the cluster that kubectl would ask, if it is a file; no server is asked."""
+    from ctrlmgr.settings.kubeconfig import default_files, is_marked, load
+
+    files = default_files(os.environ, Path.home())
+    if not (loaded.is_default("database.url") and loaded.is_default("data_dir")) or not is_marked(files):
+        return loaded
+    return local(loaded, load(files)) or loaded
+
+
+def local(loaded: Loaded, access: Access) -> Loaded | None:
+    """Return settings that name the file of the server's log; None if only the server can be asked for it."""
+    from ctrlmgr.settings.kubeconfig import load
+
+    noted = access.extension or {}
+    url, folder = str(noted.get("database") or ""), Path(str(noted.get("data-dir") or "/nonexistent"))
+    if not url.startswith("sqlite:////") or not Path(url.removeprefix("sqlite:///")).exists():
+        return None
+    try:
+        if not access.user.get("token") or load([folder / _KUBECONFIG]).user.get("token") != access.user["token"]:
+            return None
+    except SettingsError:  # none there, or one that this user may not read
+        return None
+    settings = loaded.settings
+    database = replace(settings.database, url=url, anchor="", anchor_key="")
+    return loaded._replace(settings=replace(settings, database=database, data_dir=str(folder)))
