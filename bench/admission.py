@@ -1,8 +1,8 @@
-"""What admission costs: all plugins that are on by default against none, a quota, a webhook.
+"""The cost of admission: all default plugins against none, a quota, a webhook.
 
 Creates come from another process, on another core, over keep-alive connections, and are durable (SQLite,
-synchronous=FULL). What is compared is the processor time that they take of the server (`bench.support.spending`). The
-round trip that a webhook is compared with is one POST of the same size over a connection that is kept.
+synchronous=FULL). The benchmark compares the server's processor time for them (`bench.support.spending`). The round
+trip for a webhook's comparison is one POST of the same size over a keep-alive connection.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bench.support.spending import Asking, in_turns
 from ctrlmgr.admission.registry import PLUGINS
 
 ASKED = 300
-"""Single requests whose median time is taken."""
+"""Single requests for a median time."""
 PAIRS, TURNS = 4, 30
 NO_CONTROLLERS = ("--controllers", "namespace-controller", *ROOM)
 ALL_OFF = ("--disable-admission-plugins", ",".join(entry.name for entry in PLUGINS if entry.is_default))
@@ -51,7 +51,7 @@ HARD = {"pods": "1000000", "requests.cpu": "100000", "services": "1000000", "cou
 
 
 def prepare(served: Served, namespace: str) -> None:
-    """Make a namespace with what a pod needs."""
+    """Create a namespace and the objects that a pod needs."""
     served.open("POST", "/api/v1/namespaces", json.dumps({"metadata": {"name": namespace}}).encode())
     account = json.dumps({"metadata": {"name": "default"}}).encode()
     served.open("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", account)
@@ -63,7 +63,7 @@ def creates(served: Served, namespace: str, plural: str, body: object) -> Asking
 
 
 def compared(what: str, spent: float, least: float, goal: float) -> Claim:
-    """Compare what is created in a second of the server's processor time, of which a create takes microseconds."""
+    """Compare creates per second of the server's processor time; a create takes microseconds."""
     return Claim(what, 1e6 / spent, 1e6 / least, goal, "a CPU second")
 
 
@@ -108,10 +108,10 @@ def hook(folder: Path) -> Iterator[int]:
 
 
 class Timed:
-    """POSTs over one connection that is kept, each timed."""
+    """POSTs over one keep-alive connection, each timed."""
 
     def __init__(self, port: int, authority: str, path: str, token: str) -> None:
-        """Ask at `path` of a server whose authority's certificate is in a file."""
+        """Send requests to `path` of a server; `authority` is the file of its authority's certificate."""
         self._connection = http.client.HTTPSConnection(
             "127.0.0.1", port, context=ssl.create_default_context(cafile=authority)
         )
@@ -135,7 +135,7 @@ class Timed:
 
 
 def configure(served: Served, port: int) -> None:
-    """Have the webhook asked about what is created in one namespace."""
+    """Configure the webhook for creates in one namespace."""
     bundle = base64.b64encode(Path(served.authority).read_bytes()).decode()
     hook = {
         "name": "bench.example.com",
@@ -150,9 +150,9 @@ def configure(served: Served, port: int) -> None:
 
 
 def webhook_to_round_trip(served: Served, folder: Path) -> Claim:
-    """Compare what a webhook adds to a create with a bare round trip to it.
+    """Compare the additional time of a create with a webhook with a bare round trip to it.
 
-    The creates are dry runs, and all three are asked in turns: the disk is no part of the comparison.
+    The creates are dry runs, and all three alternate: so the disk does not affect the comparison.
     """
     for namespace in ("hooked", "unhooked"):
         prepare(served, namespace)

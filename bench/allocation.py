@@ -1,7 +1,7 @@
-"""Allocating from a nearly full range against an empty one, and a round of both repairs over many Services.
+"""Allocation from a nearly full range against an empty one, and a round of both repairs over many Services.
 
-A whole creation is measured, by CPU time, in the one and the other in turns: the search for an address is part of it,
-and so is keeping the view of what is taken.
+The CPU time of a whole creation is measured in both, alternating: it includes the search for an address, and updating
+the view of used ones.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _MILLISECONDS = 1000.0
 
 
 class Beginning(MemoryEventLog):
-    """A log that begins with objects of which it knows no events."""
+    """A log that begins with objects without events."""
 
     def __init__(self, objects: list[Object]) -> None:
         """Begin with `objects`."""
@@ -70,10 +70,10 @@ class Beginning(MemoryEventLog):
 
 
 class Cluster:
-    """An engine whose range is full to a share."""
+    """An engine with a range that is used up to a fraction."""
 
     def __init__(self, share: float) -> None:
-        """Claim a share of all addresses, evenly spread."""
+        """Claim a fraction of all addresses, evenly distributed."""
         log = Beginning([claim(address) for address in addresses(share)])
         namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "bench", "uid": "uid"}}
         feed = WatchCache(log, clock=SystemClock())
@@ -103,20 +103,20 @@ class Cluster:
 
 
 def addresses(share: float) -> Iterator[str]:
-    """Yield a share of the range's addresses."""
+    """Yield a fraction of the range's addresses."""
     [whole] = RANGES.addresses
     draw = random.Random(3).random
     return (whole[index] for index in range(whole.count) if draw() < share)
 
 
 def claim(address: str) -> Object:
-    """Return a claim as the allocator makes it, but for what is not looked at here."""
+    """Return a claim as the allocator creates it, with the fields that matter here."""
     metadata = ObjectMeta(name=address)
     return Object(IP_ADDRESSES, _CLAIM % address.encode(), 0, metadata)
 
 
 def creations(cluster: Cluster) -> float:
-    """Return the CPU time of a creation, in microseconds, the average of some."""
+    """Return the average CPU time of a creation, in microseconds."""
     began = time.process_time()
     for _ in range(CREATIONS):
         cluster.create()
@@ -124,7 +124,7 @@ def creations(cluster: Cluster) -> float:
 
 
 def compare() -> tuple[float, float]:
-    """Return what a creation costs, in microseconds of CPU, where nothing is taken and where nearly all is."""
+    """Return the microseconds of CPU of a creation with an empty range, and with a nearly full one."""
     empty, full = Cluster(0.0), Cluster(FULL)
     gc.freeze()
     turns = [(creations(empty), creations(full)) for _ in range(TURNS + 1)][1:]  # the first one compiles
@@ -144,7 +144,7 @@ def service(number: int) -> Object:
 
 
 def fill(log: EventLog) -> None:
-    """Put Services and their claims into a log."""
+    """Append Services and their claims to a log."""
     objects: list[Object] = []
     for number in range(SERVICES_IN_ALL):
         each = service(number)
@@ -156,7 +156,7 @@ def fill(log: EventLog) -> None:
 
 
 def repair_round(log: EventLog) -> float:
-    """Return the CPU seconds of a round of both repairs that finds nothing."""
+    """Return the CPU seconds of a round of both repairs that finds no problem."""
     began = time.process_time()
     services, claims, service_cidrs = read_listings(log, IP_ADDRESSES)
     findings = find_address_findings(services, claims, RANGES, service_cidrs)
@@ -167,7 +167,7 @@ def repair_round(log: EventLog) -> float:
 
 
 def rounds() -> float:
-    """Return the CPU seconds of a round, the median of some."""
+    """Return the median CPU seconds of a round."""
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{Path(folder) / 'log.db'}"
         with closing(open_log(url, clock=SystemClock(), random=random.Random(1), migrate=True)) as log:
@@ -176,7 +176,7 @@ def rounds() -> float:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the claims; with --check exit 1 when one is missed."""
+    """Print the claims; with --check exit 1 if one fails."""
     interpreter.tune()
     repaired = rounds() * _MILLISECONDS
     empty, full = compare()

@@ -1,13 +1,13 @@
-"""The audit log: what it costs a create to be written down, and a read to be let off.
+"""The cost of the audit log: for a create that is logged, and for a read that the policy excludes.
 
-A server is given the same requests by two users in short turns: one whom the policy has written down, and one whom it
-lets off; and then another server. What is compared is the processor time of the server's process for each request
-(`bench.support.spending`): two processes of the same program differ by more than audit takes. Requests are written
-down at level Metadata, into the log file and into the database that `ctrlmgr sql audit` asks. What is put into that
-database a second later counts for whoever's turn it is then.
+Two users send the same requests to a server in short turns: the policy logs one, and excludes the other. Then this is
+repeated with another server. The benchmark compares the processor time of the server's process for each request
+(`bench.support.spending`): two processes of the same program differ by more than audit costs. Requests are logged at
+level Metadata, to the log file and to the database of `ctrlmgr sql audit`. The writes to that database, a second later,
+count for the turn at that time.
 
-What audit does for a request is timed by itself as well, in this process and with its threads, and added to what the
-create takes without; and so is the look at the policy that lets a read off.
+The work of audit for a request is also timed alone, in this process with its threads, and added to the cost of a create
+without it. So is checking the policy for an excluded read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TIMES = 5
 SERVERS, TURNS = 8, 40
 USERS = ("written", "let-off")
 WRITTEN = 5000
-"""Requests of which the steps of audit are timed by themselves; fewer than wait for the database at most."""
+"""Requests for timing audit's steps alone; less than the maximum that waits for the database."""
 POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -52,16 +52,16 @@ POLICY = {
     ],
 }
 QUIET = ("--controllers", "namespace-controller")
-"""Controllers would write as well, as much as they come to: what is measured is the request."""
+"""Controllers would write too, with varying load; only the requests should be measured."""
 HEADERS = [(b"host", b"127.0.0.1"), (b"user-agent", b"kubectl/v1.36.2 (linux/amd64) kubernetes/0123456")]
 SERVICES = "/api/v1/namespaces/default/services"
 READ = "/api/v1/namespaces/default/configmaps/read"
 
 
 def creates(number: int) -> tuple[float, float]:
-    """Return what a create costs (microseconds of processor time) that is written down, and one that is let off.
+    """Return the microseconds of processor time of a logged create, and of an excluded one.
 
-    The `number` of the server that is asked says which of the two comes first.
+    The server's `number` decides which of the two is first.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -77,23 +77,23 @@ def creates(number: int) -> tuple[float, float]:
 
 
 def create_to_let_off() -> Claim:
-    """Compare creates that are written down with those that are let off, on one server after the other.
+    """Compare logged creates with excluded ones, on several servers.
 
-    Where a server's objects come to lie in memory makes a hundredth or two of a difference, the same for as long as it
-    runs: the mean of several servers is compared.
+    The placement of a server's objects in memory changes the result by one or two percent, as long as it runs. So the
+    mean of several servers is compared.
     """
     written, let_off = (fmean(each) for each in zip(*(creates(number) for number in range(SERVERS)), strict=True))
     return Claim("create of a Service, audited at Metadata", written, let_off, 1.05, "us", at_most=True)
 
 
 class Asked:
-    """What the audit log looks at of a request."""
+    """The fields of a request that the audit log reads."""
 
     uri, id, code, peer = SERVICES, b"0123", 201, "127.0.0.1"
     audit: Record | None = None
 
     def __init__(self) -> None:
-        """Ask for a Service to be created."""
+        """Request the creation of a Service."""
         self.told = Told()
         self.raw_headers = HeaderLines(HEADERS)
 
@@ -104,7 +104,7 @@ def _settings(folder: Path) -> Settings:
 
 
 def written_down(folder: Path) -> float:
-    """Return the microseconds of processor time that writing down a create takes: its steps, and its threads."""
+    """Return the microseconds of processor time of logging a create: its steps, and its threads."""
     log = AuditLog(_settings(folder), clock=SystemClock())
     about = Attributes("create", SERVICES, "", "v1", "services", "", "default")
     user = User("system:admin", "system:admin", (MASTERS, AUTHENTICATED))
@@ -124,7 +124,7 @@ def written_down(folder: Path) -> float:
 
 
 def let_off(folder: Path) -> float:
-    """Return the microseconds of processor time that a look at the policy takes which lets a request off."""
+    """Return the microseconds of processor time of checking the policy for an excluded request."""
     step = AuditLog(_settings(folder), clock=SystemClock()).step
     about = Attributes("get", READ, "", "v1", "configmaps", "", "default", "read")
     user = User("system:admin", "system:admin", (MASTERS, AUTHENTICATED))
@@ -136,7 +136,7 @@ def let_off(folder: Path) -> float:
 
 
 def options(folder: Path) -> Sequence[str]:
-    """Return what to serve with, having put into `folder` the policy and the tokens of `USERS`: their names."""
+    """Write the policy and the tokens of `USERS` to `folder`; return the server's options for them."""
     policy, tokens = folder / "policy.json", folder / "tokens.csv"
     policy.write_text(json.dumps(POLICY))
     tokens.write_text("".join(f'{user},{user},{user},"{MASTERS}"\n' for user in USERS))

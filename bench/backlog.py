@@ -1,7 +1,7 @@
-"""Who asks while controllers have a lot to do: how many are answered.
+"""Reads while controllers have a backlog: their rate.
 
-GETs right after very many Services were created, whose Endpoints and EndpointSlices are yet to be made, against the
-same GETs when all of that is done.
+GETs right after creating very many Services, whose Endpoints and EndpointSlices do not exist yet, against the same GETs
+when all exist.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices?limit
 
 
 def count(served: Served, path: str) -> int:
-    """Return how many objects a collection has."""
+    """Return the number of objects in a collection."""
     listed = msgspec.json.decode(served.open("GET", path))
     return len(listed["items"]) + int(listed["metadata"].get("remainingItemCount", 0))
 
 
 def settle(served: Served) -> float:
-    """Return how many seconds passed until each Service had its EndpointSlice."""
+    """Return the seconds until each Service had its EndpointSlice."""
     began = time.perf_counter()
     while count(served, SLICES) < count(served, f"{SERVICES}?limit=1"):
         time.sleep(0.05)

@@ -1,7 +1,7 @@
 """Pods on simulated nodes: `python -m bench.cluster [NODES [PODS]]`, by default 1,000 nodes and 10,000 pods.
 
-How many pods a second are created, scheduled and seen running, against the bare writes of the same: creating each pod,
-binding it, and patching its status once, by clients. Memory per node and pod, and what idle nodes cost, besides.
+It measures how many pods per second are created, scheduled and observed as running, against the bare writes: clients
+create each pod, bind it, and patch its status once. Also memory per node and pod, and the cost of idle nodes.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from ctrlmgr.testing.served import ServerProcess
 
 CLIENTS = 8
 SETTLE = 10.0
-"""Seconds until what the start of nodes brings along is written."""
+"""Seconds until the writes at the start of nodes are done."""
 IDLE = 20.0
-"""Seconds for which idle nodes are watched: each renews its lease twice."""
+"""Seconds of measuring idle nodes: each renews its lease twice."""
 _IDLE = 30.0
-"""Seconds for which a connection may be unused: servers close those that are for long."""
+"""Maximum seconds that a connection may be idle: servers close those that are longer."""
 POD = {"spec": {"automountServiceAccountToken": False, "containers": [{"name": "c", "image": "example.com/app:1"}]}}
 WAITING = "/api/v1/namespaces/default/pods?fieldSelector=status.phase%21%3DRunning&limit=1"
-"""The first pod that does not run; asking for it costs the server little."""
+"""The first pod that is not running; this request costs the server little."""
 WITHOUT = ("--controllers", "*,-pod-garbage-collector-controller,-node-lifecycle-controller")
 
 
 class Client:
-    """A connection a thread."""
+    """A connection per thread."""
 
     def __init__(self, server: ServerProcess) -> None:
-        """Talk to `server`."""
+        """Send requests to `server`."""
         self._server = server
         self._local = local()
 
     def __call__(self, method: str, path: str, body: Any = None, media_type: str = "application/json") -> Any:
-        """Send a request and return the answer's body, decoded."""
+        """Send a request and return the response's body, decoded."""
         connection: http.client.HTTPSConnection | None = getattr(self._local, "connection", None)
         if connection is None:
             place = urlsplit(self._server.url)
@@ -50,7 +50,7 @@ class Client:
             self._local.connection = connection
         headers = {"Authorization": f"Bearer {self._server.token}", "Content-Type": media_type}
         if time.monotonic() - getattr(self._local, "used", 0.0) > _IDLE:
-            connection.close()  # the server may have done so already; the next request opens it again
+            connection.close()  # the server may have closed it already; the next request opens it again
         connection.request(method, path, None if body is None else json.dumps(body), headers)
         answer = connection.getresponse()
         self._local.used = time.monotonic()
@@ -61,7 +61,7 @@ class Client:
 
 
 def each(work: Callable[[int], Any], count: int) -> None:
-    """Do something so many times, by all clients at once."""
+    """Call `work` that many times, in parallel."""
     with ThreadPoolExecutor(CLIENTS) as pool:
         for _ in pool.map(work, range(count)):
             pass
@@ -73,24 +73,24 @@ def create(client: Client, number: int) -> None:
 
 
 def count(client: Client, path: str, holds: Callable[[dict[str, Any]], bool]) -> int:
-    """Return how many objects of a collection something holds for."""
+    """Return the number of objects of a collection that match."""
     return sum(holds(item) for item in client("GET", path)["items"])
 
 
 def is_ready(node: dict[str, Any]) -> bool:
-    """Say whether a node is ready, and takes pods."""
+    """Return whether a node is ready and schedulable."""
     told = {one["type"]: one["status"] for one in node.get("status", {}).get("conditions", ())}
     return told.get("Ready") == "True" and not node["spec"].get("taints") and bool(node["spec"].get("podCIDR"))
 
 
 def wait(holds: Callable[[], bool], pause: float) -> None:
-    """Wait for something."""
+    """Wait for a condition."""
     while not holds():
         time.sleep(pause)
 
 
 def usage(server: ServerProcess) -> tuple[float, float]:
-    """Return the CPU seconds that a server has used, and the MiB that it holds."""
+    """Return a server's CPU seconds, and its memory in MiB."""
     process = server._process
     assert process is not None
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -100,7 +100,7 @@ def usage(server: ServerProcess) -> tuple[float, float]:
 
 
 class Found(NamedTuple):
-    """What simulated nodes came to: pods a second, the part of a core that idle nodes take, MiB with nodes and pods."""
+    """Results: pods per second, the fraction of a core that idle nodes use, MiB with nodes and with pods."""
 
     rate: float
     idle: float
@@ -109,7 +109,7 @@ class Found(NamedTuple):
 
 
 def simulated(folder: Path, nodes: int, pods: int) -> Found:
-    """Have pods scheduled and run on simulated nodes."""
+    """Schedule and run pods on simulated nodes."""
     flags = ("--database", f"sqlite:///{folder / 'log.db'}", "--nodes", str(nodes), "--log-level", "error")
     with ServerProcess(folder, *flags) as server:
         client = Client(server)
@@ -130,7 +130,7 @@ def simulated(folder: Path, nodes: int, pods: int) -> Found:
 
 
 def bare(folder: Path, pods: int) -> tuple[float, float]:
-    """Return how many pods a second clients create, bind and report by themselves, and the MiB of an empty server."""
+    """Return how many pods per second clients create, bind and report, and the MiB of an empty server."""
     with ServerProcess(
         folder, "--database", f"sqlite:///{folder / 'log.db'}", *WITHOUT, "--log-level", "error"
     ) as server:

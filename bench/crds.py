@@ -1,10 +1,9 @@
-"""Custom kinds: how soon one is there, what its objects cost, and what five hundred of them do to a server.
+"""Custom kinds: the time until one is served, the cost of its objects, and the cost of five hundred kinds.
 
-Creates of custom objects and of ConfigMaps with as much in them take turns in one run. Delays are those of one client
-that reads a ConfigMap again and again while definitions of some size, and at last a large one, arrive one after the
-other where there are five hundred already, and the first object of each is created, and for a second after that; what
-the client waits before the first of them is taken off. Of several rounds the median counts: the machine has delays of
-its own.
+Creates of custom objects and of ConfigMaps of the same size alternate. Delays are measured by one client that reads a
+ConfigMap repeatedly. Meanwhile definitions are created one by one, the last with a large schema, beside five hundred
+existing ones; then the first object of each, and a second passes. The client's waiting time before the first of them is
+subtracted. The result is the median of several rounds, because the machine has its own delays.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ SECONDS = 2.0
 WRITERS = 8
 MANY = 500
 AFTER = 1.0
-"""Seconds for which an arrival may have others wait later: what it leaves has to be looked at, and documents made."""
+"""Seconds for which a definition may delay others: its garbage is collected, and documents are built."""
 ARRIVALS = 10
-"""Definitions that arrive while a client reads."""
+"""Definitions that are created while a client reads."""
 DEPTH, WIDTH = 2, 4
-"""How deep the schema of a definition is, and how many fields each object of it has: some 9 KB."""
+"""The depth of a definition's schema, and the number of fields of each object in it: about 9 KB."""
 DEEP = 5
-"""How deep that of a large one is: some 600 KB."""
+"""The depth of a large one's: about 600 KB."""
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 def schema(depth: int = DEPTH) -> dict[str, Any]:
-    """Return the schema of an object with objects in it, so deep."""
+    """Return the schema of nested objects of that depth."""
     text = {"type": "string", "description": "What it says is up to its user, who may leave it out."}
     fields: dict[str, Any] = {f"field{index}": text for index in range(WIDTH)}
     if depth:
@@ -52,7 +51,7 @@ def schema(depth: int = DEPTH) -> dict[str, Any]:
 
 
 def definition(name: str, depth: int = DEPTH) -> bytes:
-    """Return a definition of things called `name`, whose schema is so deep."""
+    """Return a definition of a kind `name`, with a schema of that depth."""
     properties = {"spec": schema(depth), "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     version = {
         "name": "v1",
@@ -68,7 +67,7 @@ def definition(name: str, depth: int = DEPTH) -> bytes:
 
 
 def instances(name: str) -> str:
-    """Return where the objects of a kind are."""
+    """Return the path of a kind's objects."""
     return f"/apis/bench.example.com/v1/namespaces/default/{name}"
 
 
@@ -79,7 +78,7 @@ def instance(name: str, called: str) -> str:
 
 
 def until_accepted(served: Served, name: str, depth: int = DEPTH) -> float:
-    """Create a definition; return the seconds until the first object of it is accepted."""
+    """Create a definition; return the seconds until its first object is accepted."""
     began = time.perf_counter()
     served.open("POST", DEFINITIONS, definition(name, depth))
     while True:
@@ -91,7 +90,7 @@ def until_accepted(served: Served, name: str, depth: int = DEPTH) -> float:
 
 
 def creates(served: Served) -> float:
-    """Return creates of custom objects a second against those of ConfigMaps, the median of rounds."""
+    """Return creates of custom objects per second against those of ConfigMaps, the median of rounds."""
     data = {f"field{index}": "some text" for index in range(WIDTH)}
     config_map = json.dumps({"metadata": {"name": "m-{n}"}, "data": data})
     ratios = []
@@ -106,7 +105,7 @@ def creates(served: Served) -> float:
 
 @contextmanager
 def reading(served: Served) -> Iterator[list[float]]:
-    """Read a ConfigMap again and again until the block ends; yields the seconds that each read took."""
+    """Read a ConfigMap repeatedly until the block ends; yields the seconds of each read."""
     took: list[float] = []
     ended = threading.Event()
     context = ssl.create_default_context(cafile=served.authority)
@@ -130,7 +129,7 @@ def reading(served: Served) -> Iterator[list[float]]:
 
 
 def delay(served: Served) -> float:
-    """Return by how many seconds the arrival of definitions delays a reader at most, beyond what it waits anyway."""
+    """Return the maximum additional seconds of a read while definitions are created."""
     served.open("POST", MAPS, json.dumps({"metadata": {"name": "read"}}).encode())
     with reading(served) as alone:
         time.sleep(SECONDS)
@@ -138,7 +137,7 @@ def delay(served: Served) -> float:
 
 
 def longest_of_round(served: Served, round_: int) -> float:
-    """Return the longest that the reader waits while definitions arrive that only this round has, and soon after."""
+    """Return the longest read while this round's definitions are created, and soon after."""
     with reading(served) as beside:
         for number in range(ARRIVALS):
             until_accepted(served, f"arrivals{round_}x{number}")
@@ -148,16 +147,16 @@ def longest_of_round(served: Served, round_: int) -> float:
 
 
 class Many(NamedTuple):
-    """What many definitions do."""
+    """The cost of many definitions."""
 
     empty: float
     """Seconds to start without them."""
     full: float
     """Seconds to start with them."""
     memory: float
-    """Bytes of memory that each takes."""
+    """Bytes of memory for each."""
     delay: float
-    """Seconds by which the arrival of another one delays a reader."""
+    """Additional seconds of a read while another one is created."""
 
 
 def many(folder: Path) -> Many:

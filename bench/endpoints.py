@@ -1,17 +1,16 @@
-"""From pods that become ready to the Endpoints and EndpointSlices that say so, through a real server over TLS.
+"""Delays from ready pods to their Endpoints and EndpointSlices, through a real server over TLS.
 
-- Pods of many services become ready as fast as the API takes the status patches of 16 clients, service by service. A
-  watcher says when every Endpoints object and slice was complete: the limit is the time that the patches took. The
-  writes of Endpoints are counted, their creation included.
-- Then one pod changes its readiness again and again, each time when every watcher has received the last change: how
-  long until a watcher of Endpoints knows is measured against the patch itself, and its 99th percentile against its
-  median.
-- At last one pod that 3,000 more services select changes its address, so that both controllers have to refresh all of
-  them. Meanwhile pods of other services in the same namespace stop being ready, one after the other: how long until a
-  watcher of Endpoints knows is measured against the same on the quiet server.
+- Pods of many services become ready as fast as the API processes the status patches of 16 clients, service by service.
+  A watcher detects when every Endpoints object and slice is complete: the limit is the time of the patches. The writes
+  of Endpoints are counted, including their creation.
+- Then one pod changes its readiness repeatedly, each time after every watcher has received the last change. The delay
+  until a watcher of Endpoints receives it is compared with the patch itself, and its 99th percentile with its median.
+- Finally one pod that 3,000 further services select changes its address, so that both controllers must update all of
+  them. Meanwhile pods of other services in the same namespace become unready, one by one. The delay until a watcher of
+  Endpoints receives that is compared with the same on an idle server.
 
-Run `python -m bench.endpoints [--services N] [--pods M] [--flips K] [--check]`; the full size is 1,000 services of
-10 pods. Load and watchers run on a core of their own.
+Run `python -m bench.endpoints [--services N] [--pods M] [--flips K] [--check]`; the full size is 1,000 services of 10
+pods. Load and watchers run on their own core.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ CORE = f"/api/v1/namespaces/{NAMESPACE}"
 DISCOVERY = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}"
 MERGE = "application/merge-patch+json"
 REFRESHED = 3_000
-"""Services that are refreshed together."""
+"""Services that are updated together."""
 ROUNDS = 3
 DEPTH = re.compile(r'^workqueue_depth\{name="endpoints-controller",.*\} ([\d.]+)$', re.MULTILINE)
 
@@ -67,7 +66,7 @@ def node(number: int) -> str:
 
 
 def status(number: int, replica: int, *, ready: bool) -> str:
-    """Return the body that makes a pod run, ready or not."""
+    """Return the body of a patch that makes a pod run, ready or not."""
     ip = f"10.{64 + number // 250}.{number % 250}.{replica + 1}"
     condition = {"type": "Ready", "status": str(ready)}
     fields = {"phase": "Running", "conditions": [condition], "podIP": ip, "podIPs": [{"ip": ip}]}
@@ -83,7 +82,7 @@ def send(served: Served, requests: Sequence[str], expect: int) -> Measured:
 
 
 def fill(served: Served, services: int, pods: int) -> None:
-    """Create everything, with no pod running."""
+    """Create all objects, without running pods."""
     served.open("POST", "/api/v1/namespaces", json.dumps({"metadata": {"name": NAMESPACE}}).encode())
     requests = [served.request("POST", "/api/v1/nodes", node(number)) for number in range(NODES)]
     requests += [served.request("POST", f"{CORE}/services", service(number)) for number in range(services)]
@@ -96,14 +95,14 @@ def fill(served: Served, services: int, pods: int) -> None:
 
 
 def patch(served: Served, number: int, replica: int, *, ready: bool) -> str:
-    """Return the request that makes a pod ready, or no longer."""
+    """Return the request that makes a pod ready, or unready."""
     path = f"{CORE}/pods/s-{number}-{replica}/status"
     return served.request("PATCH", path, status(number, replica, ready=ready), MERGE)
 
 
 @contextmanager
 def watching(served: Served, plan: Callable[[str, str], Plan]) -> Iterator[subprocess.Popen[bytes]]:
-    """Watch from now on while the block runs; `plan` makes of two requests what that is for."""
+    """Watch while the block runs; `plan` creates the purpose from the two watch requests."""
     version = msgspec.json.decode(served.open("GET", f"{CORE}/endpoints?limit=1"))["metadata"]["resourceVersion"]
     requests = [
         served.request("GET", f"{path}?watch=true&resourceVersion={version}")
@@ -123,7 +122,7 @@ def watching(served: Served, plan: Callable[[str, str], Plan]) -> Iterator[subpr
 
 
 def become_ready(served: Served, services: int, pods: int) -> tuple[Measured, Completion]:
-    """Make all pods ready; return what the patches took and when everything was complete."""
+    """Make all pods ready; return the time of the patches, and when everything was complete."""
     requests = [patch(served, number, each, ready=True) for number in range(services) for each in range(pods)]
     plan = partial(Plan, served.host, served.port, served.authority, services=services, pods=pods)
     with watching(served, plan) as process:
@@ -133,13 +132,13 @@ def become_ready(served: Served, services: int, pods: int) -> tuple[Measured, Co
 
 
 def flip(served: Served, count: int) -> Flips:
-    """Have one pod change its readiness so many times."""
+    """Change the readiness of one pod that many times."""
     flips = [patch(served, 0, 0, ready=bool(number % 2)) for number in range(count)]
     return observe(served, flips, ["s-0"] * count)
 
 
 def observe(served: Served, flips: Sequence[str], names: Sequence[str], first: str = "") -> Flips:
-    """Send patches one by one, and return when a watcher knew of each from the Endpoints of that name."""
+    """Send patches one by one, and return when a watcher received each in the Endpoints of that name."""
     plan = partial(Plan, served.host, served.port, served.authority, flips=flips, names=names, first=first)
     with watching(served, plan) as process:
         assert process.stdout is not None
@@ -147,7 +146,7 @@ def observe(served: Served, flips: Sequence[str], names: Sequence[str], first: s
 
 
 def fill_refreshed(served: Served) -> None:
-    """Create the services that are refreshed, and the one pod that they select."""
+    """Create the services to update, and the one pod that they select."""
     spec = {"selector": {"group": "all"}, "ports": [{"port": 80, "targetPort": 8080}]}
     bodies = [json.dumps({"metadata": {"name": f"r-{number}"}, "spec": spec}) for number in range(REFRESHED)]
     requests = [served.request("POST", f"{CORE}/services", body) for body in bodies]
@@ -158,25 +157,25 @@ def fill_refreshed(served: Served) -> None:
 
 
 def waiting(served: Served) -> float:
-    """Return how many services wait to be reconciled by the endpoints controller."""
+    """Return the length of the endpoints controller's queue."""
     return sum(map(float, DEPTH.findall(served.open("GET", "/metrics").decode())))
 
 
 def settle(served: Served) -> None:
-    """Wait until the controllers have nothing to do."""
+    """Wait until the controllers are idle."""
     while waiting(served):
         time.sleep(0.2)
     time.sleep(0.5)  # the slices
 
 
 def flip_each(served: Served, flipped: Sequence[int], first: str = "", *, ready: bool) -> Sequence[float]:
-    """Flip one pod of each of these services; return the milliseconds until a watcher knew from its Endpoints."""
+    """Change one pod of each of these services; return the milliseconds until a watcher received its Endpoints."""
     flips = [patch(served, number, 0, ready=ready) for number in flipped]
     return observe(served, flips, [f"s-{number}" for number in flipped], first).events
 
 
 def beside_refreshes(served: Served, flipped: Sequence[int]) -> tuple[float, float, float]:
-    """Return the median milliseconds of a flip beside a backlog and on the quiet server, and the least backlog left."""
+    """Return a flip's median milliseconds beside a backlog and when idle, and the minimum backlog."""
     fill_refreshed(served)
     busy: list[float] = []
     quiet: list[float] = []

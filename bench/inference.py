@@ -1,9 +1,9 @@
-"""How often `ctrlmgr why` is right where it infers: measured on a log of our own, which knows the truth.
+"""The precision of `ctrlmgr why` with inferred causes: measured on our own log, which contains the true ones.
 
-A day of a cluster (`bench.support.stories`) is played on `ctrlmgr serve` with simulated nodes; its log is exported as a
-watch would tell it, imported, and what is inferred is compared with what is known, by kind and controller.
+A day of a cluster (`bench.support.stories`) runs on `ctrlmgr serve` with simulated nodes. Its log is exported as a
+watch, imported, and the inferred causes are compared with the recorded ones, by kind and controller.
 
-Run `python -m bench.inference [--check] [--database URL]`; with a URL that log of ours is taken instead (and kept).
+Run `python -m bench.inference [--check] [--database URL]`; with a URL that log is used instead (and kept).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NEEDED = 0.98
 
 
 class _Teller:
-    """Tells a story to a server."""
+    """Performs a story on a server."""
 
     def __init__(self, served: Served) -> None:
         self._served = served
@@ -64,7 +64,7 @@ class _Teller:
 
 
 def played(folder: Path) -> str:
-    """Play the story on a server, and return the URL of its log."""
+    """Perform the story on a server, and return the URL of its log."""
     with serving(folder, *_NODES, *_QUICK) as served:
         teller = _Teller(served)
         while len(teller.names("/api/v1/nodes")) < 4:
@@ -74,7 +74,7 @@ def played(folder: Path) -> str:
 
 
 def show(table: Table) -> None:
-    """Print what was inferred of each kind, and what was right."""
+    """Print how much was inferred for each kind, and how much of it was right."""
     print(f"{'kind':<34} {'controller':<40} writes inferred named causes right direct")
     rows = {f"{kind:<34} {controller:<40}": row for (kind, controller), row in sorted(table.items())}
     for head, row in {**rows, f"{'in all':<75}": total(table.values())}.items():
@@ -82,7 +82,7 @@ def show(table: Table) -> None:
 
 
 def claims(table: Table) -> list[Claim]:
-    """Return what is to hold."""
+    """Return the claims."""
     row: Row = total(table.values())
     return [
         Claim("causes that are right, of those inferred", row.right, row.causes, _NEEDED, "causes"),

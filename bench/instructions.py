@@ -1,10 +1,10 @@
-"""What admission and audit cost by count, not by time: the instructions that the server executes for a create.
+"""The cost of admission and audit in instructions that the server executes for a create, instead of time.
 
-The server runs under valgrind's callgrind, fifty times slower, and what it executes is counted between two moments:
-other loads on the machine change it by a few in a hundred, where times differ by as much as is measured. A server
-looks through all its Services every three minutes, which so slow a one does once in some hundred creates: of several
-counts the least is taken. What instructions cannot say is what waits for memory; and SHA-256, which processors have an
-instruction for, counts as some thousands here. `bench.admission` and `bench.audit` measure time. Needs valgrind.
+The server runs under valgrind's callgrind, fifty times slower, and the instructions between two moments are counted.
+Other loads on the machine change this by a few percent, while times vary by as much as the measured cost. A server
+checks all its Services every three minutes, which such a slow one does once in some hundred creates: so the minimum of
+several counts is used. Instructions do not show waiting for memory; and SHA-256, for which processors have an
+instruction, counts as some thousands here. `bench.admission` and `bench.audit` measure time. Needs valgrind.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ TURNS = 5
 SHORT, LONG = 1.0, 15.0
 """Seconds of creates."""
 AFTER = 4.0
-"""Seconds after which what requests have left to be done is done."""
+"""Seconds until the background work of requests is done."""
 PATIENCE = 30.0
 
 
 class Count(NamedTuple):
-    """What was executed in some seconds."""
+    """Instructions in some seconds."""
 
     creates: int
     instructions: int
@@ -50,19 +50,19 @@ class Counting:
     """A server under callgrind."""
 
     def __init__(self, served: Served, folder: Path) -> None:
-        """Count what `served` executes, which writes its counts to `folder`."""
+        """Count instructions of `served`, which writes its counts to `folder`."""
         self._served = served
         self._folder = folder
 
     def of_creates(self, path: str, body: object, askers: Mapping[str, Served]) -> Mapping[str, float]:
-        """Return the instructions that a create takes, for each of those who ask for them in turns.
+        """Return the instructions of a create, for each of the users, alternating.
 
-        What connections take to begin with is in a short count too; what the server does by itself, in an idle one.
-        What it does now and then only adds to a count: the least of each is taken.
+        A short count contains the cost of connecting too; an idle one contains the server's own work. Occasional work
+        only increases a count, so the minimum of each is used.
         """
         requests = {name: (served, served.request("POST", path, json.dumps(body))) for name, served in askers.items()}
         for served, request in requests.values():
-            self._create(served, request, LONG)  # until it has done what it does the first time
+            self._create(served, request, LONG)  # after its first-time work
         time.sleep(LONG - SHORT)
         idle = self._since_last()
         counts: dict[str, list[tuple[Count, Count]]] = {name: [] for name in askers}
@@ -79,7 +79,7 @@ class Counting:
         return Count(answers, self._since_last())
 
     def _since_last(self) -> int:
-        """Return the instructions executed since this was last asked."""
+        """Return the instructions executed since the last call."""
         before = set(self._folder.glob("counts*"))
         command = ["callgrind_control", "--dump", str(self._served.process)]
         subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
@@ -116,7 +116,7 @@ def of_admission() -> Iterator[Claim]:
 
 
 def of_audit() -> Claim:
-    """Compare creates of Services that are written down with those that are let off."""
+    """Compare logged creates of Services with excluded ones."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with serving(folder, *options(folder), under=counted(folder)) as served:

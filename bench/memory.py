@@ -1,9 +1,9 @@
-"""Memory of the caches: how much a process grows by loading objects into informers, against their JSON bytes.
+"""Memory of the caches: the growth of a process that loads objects into informers, against their JSON bytes.
 
-The log is an SQLite file written by another process, so that all the growth is the loading process's own: the
-log's page cache, the informers' stores and whatever loading leaves behind. The pods look like a Deployment's,
-about 1 KB of JSON each. The goal is for the state after loading. For information, the same is printed after
-a controller has read the labels of every object, which keeps each one's metadata decoded.
+Another process writes the log, an SQLite file, so that all the growth is caused by loading: the log's page cache, the
+informers' stores and garbage. The pods are like a Deployment's, about 1 KB of JSON each. The goal is for the state
+after loading. The state after a controller has read the labels of every object, which keeps each object's metadata
+decoded, is printed too.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def write(folder: Path) -> int:
 
 
 def load(folder: Path) -> tuple[int, int, float]:
-    """Load the pods into an informer; return the bytes grown by, those once labels were read, and the seconds."""
+    """Load the pods into an informer; return the growth in bytes, also after reading labels, and the seconds."""
     clock = SystemClock()
     log = open_log(_url(folder), clock=clock, random=random.Random(2))
     informers = Informers(log, WatchCache(log, clock=clock), clock=clock)
@@ -124,14 +124,14 @@ _STEPS: dict[str, Callable[[Path], object]] = {"write": write, "load": load}
 
 
 def _in_fresh_process(step: str, folder: Path) -> list[float]:
-    """Run a step of this benchmark in an interpreter of its own; return the numbers that it prints."""
+    """Run a step of this benchmark in a new interpreter; return the numbers that it prints."""
     command = [sys.executable, "-m", "bench.memory", step, str(folder)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return [float(word) for word in output.strip("()\n").split(", ")]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one step if asked to, else the benchmark."""
+    """Run one step if requested, otherwise the benchmark."""
     if arguments and arguments[0] in _STEPS:
         print(_STEPS[arguments[0]](Path(arguments[1])))
         return 0

@@ -1,12 +1,12 @@
-"""PostgreSQL: group commit against one `unnest` statement a batch, single appends against `pgbench`.
+"""PostgreSQL: group commit against one `unnest` statement per batch, single appends against `pgbench`.
 
-The limits run on the same throw-away server with its durable defaults, in turns with ours.
+The limits run on the same temporary server with its durable defaults, alternating with ours.
 
-- Group commit: 64 callers, 1 KB an event. Its limit writes the very same rows, events and objects, 64 a batch, each
-  batch one autocommit, prepared statement with binary array parameters: nothing is checked, placed, chained or
-  answered. Once as psycopg sends lists, which is the bare driver, and once more as our writer sends them.
-- Single appends: one caller, through the log's committer. Its limit is pgbench calling the very function that an
-  append calls, prepared, with the same payload.
+- Group commit: 64 callers, 1 KB per event. Its limit writes the same rows, events and objects, 64 per batch. Each batch
+  is one autocommit, a prepared statement with binary array parameters, without checks, revisions, hashes or responses.
+  It is measured once as psycopg sends lists, the bare driver, and once as our writer sends them.
+- Single appends: one caller, through the log's committer. Its limit is pgbench calling the same function as an append,
+  prepared, with the same payload.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def pod(name: str, version: int) -> Object:
 
 
 def new_objects(number: int) -> Work:
-    """Return a round's creations: of objects that no other round creates."""
+    """Return a round's creations, of objects that no other round creates."""
     return _work(number, EventType.ADDED, 0)
 
 
 def updates(number: int) -> Work:
-    """Return the changes of what the round's `new_objects` has created."""
+    """Return changes of the objects in the round's `new_objects`."""
     return _work(number, EventType.MODIFIED, None)
 
 
@@ -87,14 +87,13 @@ Column = tuple[Any, list[Any]]
 
 
 class Inserter:
-    """The limit of group commit: the same rows, one statement a batch, built before the clock starts.
+    """The limit of group commit: the same rows, one statement per batch, built before the clock starts.
 
-    `packed` sends arrays as our writer does, whole; otherwise psycopg adapts lists, as it does for every other
-    statement.
+    `packed` sends whole arrays as our writer does; otherwise psycopg adapts lists, as in every other statement.
     """
 
     def __init__(self, url: str, *, packed: bool) -> None:
-        """Connect, and see to it that the updates are planned by index."""
+        """Connect, and let the planner use an index for the updates."""
         self._connection = psycopg.connect(url.replace("+psycopg", ""), autocommit=True, prepare_threshold=0)
         register(self._connection)
         for plan in ("seqscan", "hashjoin", "mergejoin", "material"):
@@ -104,7 +103,7 @@ class Inserter:
         self._revision = 0
 
     def insert_all(self, work: Work) -> float:
-        """Write the rows of `work`, a batch of one proposal a caller at a time; return events a second."""
+        """Write the rows of `work`, in batches of one proposal per caller; return events per second."""
         batches = []
         for proposals in zip(*work, strict=True):
             batches.append(_batch(proposals, self._revision + 1, text=bytes if self._packed else bytes.decode))
@@ -166,12 +165,12 @@ class Pgbench:
     )
 
     def __init__(self, url: str) -> None:
-        """Prepare for the database at `url`, which must hold the pod `single`."""
+        """Prepare for the database at `url`, which must contain the pod `single`."""
         self._url = url.replace("+psycopg", "")
         obj = pod("single", 1)
         self._script = "\\set append_id random(1, 9000000000000000000)\n" + self._SCRIPT.format(
             moment=_MOMENT,
-            actor=AUTHOR.actor.replace(":", "."),  # pgbench would take `:controller` for a variable
+            actor=AUTHOR.actor.replace(":", "."),  # pgbench would parse `:controller` as a variable
             user_agent=AUTHOR.user_agent,
             uid=obj.uid,
             digest="ab" * 32,
@@ -179,7 +178,7 @@ class Pgbench:
         )
 
     def call(self, count: int) -> float:
-        """Append `count` times; return appends a second, connecting left out."""
+        """Append `count` times; return appends per second, without connecting."""
         with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
             script.write(self._script)
             script.flush()
@@ -202,7 +201,7 @@ class Pgbench:
 
 
 def append_singly(log: EventLog, count: int) -> float:
-    """Append one change after the other, each waited for; return appends a second."""
+    """Append changes one by one, waiting for each; return appends per second."""
     work = [Proposal(EventType.MODIFIED, pod("single", i), None) for i in range(count)]
     began = time.perf_counter()
     for proposal in work:
@@ -211,7 +210,7 @@ def append_singly(log: EventLog, count: int) -> float:
 
 
 Round = tuple[float, float]
-"""Ours and the limit, measured one right after the other."""
+"""Our rate and the limit, measured one right after the other."""
 
 
 def group_rounds(log: EventLog, limits: Sequence[Inserter], work: Callable[[int], Work]) -> list[list[Round]]:
@@ -228,18 +227,18 @@ def group_rounds(log: EventLog, limits: Sequence[Inserter], work: Callable[[int]
 def single_rounds(log: EventLog, pgbench: Pgbench) -> list[Round]:
     """Return rounds of single appends."""
     log.append([Proposal(EventType.ADDED, pod("single", 0), 0)], author=AUTHOR)
-    append_singly(log, SINGLES)  # for the plans' sake; pgbench makes its own
+    append_singly(log, SINGLES)  # for the plans; pgbench prepares its own
     return [(append_singly(log, SINGLES), pgbench.call(SINGLES)) for _ in range(ROUNDS)]
 
 
 def claim(name: str, rounds: Sequence[Round], goal: float) -> Claim:
-    """Return the round with the median ratio: what else the machine did hit both sides of it alike."""
+    """Return the round with the median ratio: other load affected both sides equally."""
     ours, limit = sorted(rounds, key=lambda pair: pair[0] / pair[1])[len(rounds) // 2]
     return Claim(name, ours, limit, goal, "events/s")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the claims; with --check exit 1 when one is missed."""
+    """Print the claims; with --check exit 1 if one fails."""
     with PostgresCluster() as cluster:
         for database in ("ours", "plain", "packed"):
             cluster.execute(f"CREATE DATABASE {database}")

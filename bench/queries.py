@@ -1,9 +1,9 @@
-"""Questions to a log of 1,000,000 events, on SQLite and PostgreSQL: every ready-made one, and time travel.
+"""Queries on a log of 1,000,000 events, on SQLite and PostgreSQL: all predefined ones, and earlier states.
 
-The log is a cluster's: pods of services that come, become ready and go; endpoints and slices that a controller writes
-because of several of them each; leases that are renewed; leaders that change. It is written straight into the tables
-(bodies of about 1 KB, hashes made up), for what is measured is reading. A figure is the median of three askings
-within one process, every row fetched; starting Python is not in it. `--events N` makes a smaller log.
+The log is a cluster's: pods of services that are created, become ready and are deleted; endpoints and slices that a
+controller writes, each caused by several of them; lease renewals; changes of leader. It is written directly to the
+tables (bodies of about 1 KB, arbitrary hashes), because only reading is measured. A result is the median of three runs
+within one process, with every row fetched, without the start of Python. `--events N` creates a smaller log.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ SERVICES_PER_EVENT = 1 / 400
 PODS_PER_SERVICE = 16
 ASKINGS = 3
 _START = 1_700_000_000_000_000
-_EVERY = 2_000  # microseconds from one event to the next
+_EVERY = 2_000  # microseconds between events
 _CONTROLLER = "system:controller:endpoint-controller"
 _TERM = 50_000  # events in a leader's term
 _CHUNK = 20_000
 
 
 class Place(NamedTuple):
-    """An object of the log: where it is, and what its body is made of."""
+    """An object of the log: its key, and values for its body."""
 
     id: int
     resource: str
@@ -53,7 +53,7 @@ class Place(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows for each table, as far as they have been made."""
+    """Rows for each table, as far as they were created."""
 
     events: list[tuple[Any, ...]]
     reconciles: list[tuple[Any, ...]]
@@ -61,10 +61,10 @@ class Rows(NamedTuple):
 
 
 class Story:
-    """Makes the rows of a log, event after event, and remembers where each object has got to."""
+    """Creates the rows of a log, event by event, and keeps the state of each object."""
 
     def __init__(self, events: int) -> None:
-        """Plan for so many events."""
+        """Plan that many events."""
         self.events = events
         self.places: list[Place] = []
         self.heads: dict[int, int] = {}
@@ -154,7 +154,7 @@ class Story:
         return json.dumps(fields, separators=(",", ":"))
 
     def objects(self) -> list[tuple[Any, ...]]:
-        """Return the rows of the table `object` as they are at the end."""
+        """Return the final rows of the table `object`."""
         return [
             (each.id, each.resource, each.namespace, each.name, f"uid-{each.id}", self.births[each.id],
              self.heads[each.id], False)
@@ -198,7 +198,7 @@ def fill_sqlite(url: str, story: Story) -> None:
 
 
 def fill_postgres(url: str, story: Story) -> None:
-    """Fill a PostgreSQL database, and let it learn about it, as autovacuum would."""
+    """Fill and analyze a PostgreSQL database, as autovacuum would."""
     with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
 
         def insert(table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
@@ -212,7 +212,7 @@ def fill_postgres(url: str, story: Story) -> None:
 
 
 def milliseconds(ask: Callable[[], object]) -> float:
-    """Return the median time of asking."""
+    """Return the median time of a query."""
     took = []
     for _ in range(ASKINGS):
         began = time.perf_counter()
@@ -222,7 +222,7 @@ def milliseconds(ask: Callable[[], object]) -> float:
 
 
 def claims(database: Database, story: Story) -> Iterator[Claim]:
-    """Ask everything; yield how long it took against what is promised."""
+    """Run all queries; yield their times as claims."""
     half = story.events // 2
     endpoints, _ = story.written[0]
     pod = story.pods[0][0]
@@ -256,7 +256,7 @@ def claims(database: Database, story: Story) -> Iterator[Claim]:
 
 
 def measure(url: str, fill_database: Callable[[str, Story], None], events: int) -> list[Claim]:
-    """Make a log of so many events at `url` and ask it everything."""
+    """Create a log of that many events at `url` and run all queries."""
     migrate_log(url, clock=SystemClock(), random=random.Random(1))
     story = Story(events)
     began = time.perf_counter()
@@ -267,7 +267,7 @@ def measure(url: str, fill_database: Callable[[str, Story], None], events: int) 
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the claims; with --check exit 1 when one is missed."""
+    """Print the claims; with --check exit 1 if one fails."""
     events = int(arguments[arguments.index("--events") + 1]) if "--events" in arguments else EVENTS
     with tempfile.TemporaryDirectory() as folder:
         found = measure(f"sqlite:///{Path(folder)}/log.db", fill_sqlite, events)

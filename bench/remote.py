@@ -1,9 +1,9 @@
-"""`ctrlmgr run`: how soon after its own write a controller reconciles the same object again.
+"""`ctrlmgr run`: the delay from a controller's own write to its next reconcile of the same object.
 
-A controller waits until its caches show what it wrote: the time from the answer to its last write to the beginning of
-the next reconcile of that key. A Deployment is scaled up and down; each of its controllers writes, and is called again
-by what it wrote. Measured against our server, and behind the proxy of the contract tests, which shows the event of each
-write before its answer, streams no lists and sends no bookmarks.
+A controller waits until its caches contain its writes: the delay is from the response to its last write until the
+beginning of the next reconcile of that key. A Deployment is scaled up and down; each of its controllers writes, which
+triggers it again. It is measured with our server, and behind the proxy of the contract tests. The proxy sends the event
+of each write before its response, streams no lists and sends no bookmarks.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ LIMIT = 100.0
 
 
 class Stopwatch:
-    """Takes the times between writes of reconciles and the next reconciles of their keys."""
+    """Measures the times between writes of reconciles and the next reconciles of their keys."""
 
     def __init__(self) -> None:
-        """Start having taken none."""
+        """Start without measurements."""
         self.taken: list[float] = []
         """Seconds."""
         self._lock = threading.Lock()
@@ -46,7 +46,7 @@ class Stopwatch:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Look at all that remote clients do meanwhile."""
+        """Observe all remote clients while the block runs."""
         begin, send = RemoteClient.for_reconcile, RemoteClient._sent
 
         def for_reconcile(client: RemoteClient, cause: Cause) -> RemoteClient:

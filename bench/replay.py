@@ -1,13 +1,13 @@
-"""How fast a recording goes through log, caches and controllers.
+"""The rate at which a recording is replayed through log, caches and controllers.
 
-- `replay into caches` loads a recording into a memory log and follows it with the caches a controller would use,
-  without one. Its limit is decoding the same lines with the JSON library alone: `msgspec.json.decode` of each into
-  plain dicts. Both read and inflate the same file, in the same run, in turns.
+- `replay into caches` loads a recording into a memory log followed by a controller's caches, without the controller.
+  Its limit is decoding the same lines with the JSON library alone: `msgspec.json.decode` of each into plain dicts. Both
+  read and inflate the same file, in the same run, alternating.
 - `replay with controllers` runs the endpoints controller and compares at every checkpoint; its limit is the goal of
-  20,000 events a second. docs/performance.md says what bounds it.
+  20,000 events per second. docs/performance.md explains its bottleneck.
 
-Run `python -m bench.replay [RECORDING]`; without one, the large recording beside the repository is taken, else the
-committed small one, which is over before anything is warm. With `--check` it exits 1 when a goal is missed.
+Run `python -m bench.replay [RECORDING]`; the default is the large recording beside the repository, or else the
+committed small one, which ends before caches are warm. With `--check` it exits 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ OF_DECODING = 0.40
 
 
 def decode(path: Path) -> float:
-    """Measure the limit: inflate the file and decode each line, keeping nothing; lines a second."""
+    """Measure the limit: inflate the file and decode each line, keeping nothing; lines per second."""
     started_at = time.perf_counter()
     count = 0
     with path.open("rb") as stored:
@@ -54,14 +54,14 @@ def decode(path: Path) -> float:
 
 
 def load(path: Path) -> float:
-    """Measure a replay into caches without controllers; events a second."""
+    """Measure a replay into caches without controllers; events per second."""
     clock = ReplayClock()
     replay = Replay(open_replay_log("memory:", clock), clock, controllers={}, caches=(SERVICES, PODS, ENDPOINTS))
     return replay.run(RecordingReader(path)).rate
 
 
 def replay(path: Path) -> float:
-    """Measure a replay with the endpoints controller; events a second. Raises SystemExit when the results diverge."""
+    """Measure a replay with the endpoints controller; events per second. Raises SystemExit if it diverges."""
     logging.configure(level="info", format="console")  # as the command does
     clock = ReplayClock()
     controllers = {CONTROLLER_NAME: CONTROLLERS[CONTROLLER_NAME]}
@@ -72,7 +72,7 @@ def replay(path: Path) -> float:
 
 
 def measure(path: Path) -> list[float]:
-    """Return the medians of `decode`, `load` and `replay`, each round of each in a process of its own, in turns."""
+    """Return the medians of `decode`, `load` and `replay`; each runs in its own process, alternating."""
     measured: dict[Callable[[Path], float], list[float]] = {decode: [], load: [], replay: []}
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as alone:

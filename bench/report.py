@@ -1,4 +1,4 @@
-"""How every benchmark reports: one line a claim, its ratio to a limit measured in the same run."""
+"""The report format of every benchmark: one line per claim, with its ratio to a limit measured in the same run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple, NoReturn
 
 
 class Claim(NamedTuple):
-    """A measured value against a named limit; `at_most` turns the goal round (memory, latency)."""
+    """A measured value against a named limit; `at_most` inverts the goal (memory, latency)."""
 
     name: str
     value: float
@@ -19,17 +19,17 @@ class Claim(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Value to limit."""
+        """Return the ratio of value and limit."""
         return self.value / self.limit
 
     @property
     def holds(self) -> bool:
-        """Whether the goal is met."""
+        """Return whether the goal is met."""
         return self.ratio <= self.goal if self.at_most else self.ratio >= self.goal
 
 
 def report(claims: Sequence[Claim], arguments: Sequence[str]) -> int:
-    """Print the claims as lines `name  value  limit  ratio  goal`; returns 1 if asked to --check and one is missed."""
+    """Print the claims as lines `name  value  limit  ratio  goal`; return 1 if --check is given and one fails."""
     for claim in claims:
         sign = "<=" if claim.at_most else ">="
         verdict = "ok" if claim.holds else "MISSED"
@@ -41,7 +41,7 @@ def report(claims: Sequence[Claim], arguments: Sequence[str]) -> int:
 
 
 def run(main: Callable[[Sequence[str]], int], text: str | None) -> NoReturn:
-    """Run a benchmark as a program; `--help` prints what it measures, its module's docstring, and measures nothing."""
+    """Run a benchmark as a program; `--help` only prints its module's docstring."""
     arguments = sys.argv[1:]
     if not {"-h", "--help"}.isdisjoint(arguments):
         print(f"{(text or '').strip()}\n\n--check  exit with 1 if a claim is missed")

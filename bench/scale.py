@@ -1,11 +1,11 @@
-"""What grows with a log: the same 2,000 objects after 100,000 and after 1,000,000 events, on SQLite and PostgreSQL.
+"""Growth with a log: the same 2,000 objects after 100,000 and after 1,000,000 events, on SQLite and PostgreSQL.
 
-The log is written by its own door, so that its chain holds, and served by a process of its own. Starting, memory,
-requests and a watch from the past follow the objects, which are as many at both sizes; the file, its verification and
-its compaction follow the events. Each figure at the larger size is held against the one at the smaller, in the same
-run, and printed with the exponent by which it grows (0: not at all, 1: as the events do).
+The log is written through its own interface, so that its chain is valid, and served by its own process. Starting,
+memory, requests and a watch from an earlier revision depend on the objects, which are as many at both sizes. The file,
+its verification and its compaction depend on the events. Each value at the larger size is compared with the one at the
+smaller, in the same run, and printed with the exponent of its growth (0: constant, 1: linear in the events).
 
-`--events N` makes the larger log of another size: 10000000 takes most of an hour.
+`--events N` changes the size of the larger log: 10000000 takes most of an hour.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SMALLER = 100_000
 LARGER = 1_000_000
 OBJECTS = 2_000
 PAST = 1_000
-"""Events that a watch begins behind."""
+"""The number of events before the head at which a watch begins."""
 ASKED = 100
 SETTLED = 3.0
 """Seconds after which a server that has become ready is idle."""
@@ -48,13 +48,13 @@ _PATH = "/api/v1/namespaces/bench/configmaps"
 _STARTED = 1_700_000_000_000_000
 
 FLAT = ("start to ready, ms", "memory, MB", "GET, us", "LIST of 500, us", "create, us", "watch from the past, us")
-"""What must not grow with the events: at most by a half, which is what two runs may differ by."""
+"""Values that must not grow with the events: at most by a half, the possible difference of two runs."""
 LINEAR = ("verify, ms", "compact one half, ms", "size on disk, kB")
-"""What may grow as they do, and by a half more."""
+"""Values that may grow linearly, and by a half more."""
 
 
 class Place(NamedTuple):
-    """A database to fill: its URL, and how large it is by now, in bytes."""
+    """A database to fill: its URL, and a function for its present size in bytes."""
 
     name: str
     url: str
@@ -74,14 +74,14 @@ def config_map(number: int, version: int) -> Object:
 
 
 def namespace() -> Object:
-    """Return where they are."""
+    """Return their namespace."""
     metadata = {"name": "bench", "uid": "00000000-0000-4000-9000-000000000000"}
     fields = {"kind": "Namespace", "apiVersion": "v1", "metadata": metadata, "spec": {"finalizers": ["kubernetes"]}}
     return Object.from_dict({**fields, "status": {"phase": "Active"}})
 
 
 def fill(log: EventLog, events: int) -> None:
-    """Append until there are so many events, each object in its turn."""
+    """Append until there are that many events, changing each object in turn."""
     heads: list[Revision] = [0] * OBJECTS
     log.append([Proposal(EventType.ADDED, namespace(), 0)], author=AUTHOR)
     for first in range(1, events, _GROUP):
@@ -99,16 +99,16 @@ def fill(log: EventLog, events: int) -> None:
 
 
 class Client:
-    """One connection that is kept."""
+    """One keep-alive connection."""
 
     def __init__(self, served: Served) -> None:
-        """Ask a server."""
+        """Connect to a server."""
         context = ssl.create_default_context(cafile=served.authority)
         self._connection = http.client.HTTPSConnection(served.host, served.port, context=context)
         self._headers = {"Authorization": f"Bearer {served.token}", "Content-Type": "application/json"}
 
     def ask(self, method: str, path: str, body: str | None = None) -> bytes:
-        """Return the body of an answer."""
+        """Return the body of a response."""
         self._connection.request(method, path, body, self._headers)
         answer = self._connection.getresponse()
         data = answer.read()
@@ -116,7 +116,7 @@ class Client:
         return data
 
     def watch(self, revision: Revision, events: int) -> None:
-        """Read so many events of a watch that begins at a revision."""
+        """Read that many events of a watch that begins at a revision."""
         path = f"{_PATH}?watch=true&timeoutSeconds=30&resourceVersion={revision}"
         self._connection.request("GET", path, None, self._headers)
         answer = self._connection.getresponse()
@@ -126,7 +126,7 @@ class Client:
 
 
 def microseconds(ask: Callable[[int], object], times: int) -> float:
-    """Return the median time of asking."""
+    """Return the median time of a call."""
     took = []
     for number in range(times):
         began = time.perf_counter()
@@ -136,7 +136,7 @@ def microseconds(ask: Callable[[int], object], times: int) -> float:
 
 
 def requests(served: Served, events: int) -> Iterator[tuple[str, float]]:
-    """Measure what a client meets of a log that was filled with so many events."""
+    """Measure a client's requests on a log with that many events."""
     client = Client(served)
     yield "GET, us", microseconds(lambda n: client.ask("GET", f"{_PATH}/c-{n + 1}"), ASKED)
     yield "LIST of 500, us", microseconds(lambda _: client.ask("GET", f"{_PATH}?limit=500"), ASKED // 4)
@@ -150,7 +150,7 @@ def requests(served: Served, events: int) -> Iterator[tuple[str, float]]:
 
 
 def command(*arguments: str) -> float:
-    """Return the milliseconds that a command of ctrlmgr takes."""
+    """Return the milliseconds of a command of ctrlmgr."""
     began = time.perf_counter()
     subprocess.run([sys.executable, "-m", "ctrlmgr", *arguments], check=True, stdout=subprocess.DEVNULL)
     return (time.perf_counter() - began) * 1e3
@@ -175,7 +175,7 @@ def measure(place: Place, events: int, folder: Path) -> dict[str, float]:
 
 
 def grown(place: str, small: Mapping[str, float], large: Mapping[str, float], times: float) -> Iterator[Claim]:
-    """Print how each figure grows, and yield what is promised of it."""
+    """Print how each value grows, and yield the claims."""
     for what in (*FLAT, *LINEAR):
         exponent = math.log(large[what] / small[what]) / math.log(times)
         print(f"{place:<10} {what:<28} {small[what]:>12,.0f} {large[what]:>12,.0f}  exponent {exponent:>5.2f}")
@@ -185,13 +185,13 @@ def grown(place: str, small: Mapping[str, float], large: Mapping[str, float], ti
 
 
 def on_sqlite(folder: Path, events: int) -> dict[str, float]:
-    """Measure a SQLite file of so many events."""
+    """Measure a SQLite file with that many events."""
     file = folder / "log.db"
     return measure(Place("SQLite", f"sqlite:///{file}", lambda: file.stat().st_size), events, folder)
 
 
 def on_postgres(cluster: PostgresCluster, folder: Path, events: int) -> dict[str, float]:
-    """Measure a PostgreSQL database of so many events."""
+    """Measure a PostgreSQL database with that many events."""
     name = f"log_{events}"
     cluster.execute(f"CREATE DATABASE {name}")
 
@@ -202,7 +202,7 @@ def on_postgres(cluster: PostgresCluster, folder: Path, events: int) -> dict[str
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print what grows; with --check exit 1 when something grows that must not."""
+    """Print the growth; with --check exit 1 if a value grows that must not."""
     larger = int(arguments[arguments.index("--events") + 1]) if "--events" in arguments else LARGER
     sizes, claims = (min(SMALLER, larger // 10), larger), list[Claim]()
     found: list[dict[str, float]] = []

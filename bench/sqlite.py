@@ -24,7 +24,7 @@ ROUNDS = 5
 
 
 def creations(caller: int, count: int) -> list[Proposal]:
-    """Return what a caller appends: new objects of 1 KB."""
+    """Return a caller's appends: new objects of 1 KB."""
     return [
         Proposal(
             EventType.ADDED,
@@ -43,7 +43,7 @@ def creations(caller: int, count: int) -> list[Proposal]:
 
 
 def group_commit(path: Path, work: Work, run: Run) -> float:
-    """Append everything; return events a second."""
+    """Append everything; return events per second."""
     log = open_log(f"sqlite:///{path}", clock=SystemClock(), random=random.Random(1), migrate=True)
     measured = rate(log, work, run)
     log.close()
@@ -51,7 +51,7 @@ def group_commit(path: Path, work: Work, run: Run) -> float:
 
 
 def bare(folder: Path, work: Work, batch: int) -> float:
-    """Insert the same rows with executemany, `batch` a transaction; return events a second."""
+    """Insert the same rows with executemany, `batch` per transaction; return events per second."""
     url = f"sqlite:///{folder}/bare.db"
     migrate_log(url, clock=SystemClock(), random=random.Random(1))
     connection = sqlite3.connect(folder / "bare.db", isolation_level=None)
@@ -59,7 +59,7 @@ def bare(folder: Path, work: Work, batch: int) -> float:
         connection.execute(f"PRAGMA {pragma}")
     flat = [
         proposal.object for turn in zip(*work, strict=True) for proposal in turn
-    ]  # in the order in which callers take turns
+    ]  # in the order of the callers' turns
     events = [
         (
             i + 1,
@@ -98,13 +98,13 @@ def bare(folder: Path, work: Work, batch: int) -> float:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the claims; with --check exit 1 when one is missed."""
+    """Print the claims; with --check exit 1 if one fails."""
     interpreter.tune()
     work = [creations(caller, PER_CALLER) for caller in range(CALLERS)]
     gc.freeze()
     looped, threaded, limits = [], [], []
     with tempfile.TemporaryDirectory() as name:
-        for turn in range(ROUNDS):  # ours and its limit in turns: a disk is not equally fast all the time
+        for turn in range(ROUNDS):  # ours and its limit alternate: the speed of a disk varies
             folder = Path(name) / str(turn)
             folder.mkdir()
             limits.append(bare(folder, work, CALLERS))

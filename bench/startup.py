@@ -1,7 +1,7 @@
-"""Starting: how long `ctrlmgr serve` takes on an empty SQLite until it is ready, and how much memory it has then.
+"""Start: the time of `ctrlmgr serve` with an empty SQLite until it is ready, and its memory then.
 
-What importing the package costs is measured apart, in a process that does nothing else, and taken off: the goal is
-for what starting does. Each round starts in a new directory, so certificates, tokens and the schema are made, too.
+The time to import the package is measured separately, in a process that does nothing else, and subtracted: the goal is
+for the rest. Each round starts in a new directory, so it includes creating certificates, tokens and the schema.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _IMPORT = "import ctrlmgr.cli, ctrlmgr.cli.serve, ctrlmgr.serve"
 
 
 def importing() -> float:
-    """Return the seconds that a process takes to import what `serve` does."""
+    """Return the seconds that a process needs to import what `serve` imports."""
     began = time.perf_counter()
     subprocess.run([sys.executable, "-c", _IMPORT], check=True)
     return time.perf_counter() - began
 
 
 def starting() -> tuple[float, float]:
-    """Return the seconds until /readyz says yes, and the resident bytes of the idle process."""
+    """Return the seconds until /readyz succeeds, and the resident bytes of the idle process."""
     with tempfile.TemporaryDirectory() as name:
         began = time.perf_counter()
         with serving(Path(name)) as served:
@@ -44,7 +44,7 @@ def starting() -> tuple[float, float]:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the benchmark."""
-    importing()  # once for the files to be cached and compiled
+    importing()  # once, so that the files are cached and compiled
     imports, starts, memory = [], [], []
     for _ in range(ROUNDS):
         imports.append(importing())

@@ -1,8 +1,8 @@
-"""Puts the reports of the benchmarks on a page: `python -m bench.table bench/results docs/benchmarks.md`.
+"""Writes the reports of the benchmarks to a page: `python -m bench.table bench/results docs/benchmarks.md`.
 
-The folder has a file for each benchmark, `name.txt`, with what it printed; lines that are no claims are left out. What
-the page has of benchmarks that are not in the folder stays, unless there are none of that name any more: so a few can
-be run anew, and a page that was made elsewhere is kept.
+The folder has the output of each benchmark, `name.txt`; lines other than claims are ignored. The page keeps the
+sections of benchmarks that are not in the folder, unless they no longer exist: so a few can be run again, and a page
+from another machine is kept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HEAD = "| | value | limit | ratio | goal | |\n|---|---|---|---|---|---|"
 
 
 def page(former: str, reports: Iterable[Path]) -> Iterator[str]:
-    """Yield the parts of the page that was `former` once these reports are on it."""
+    """Yield the parts of the page that was `former`, updated with these reports."""
     sections = {name: table for name, table in _SECTION.findall(former) if (_BENCH / f"{name}.py").exists()}
     for report in reports:
         rows = filter(None, map(_row, report.read_text().splitlines()))
@@ -50,7 +50,7 @@ def _row(line: str) -> str:
 
 
 def main(folder: Path, kept: Path) -> None:
-    """Bring the page `kept` up to the reports in `folder`."""
+    """Update the page `kept` with the reports in `folder`."""
     former = kept.read_text() if kept.exists() else ""
     kept.write_text("\n\n".join(page(former, sorted(folder.glob("*.txt")))) + "\n")
 

@@ -1,9 +1,9 @@
-"""Watching through TLS: how long an event takes to a thousand watchers, and what an idle one costs.
+"""Watching over TLS: the delay of an event to a thousand watchers, and the cost of an idle one.
 
 The limit is a bare server with the same certificate that writes one frame to each of as many connections, and does
-nothing else: from the moment before the first write to the moment the last client has it. Ours is from before the
-request that makes the event is sent, through validation, the disk and the watch cache, to the same clients: each on a
-connection of its own, and, over HTTP/2, a hundred on each, as client-go would have them.
+nothing else. It is measured from the moment before the first write until the last client has the frame. Ours is
+measured from before the request that causes the event, through validation, the disk and the watch cache, to the same
+clients: each on its own connection, and, over HTTP/2, a hundred on each, like client-go.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bench.support.watch_load import Seen, Watchers
 
 WATCHERS = 1000
 STREAMS = 100
-"""Watchers that share a connection, where they do."""
+"""Watchers that share a connection, with HTTP/2."""
 EVENTS_PER_SECOND = 100
 SECONDS = 5.0
 PATH = "/api/v1/namespaces/default/configmaps"
@@ -37,7 +37,7 @@ KILOBYTE = 1024
 def watching(
     served: Served, count: int, request: str, seconds: float, streams: int = 0
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Have `count` watchers connected while the block runs, `streams` of them on a connection."""
+    """Keep `count` watchers connected while the block runs, `streams` of them on a connection."""
     watchers = Watchers(served.host, served.port, served.authority, count, request, seconds, streams)
     command = [sys.executable, "-m", "bench.support.watch_load"]
     with on_core(CLIENT_CORE):
@@ -52,13 +52,13 @@ def watching(
 
 
 def seen(process: subprocess.Popen[bytes]) -> Seen:
-    """Return what the watchers have seen, once they are done."""
+    """Return the watchers' result, once they are done."""
     assert process.stdout is not None
     return msgspec.json.decode(process.stdout.readline(), type=Seen)
 
 
 def write_events(served: Served, stop: threading.Event, written: list[int]) -> None:
-    """Change one object at the rate, each time saying when that began; `written` is what has been sent so far."""
+    """Change one object at the rate, each time with the time of sending; `written` is the number so far."""
     from http.client import HTTPSConnection
     from ssl import create_default_context
 
@@ -78,8 +78,8 @@ def write_events(served: Served, stop: threading.Event, written: list[int]) -> N
 
 
 def ours(served: Served, streams: int = 0) -> tuple[Seen, float]:
-    """Measure deliveries while one client writes; return them and the events written a second."""
-    # From the present on: what is there already says when it was made, long before the watchers came.
+    """Measure deliveries while one client writes; return them and the events written per second."""
+    # From now on: existing events contain a time long before the watchers connected.
     version = msgspec.json.decode(served.open("GET", PATH))["metadata"]["resourceVersion"]
     query = f"watch=true&fieldSelector=metadata.name%3Dwatched&resourceVersion={version}"
     with watching(served, WATCHERS, served.request("GET", f"{PATH}?{query}"), SECONDS + 1, streams) as process:
@@ -106,7 +106,7 @@ def bare_pass(like: Served, folder: Path) -> Seen:
 
 
 def idle_cost(served: Served) -> float:
-    """Return the bytes that one idle watcher costs the server."""
+    """Return the bytes of memory that one idle watcher costs the server."""
     before = served.resident()
     request = served.request("GET", f"{PATH}?watch=true&resourceVersion=0")
     with watching(served, WATCHERS, request, 2.0) as process:

@@ -1,11 +1,11 @@
 """Deployments and Jobs of many pods, through a real server over TLS.
 
-- A Deployment from nothing to 1,000 pods: the time until its ReplicaSet has made them all, against the bare creates of
-  the same pods by 16 clients in the same run; and the events that were written, a pod.
-- With kubelets that answer at once: a rollout of 500 of them, and a Job of 1,000 completions, 100 at a time; the events
-  a pod; how long both took is printed.
-- The resident memory of the server, a pod.
-- A replay of the large recording with all controllers, in a process of its own: events a second.
+- A Deployment from nothing to 1,000 pods: the time until its ReplicaSet has created them all, against the bare creates
+  of the same pods by 16 clients in the same run; and the events per pod.
+- With kubelets that respond at once: a rollout of 500 of them, and a Job of 1,000 completions, 100 at a time; the
+  events per pod. The durations of both are printed.
+- The resident memory of the server, per pod.
+- A replay of the large recording with all controllers, in its own process: events per second.
 
 Run `python -m bench.workloads [--pods N] [--check]`; the kubelets run on the clients' core.
 """
@@ -50,7 +50,7 @@ def template(image: str = "app:1", **spec: Any) -> dict[str, Any]:
 
 
 def decoded(served: Served, path: str) -> Any:
-    """Return what a path answers."""
+    """Return the decoded response for a path."""
     return json.loads(served.open("GET", path))
 
 
@@ -67,18 +67,18 @@ def patch(served: Served, path: str, body: object) -> None:
 
 
 def namespace(served: Served, name: str) -> None:
-    """Create a namespace and wait until pods may be made in it."""
+    """Create a namespace and wait until pods can be created in it."""
     create(served, "/api/v1/namespaces", {"metadata": {"name": name}})
     until(lambda: bool(decoded(served, f"/api/v1/namespaces/{name}/serviceaccounts")["items"]))
 
 
 def revision(served: Served) -> int:
-    """Return how many events the log has."""
+    """Return the number of events in the log."""
     return int(decoded(served, "/api/v1/nodes")["metadata"]["resourceVersion"])
 
 
 def until(claim: Callable[[], bool]) -> float:
-    """Wait until a claim is true, and return the seconds that it took."""
+    """Wait until a condition is true, and return the seconds."""
     began = time.perf_counter()
     while not claim():
         time.sleep(0.02)
@@ -86,7 +86,7 @@ def until(claim: Callable[[], bool]) -> float:
 
 
 def bare_creates(served: Served, pods: int) -> float:
-    """Create as many pods by themselves, and return the seconds."""
+    """Create as many bare pods, and return the seconds."""
     namespace(served, "bare")
     body = json.dumps({"metadata": {"generateName": "web-", "labels": {"app": "bare"}}, "spec": SPEC})
     requests = [served.request("POST", CORE.format("bare"), body) for _ in range(pods)]
@@ -97,7 +97,7 @@ def bare_creates(served: Served, pods: int) -> float:
 
 @contextmanager
 def kubelets(served: Served, phase: str) -> Iterator[None]:
-    """Have kubelets play while the block runs."""
+    """Run kubelets while the block runs."""
     command = [
         sys.executable,
         "-m",
@@ -120,15 +120,15 @@ def kubelets(served: Served, phase: str) -> Iterator[None]:
 
 
 class Bench:
-    """One server, and what is measured on it."""
+    """One server, and its measurements."""
 
     def __init__(self, served: Served, pods: int) -> None:
-        """Measure with so many pods."""
+        """Measure with that many pods."""
         self._served = served
         self._pods = pods
 
     def deployment(self) -> list[Claim]:
-        """Go from nothing to all pods, nothing else happening."""
+        """Scale from nothing to all pods, without other load."""
         served, pods = self._served, self._pods
         before = served.resident()
         bare = bare_creates(served, pods)
@@ -163,7 +163,7 @@ class Bench:
             took = until(lambda: settled.items() <= self._status("made").items())
             writes = (revision(served) - began) / pods
         print(f"{pods} pods became ready in {started:.1f} s, and were rolled out in {took:.1f} s")
-        # Each new pod is made, bound and reported, each old one asked to go and removed: five writes.
+        # Each new pod is created, bound and reported, each old one terminated and deleted: five writes.
         return [Claim(f"events a pod of a rollout of {pods}, to five", writes, 5, 1.5, "events", at_most=True)]
 
     def job(self) -> list[Claim]:
@@ -178,12 +178,12 @@ class Bench:
             took = until(lambda: "completionTime" in (decoded(served, path).get("status") or {}))
             writes = (revision(served) - began) / pods
         print(f"a Job of {pods} completions, {pods // 10} at a time, took {took:.1f} s")
-        # Each pod is made, bound, reported, and let go: four writes.
+        # Each pod is created, bound, reported, and released: four writes.
         return [Claim(f"events a pod of a Job of {pods}, to four", writes, 4, 1.5, "events", at_most=True)]
 
 
 def replay_rate(path: Path) -> float:
-    """Replay a recording with all controllers, and return the events a second; raises SystemExit if it diverges."""
+    """Replay a recording with all controllers, and return events per second; raises SystemExit if it diverges."""
     logging.configure(level="info", format="console")  # as the command does
     clock = ReplayClock()
     found = Replay(open_replay_log("memory:", clock), clock).run(RecordingReader(path))
@@ -193,7 +193,7 @@ def replay_rate(path: Path) -> float:
 
 
 def replay() -> list[Claim]:
-    """Replay the largest recording that there is."""
+    """Replay the largest existing recording."""
     path = next(path for path in RECORDINGS if path.exists())
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as alone:
         rate = alone.submit(replay_rate, path).result()

@@ -1,16 +1,16 @@
-"""What the workqueue costs over handing items from thread to thread at all.
+"""The cost of the work queue, compared with passing items between threads at all.
 
-A thread hands 100,000 keys to 4 workers, once through a `WorkQueue` (add, get, done, with its metrics on) and once
-through a bare `queue.SimpleQueue` (put, get). In both cases a worker gives a permit back when it is done with an
-item and the thread takes one before it hands over the next, so that a stated number of items is on its way at a
-time: 4 is one for each worker, so nearly every item wakes a thread; 64 is a burst.
+A thread passes 100,000 keys to 4 workers, once through a `WorkQueue` (add, get, done, with its metrics on) and once
+through a bare `queue.SimpleQueue` (put, get). In both cases a worker returns a permit after each item, and the thread
+takes one before it adds the next. So a fixed number of items is in flight: 4 is one for each worker, so nearly every
+item wakes a thread; 64 is a burst.
 
-The other lines have no goal. With 64 in flight, and more so with all of them (a backlog), SimpleQueue hands
-nothing over any more: one thread fills a buffer in C for a turn of the interpreter's lock, then another empties it,
-at some 50 to 70 ns an item. The last line says what of that is in reach from Python at all: three empty methods that
-only take and release a lock, on one thread, beside the same limit.
+The other lines have no goal. With 64 in flight, and more so with all of them (a backlog), SimpleQueue no longer wakes
+threads: one thread fills a buffer in C for a turn of the interpreter's lock, then another empties it, at some 50 to 70
+ns per item. The last line shows how much of that is possible from Python at all: three empty methods that only take and
+release a lock, on one thread, beside the same limit.
 
-Run `python -m bench.workqueue`; with `--check` it exits 1 when a goal is missed.
+Run `python -m bench.workqueue`; with `--check` it exits 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ GOAL = 0.20
 KEYS = [Key("default", f"service-{number}") for number in range(100_000)]
 
 HandOff = Callable[[int | None], float]
-"""Hands every key over with that many in flight (None: no bound) and returns keys a second."""
+"""Passes every key on with that many in flight (None: unlimited) and returns keys per second."""
 
 
 def through_work_queue(in_flight: int | None) -> float:
@@ -93,10 +93,10 @@ def _permits(in_flight: int | None) -> queue.SimpleQueue[None]:
 
 
 class Locked:
-    """The least a queue in Python can do: nothing, three times, under its lock."""
+    """A minimal queue in Python: it does nothing, three times, under its lock."""
 
     def __init__(self) -> None:
-        """Make the lock."""
+        """Create the lock."""
         self._lock = threading.Lock()
 
     def add(self, key: Key) -> None:
@@ -119,13 +119,13 @@ def three_empty_calls(in_flight: int | None) -> float:
 
 
 def compare(hand_off: HandOff, in_flight: int | None) -> tuple[float, float]:
-    """Return the median rates of `hand_off` and of the limit, taken in turns so that both meet the same machine."""
+    """Return the median rates of `hand_off` and of the limit, alternating so that other load affects both."""
     rounds = [(hand_off(in_flight), through_simple_queue(in_flight)) for _ in range(ROUNDS)]
     return median(value for value, _ in rounds), median(limit for _, limit in rounds)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print one line a claim, and below it, as context, the lines without a goal."""
+    """Print one line per claim, then the lines without a goal."""
     value, limit = compare(through_work_queue, WORKERS)
     status = report([Claim("workqueue add→done, 4 workers, 4 in flight", value, limit, GOAL, "items/s")], arguments)
     for name, hand_off, in_flight in (

@@ -1,1 +1,1 @@
-"""Benchmarks behind decisions: each compares the code of this project with an alternative, where both are installed."""
+"""Benchmarks for decisions: each compares this project's code with an alternative."""

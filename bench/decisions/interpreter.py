@@ -1,11 +1,11 @@
-"""The interpreter's settings against CPython's defaults: lateness of a loop, the collector's pauses, page faults.
+"""The interpreter's settings against CPython's defaults: an event loop's delay, garbage collection, page faults.
 
-- `lateness`: an event loop with a timer every 2 ms, beside one thread that computes. Median delay of the timer.
-- `collector`: 200,000 objects stay in memory. Time of all collections, and the longest of them: all threads wait.
-- `pages`: 300 answers of 3 MB are made and dropped, in pieces of 64 KiB. Pages that the process fetches from the
+- `lateness`: an event loop with a timer every 2 ms, beside one computing thread. Median delay of the timer.
+- `collector`: 200,000 objects stay in memory. Time of all collections, and of the longest: all threads wait.
+- `pages`: 300 responses of 3 MB are built and dropped, in pieces of 64 KiB. Pages that the process gets from the
   system, against a process that keeps 128 KiB of free memory: glibc's default with a fixed threshold for mapping.
 
-Each measurement runs in a process of its own, with `interpreter.tune()` and with the defaults in turns.
+Each measurement runs in its own process, alternating between `interpreter.tune()` and the defaults.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ MAPPED = "import ctypes\nctypes.CDLL(None).mallopt(-3, 128 * 1024)\n"
 
 
 def measured(program: str) -> float:
-    """Return the number that `program` prints, in a process of its own."""
+    """Return the number that `program` prints, in its own process."""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return float(done.stdout)
 
 
 def compared(name: str, program: str, goal: float, unit: str, others: str = DEFAULTS) -> Claim:
-    """Return the claim that our settings cost at most `goal` of `others`: medians of rounds in turns."""
+    """Return the claim that our settings cost at most `goal` of `others`: medians of alternating rounds."""
     turns = [(measured(OURS + program), measured(others + program)) for _ in range(ROUNDS)]
     ours, limit = (median(each) for each in zip(*turns, strict=True))
     return Claim(name, ours, limit, goal, unit, at_most=True)

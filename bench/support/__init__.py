@@ -1,1 +1,1 @@
-"""What benchmarks measure with: servers, loads and limits that run in processes of their own."""
+"""Parts of benchmarks: servers, loads and limits that run in their own processes."""

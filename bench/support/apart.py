@@ -1,4 +1,4 @@
-"""A load in a process of its own: it reads what to do as JSON from its standard input, and prints what came of it."""
+"""A load in its own process: it reads its input as JSON from standard input, and prints the result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ A = TypeVar("A")
 
 
 def ask(module: str, question: object, type_: type[A]) -> A:
-    """Have `module` run in a process of its own; raises CalledProcessError when an answer is not as expected."""
+    """Run `module` in its own process; raises CalledProcessError if a response is not as expected."""
     command = [sys.executable, "-m", module]
     done = subprocess.run(command, input=msgspec.json.encode(question), stdout=subprocess.PIPE, check=True)
     return msgspec.json.decode(done.stdout, type=type_)

@@ -1,6 +1,6 @@
-"""The limit of a watch: a bare TLS server that writes one frame to each of its connections, now and then.
+"""The limit of a watch: a bare TLS server that periodically writes one frame to each of its connections.
 
-`python -m bench.support.bare_fan_out PORT FOLDER COUNT` waits for COUNT requests, then makes a pass every quarter of a
+`python -m bench.support.bare_fan_out PORT FOLDER COUNT` waits for COUNT requests, then writes every quarter of a
 second.
 """
 
@@ -18,7 +18,7 @@ import uvloop
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
 _FRAME = '{{"type":"MODIFIED","object":{{"kind":"ConfigMap","data":{{"sent":"{}"}},"rest":"{}"}}}}\n'
 _REST = "x" * 400
-"""So that a frame is about as long as one of ours."""
+"""This makes a frame about as long as one of ours."""
 
 _PERIOD = 0.25
 

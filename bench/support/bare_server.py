@@ -1,6 +1,6 @@
-"""The limit of what the API server can do: the same server library, loop and certificate, and no work at all.
+"""The limit of the API server: the same server library, event loop and certificate, without any work.
 
-`python -m bench.support.bare_server PORT FOLDER` answers every request with the bytes of FOLDER/body.
+`python -m bench.support.bare_server PORT FOLDER` responds to every request with the bytes of FOLDER/body.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import uvloop
 
 
 def answering(body: bytes) -> Any:
-    """Return an ASGI application that answers with `body`."""
+    """Return an ASGI application that responds with `body`."""
     start = {
         "type": "http.response.start",
         "status": 200,

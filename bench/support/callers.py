@@ -12,13 +12,13 @@ from ctrlmgr.eventlog import Appending, Author, EventLog, Proposal
 AUTHOR = Author("system:controller:bench", "ctrlmgr/bench")
 
 Work = Sequence[Sequence[Proposal]]
-"""What each caller appends, one proposal an append."""
+"""The appends of each caller, one proposal each."""
 
 Run = Callable[[EventLog, Work], None]
 
 
 def on_a_loop(log: EventLog, work: Work) -> None:
-    """Run all callers on this thread, as a server's handlers run on its event loop."""
+    """Run all callers on this thread, like a server's handlers on its event loop."""
     ended: SimpleQueue[Appending] = SimpleQueue()
     callers: dict[Appending, Iterator[Proposal]] = {}
 
@@ -37,7 +37,7 @@ def on_a_loop(log: EventLog, work: Work) -> None:
 
 
 def on_threads(log: EventLog, work: Work) -> None:
-    """Run each caller on a thread of its own."""
+    """Run each caller on its own thread."""
 
     def append(proposals: Sequence[Proposal]) -> None:
         for proposal in proposals:
@@ -51,7 +51,7 @@ def on_threads(log: EventLog, work: Work) -> None:
 
 
 def rate(log: EventLog, work: Work, run: Run) -> float:
-    """Run the callers; return appends a second."""
+    """Run the callers; return appends per second."""
     began = time.perf_counter()
     run(log, work)
     return sum(map(len, work)) / (time.perf_counter() - began)

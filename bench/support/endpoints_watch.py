@@ -1,7 +1,7 @@
-"""Watching Endpoints and EndpointSlices over TLS, in a process of its own: when they were complete, how soon they tell.
+"""Watches Endpoints and EndpointSlices over TLS, in its own process: when they are complete, and their delays.
 
 `python -m bench.support.endpoints_watch` reads a `Plan` as JSON from its standard input, prints `ready` once its
-watches are connected, does what the plan says, and prints what it saw as JSON: a `Completion` or `Flips`.
+watches are connected, performs the plan, and prints its observations as JSON: a `Completion` or `Flips`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import uvloop
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What to watch, and what for: that each of `services` has `pods` ready addresses, or each of `flips` in turn.
+    """The purpose of the watches: wait until each of `services` has `pods` ready addresses, or send `flips`.
 
-    `endpoints` and `slices` are whole requests that watch, each of `flips` is one that changes whether a pod is ready,
-    which the Endpoints of that name in `names` tell. `first` is a request that is answered before the first flip.
+    `endpoints` and `slices` are whole watch requests. Each of `flips` is a request that changes whether a pod is ready,
+    which the Endpoints with that name in `names` show. `first` is a request whose response precedes the first flip.
     """
 
     host: str
@@ -37,7 +37,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Completion(msgspec.Struct, frozen=True):
-    """When the last Endpoints or slice was as it should be (seconds of the monotonic clock), and the writes to each."""
+    """When the last Endpoints or slice was complete (seconds of the monotonic clock), and the writes to each."""
 
     at: float
     endpoints_writes: int
@@ -45,7 +45,7 @@ class Completion(msgspec.Struct, frozen=True):
 
 
 class Flips(msgspec.Struct, frozen=True):
-    """Milliseconds from sending each patch to its answer, and to the event of the Endpoints."""
+    """Milliseconds from sending each patch to its response, and to the event of the Endpoints."""
 
     patches: Sequence[float]
     events: Sequence[float]
@@ -83,16 +83,16 @@ _decode = msgspec.json.Decoder(_Event).decode
 
 
 class Stream(asyncio.Protocol):
-    """A connection with a watch; every event of an object is handed on."""
+    """A connection with a watch; every event of an object is passed on."""
 
     def __init__(self, on_event: Callable[[_Event], None]) -> None:
-        """Hand events to `on_event`."""
+        """Pass events to `on_event`."""
         self._on_event = on_event
         self._rest = b""
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def data_received(self, data: bytes) -> None:
-        """Take what came; events are lines, and what frames the chunks are lines of their own."""
+        """Process received data; events are lines, as are the frames of the chunks."""
         if not self.ready.done():
             assert data.startswith(b"HTTP/1.1 200"), data[:500]
             self.ready.set_result(None)
@@ -122,7 +122,7 @@ class _Answers(asyncio.Protocol):
 
 
 class _Watched:
-    """What the events have told so far."""
+    """The state according to the events so far."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -180,7 +180,7 @@ async def _run(plan: Plan) -> Completion | Flips:
 
 
 async def _flip(plan: Plan, transport: asyncio.Transport, answers: _Answers, watched: _Watched) -> Flips:
-    """Send one patch after the other, each when the one before was answered and has been told of."""
+    """Send patches one by one, each after the response to the previous one, and its event."""
     loop = asyncio.get_running_loop()
     patches, events = [], []
     for request, watched.awaited in zip(plan.flips, plan.names, strict=True):
@@ -189,12 +189,12 @@ async def _flip(plan: Plan, transport: asyncio.Transport, answers: _Answers, wat
         transport.write(request.encode())
         patches.append((await answers.answered - began) * 1e3)
         events.append((await asyncio.wait_for(watched.changed, 10.0) - began) * 1e3)
-        await asyncio.sleep(0.005)  # a flip by itself: the slices have been written too
+        await asyncio.sleep(0.005)  # flips are separate: the slices have been written too
     return Flips(patches, events)
 
 
 def main() -> None:
-    """Do what standard input says."""
+    """Perform the plan from standard input."""
     plan = msgspec.json.decode(sys.stdin.buffer.readline(), type=Plan)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         seen = runner.run(_run(plan))

@@ -1,4 +1,4 @@
-"""A webhook that lets everything pass, in a process of its own: `python -m bench.support.hook_server PORT FOLDER`."""
+"""A webhook that allows everything, in its own process: `python -m bench.support.hook_server PORT FOLDER`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %
 
 
 async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer each review of a connection until that is closed."""
+    """Respond to each review on a connection until it is closed."""
     try:
         while True:
             head = await reader.readuntil(b"\r\n\r\n")

@@ -1,7 +1,7 @@
-"""A load generator for HTTPS, in a process of its own: closed loops on keep-alive connections, as lean as it gets.
+"""A load generator for HTTPS, in its own process: closed loops on keep-alive connections, with minimal overhead.
 
 `python -m bench.support.https_load` reads a `Load` as JSON from its standard input and prints a `Measured` as JSON. It
-does just enough HTTP to know where an answer ends, so that the server is what is measured.
+parses just enough HTTP to find the end of a response, so that mostly the server is measured.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LAST_CHUNK = b"\r\n0\r\n\r\n"
 
 
 class Load(msgspec.Struct, frozen=True):
-    """What to send: `requests` in turns on `connections` connections for `seconds`, after `warm_up` seconds."""
+    """The load: `requests` in turn on `connections` connections for `seconds`, after `warm_up` seconds."""
 
     host: str
     port: int
@@ -34,14 +34,14 @@ class Load(msgspec.Struct, frozen=True):
     warm_up: float = 0.5
     expect: int = 200
     once: bool = False
-    """Whether to end when each request has been sent once."""
+    """Whether to end when each request was sent once."""
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """What came of it: answers, bytes of bodies, the seconds measured, latencies in milliseconds.
+    """The result: responses, bytes of bodies, the measured seconds, latencies in milliseconds.
 
-    `all_answers` are those too that came while connections were made, in the warm-up and after the end. `ended` is when
-    the last answer of the seconds measured came, by the system's monotonic clock.
+    `all_answers` includes responses while connecting, in the warm-up and after the end. `ended` is the time of the last
+    response in the measured seconds, by the system's monotonic clock.
     """
 
     answers: int
@@ -54,28 +54,28 @@ class Measured(msgspec.Struct, frozen=True):
 
     @property
     def rate(self) -> float:
-        """Answers a second."""
+        """Return responses per second."""
         return self.answers / self.seconds
 
 
 def measure(load: Load) -> Measured:
-    """Run the load in a process of its own; raises CalledProcessError when an answer is not as expected."""
+    """Run the load in its own process; raises CalledProcessError if a response is not as expected."""
     return ask("bench.support.https_load", load, Measured)
 
 
 class Connection(asyncio.Protocol):
-    """One closed loop: sends the next request when the answer to the last has come in full."""
+    """One closed loop: sends the next request after the whole response to the last."""
 
     def __init__(self, load: Load, requests: Iterator[bytes], latencies: list[float], done: asyncio.Future[None]):
-        """Send `requests`; note how long each takes, and in `done` when the connection ends or what went wrong."""
+        """Send `requests`; record latencies, and set `done` when the connection ends, or to the error."""
         self._requests = requests
         self._latencies = latencies
         self._done = done
         self._status = f"HTTP/1.1 {load.expect} ".encode()
         self._head = b""
-        # Bytes of the body still to come: negative while the head is read, None if it comes in chunks.
+        # Remaining bytes of the body: negative in the head, None if it is in chunks.
         self._left: int | None = -1
-        self._end = b""  # the last bytes so far of a body in chunks
+        self._end = b""  # the last received bytes of a body in chunks
         self.bytes = 0
         self.answers = 0
         self.stopped = False
@@ -86,7 +86,7 @@ class Connection(asyncio.Protocol):
         self.send()
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of an answer."""
+        """Process a part of a response."""
         if self._left is not None and self._left < 0:
             data = self._head + data
             end = data.find(b"\r\n\r\n")
@@ -118,7 +118,7 @@ class Connection(asyncio.Protocol):
             self.send()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Note the end."""
+        """Record the end."""
         if not self._done.done():
             self._done.set_result(None)
 
@@ -142,13 +142,13 @@ class Connection(asyncio.Protocol):
 
 
 def _length(head: bytes) -> int | None:
-    """Return the length of the body that follows a head in lower case; None if it comes in chunks."""
+    """Return the length of the body after a head in lower case; None if it is in chunks."""
     at = head.find(b"\r\ncontent-length: ")
     return int(head[at + 18 :].partition(b"\r\n")[0]) if at >= 0 else None
 
 
 def requests_of(load: Load) -> Iterator[bytes]:
-    """Yield what a load sends, one after the other."""
+    """Yield the requests of a load."""
     number = 0
     stamp = f"{time.time_ns():018x}"
     while True:

@@ -1,9 +1,9 @@
-"""How often what is inferred is right: our own log knows the truth; exported without it and imported, it is inferred.
+"""Compares inferred causes with those in our own log: it is exported without causes, imported, and inferred.
 
-A cause that is inferred is *direct* if the recorded reconcile answered it, or an earlier one of the same controller for
-the same key that this one goes on from. It is *right* if the recorded causes lead back to it at all, as `ctrlmgr why`
-follows them: then it is a cause, though something stands between. Of a reconcile that nothing asked for, and none
-before it, the log tells no cause: what is inferred there is counted as not told.
+An inferred cause is *direct* if it triggered the recorded reconcile, or an earlier one of the same controller and key
+that this one continues. It is *right* if the recorded causes lead back to it at all, as in `ctrlmgr why`: then it is a
+cause, though an indirect one. For a reconcile without triggers, and without earlier ones, the log contains no cause:
+its inferences are counted separately.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from ctrlmgr.recording.importing import Importer
 
 CLIENT = "a client"
 _PLAYED_BY = {"simulated-nodes-controller": "kubelet", CLIENT: "kube-apiserver"}
-"""What those are called who are none of the controllers: what a client's request brings with it, the server does."""
+"""Inferred names of authors that are not controllers; the server performs the effects of a client's request."""
 
 _ONE_REQUEST = 6
-"""Events, at most, of one request of a client."""
+"""Maximum events of one request of a client."""
 
 
 @dataclass
 class Row:
-    """What was inferred of the writes of one controller to one kind."""
+    """The inferences for the writes of one controller to one kind."""
 
     writes: int = 0
     inferred: int = 0
     named: int = 0
-    """With the controller that it was."""
+    """With the right controller."""
     untold: int = 0
-    """Of reconciles of which the log tells no cause."""
+    """Of reconciles without a recorded cause."""
     causes: int = 0
     right: int = 0
     direct: int = 0
 
     def add(self, other: Row) -> None:
-        """Count another row in."""
+        """Add the counts of another row."""
         for name in self.__dataclass_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -59,7 +59,7 @@ Table = dict[tuple[str, str], Row]
 
 
 def measure(log: EventLog, folder: Path) -> Table:
-    """Compare what is inferred with what a log knows; a copy without causes is made in `folder`."""
+    """Compare inferences with the recorded causes; a copy without causes is written to `folder`."""
     truth = _Truth(log)
     url = _without_causes(log, folder)
     table: Table = defaultdict(Row)
@@ -88,7 +88,7 @@ def _judge(row: Row, found: Inference, author: str, truth: _Truth, event: Event)
 
 
 def total(rows: Iterable[Row]) -> Row:
-    """Add rows up."""
+    """Return the sum of rows."""
     found = Row()
     for row in rows:
         found.add(row)
@@ -96,7 +96,7 @@ def total(rows: Iterable[Row]) -> Row:
 
 
 def _without_causes(log: EventLog, folder: Path) -> str:
-    """Return the URL of a log that holds the same events as an import of what a watch would have said."""
+    """Return the URL of a log with the same events, imported from a watch."""
     path = folder / "watched.jsonl"
     with RecordingWriter(path) as writer:
         for change in history(log, lambda obj: is_api_object(obj.resource)):
@@ -111,7 +111,7 @@ def _without_causes(log: EventLog, folder: Path) -> str:
 
 
 class _Truth:
-    """What a log knows of who wrote what, and why."""
+    """A log's recorded authors and causes."""
 
     def __init__(self, log: EventLog) -> None:
         self._events = {event.revision: event for event in log.scan()}
@@ -126,11 +126,11 @@ class _Truth:
         last: dict[tuple[str, str], set[Revision]] = {}
         for cause in sorted(self._causes.values(), key=lambda each: each.started_at):
             place = (cause.controller, cause.key)
-            # One that nothing asked for goes on from the one before: it tries again, or its time has come.
+            # A reconcile without triggers continues the one before: it is a retry, or was scheduled.
             last[place] = self._answered[cause.id] = set(cause.triggers) or last.get(place, set())
 
     def written(self) -> Iterator[Event]:
-        """Yield what was written of what a watch shows."""
+        """Yield the events that a watch contains."""
         return (event for event in self._events.values() if is_api_object(event.resource))
 
     def author_of(self, event: Event) -> str:
@@ -139,7 +139,7 @@ class _Truth:
         return CLIENT if cause is None else cause.controller
 
     def causes(self, event: Event, *, deep: bool) -> set[Revision]:
-        """Return what led to an event: through all reconciles, or through those of its own controller and key."""
+        """Return the causes of an event: through all reconciles, or those of its own controller and key."""
         if event.reconcile not in self._causes:
             return self._before(event)
         own = self._place(event.reconcile)
@@ -157,7 +157,7 @@ class _Truth:
         return found
 
     def _before(self, event: Event) -> set[Revision]:
-        """Return what the same request wrote before: deleting a service, say, deletes its Endpoints."""
+        """Return earlier writes of the same request: deleting a service, for example, deletes its Endpoints."""
         recent = (self._events.get(event.revision - back) for back in range(1, _ONE_REQUEST))
         return {each.revision for each in recent if each and (each.actor, each.key) == (event.actor, event.key)}
 
@@ -166,7 +166,7 @@ class _Truth:
         return (cause.controller, cause.key)
 
     def _led_to(self, event: Event) -> list[Revision]:
-        """Return what the reconcile that wrote an event answered, and what the author of a workload wanted."""
+        """Return the triggers of the reconcile that wrote an event, and the last user edit of the workload."""
         controller, key = self._place(event.reconcile)
         answered = [each for each in self._answered[event.reconcile] if each < event.revision]
         kind = WORKLOADS.get(controller)

@@ -1,7 +1,7 @@
-"""Kubelets of a benchmark, in a process of their own: what comes is bound and reported at once, what goes ends.
+"""Kubelets of a benchmark, in their own process: new pods are bound and reported at once, terminating ones deleted.
 
 Run `python -m bench.support.kubelets HOST PORT AUTHORITY TOKEN PHASE`: they watch all pods, report them in PHASE
-(`Running`, ready, or `Succeeded`), and print `ready` once they watch. Threads share the requests; each keeps a
+(`Running`, ready, or `Succeeded`), and print `ready` once they watch. Threads share the requests; each has a
 connection.
 """
 
@@ -21,7 +21,7 @@ _NOW = "2026-01-01T00:00:00Z"
 
 
 class Server(NamedTuple):
-    """Where requests go."""
+    """The server for requests."""
 
     host: str
     port: int
@@ -35,7 +35,7 @@ class Server(NamedTuple):
     def send(
         self, connection: http.client.HTTPSConnection, method: str, path: str, body: object = None
     ) -> http.client.HTTPResponse:
-        """Send a request; the answer is still to be read."""
+        """Send a request; the caller reads the response."""
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind}
         connection.request(method, path, None if body is None else json.dumps(body), headers)
@@ -43,7 +43,7 @@ class Server(NamedTuple):
 
 
 def watched(server: Server) -> Iterator[dict[str, Any]]:
-    """Yield every pod that there is, and every change of one."""
+    """Yield every existing pod, and every change."""
     connection = server.connect()
     there = json.loads(server.send(connection, "GET", "/api/v1/pods").read())
     version = there["metadata"]["resourceVersion"]
@@ -57,7 +57,7 @@ def watched(server: Server) -> Iterator[dict[str, Any]]:
 
 
 def requests_for(pod: dict[str, Any], phase: str) -> Iterator[tuple[str, str, object]]:
-    """Yield what a kubelet and a scheduler have to say about a pod now."""
+    """Yield the requests of a kubelet and a scheduler for a pod now."""
     path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
     if "deletionTimestamp" in pod["metadata"]:
         yield "DELETE", path, {"gracePeriodSeconds": 0}
@@ -68,7 +68,7 @@ def requests_for(pod: dict[str, Any], phase: str) -> Iterator[tuple[str, str, ob
 
 
 def main(arguments: list[str]) -> None:
-    """Play until the process is ended."""
+    """Run until the process is terminated."""
     host, port, authority, token, phase = arguments
     server = Server(host, int(port), ssl.create_default_context(cafile=authority), token)
     waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()

@@ -1,4 +1,4 @@
-"""Servers to measure, each in a process of its own: `ctrlmgr serve`, and the bare server library that is its limit."""
+"""Servers to measure, each in its own process: `ctrlmgr serve`, and the bare server library as its limit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bench.support.processor import spent
 
 
 class Served(NamedTuple):
-    """A running server: where it is and how to be let in."""
+    """A running server: its address and credentials."""
 
     host: str
     port: int
@@ -31,7 +31,7 @@ class Served(NamedTuple):
     process: int
 
     def request(self, method: str, path: str, body: str = "", content_type: str = "application/json") -> str:
-        """Return a whole request, to be sent as it is."""
+        """Return a whole request."""
         head = [f"{method} {path} HTTP/1.1", f"host: {self.host}", f"authorization: Bearer {self.token}"]
         head.append("accept: application/json")
         if body:
@@ -42,7 +42,7 @@ class Served(NamedTuple):
         return "\r\n".join([*head, "", body])
 
     def open(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        """Send one request and return the body of its answer; raises HTTPError when it is an error."""
+        """Send one request and return the response's body; raises HTTPError for an error."""
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         url = f"https://{self.host}:{self.port}{path}"
         request = urllib.request.Request(url, body, headers, method=method)
@@ -51,7 +51,7 @@ class Served(NamedTuple):
             return bytes(answer.read())
 
     def spent(self) -> float:
-        """Return the seconds of processor time that the server's process has used (Linux)."""
+        """Return the processor time of the server's process in seconds (Linux)."""
         return spent(self.process)
 
     def resident(self) -> int:
@@ -60,14 +60,14 @@ class Served(NamedTuple):
 
 
 ROOM = ("--service-cluster-ip-range", "10.0.0.0/12")
-"""For a server in which many Services are created: a quick machine fills the usual range of ClusterIPs."""
+"""For a server with many created Services: a fast machine fills the default range of ClusterIPs."""
 SERVER_CORE, CLIENT_CORE = 0, 1
-"""Each has a core of its own, or they would share one now and then, and the ratio of two rates would be anything."""
+"""Separate cores: otherwise both would sometimes share one, and the ratio of two rates would be random."""
 
 
 @contextmanager
 def on_core(core: int) -> Iterator[None]:
-    """Have what is started in the block run on one core alone, where there is more than one."""
+    """Run processes that are started in the block on one core alone, if there are several."""
     before = os.sched_getaffinity(0)
     cores = sorted(before)
     os.sched_setaffinity(0, {cores[core % len(cores)]})
@@ -78,7 +78,7 @@ def on_core(core: int) -> Iterator[None]:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that no process listens on now."""
+    """Return a port of 127.0.0.1 on which no process listens now."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
@@ -114,7 +114,7 @@ def serving(folder: Path, *options: str, under: Sequence[str] = ()) -> Iterator[
 
 @contextmanager
 def bare(like: Served, folder: Path, body: bytes) -> Iterator[Served]:
-    """Run the server library alone, with the certificate of `like`: it answers every request with `body`."""
+    """Run the server library alone, with the certificate of `like`: it responds to every request with `body`."""
     port = free_port()
     (folder / "body").write_bytes(body)
     command = [sys.executable, "-m", "bench.support.bare_server", str(port), str(folder)]

@@ -1,8 +1,8 @@
-"""Two kinds of requests in turns of a moment each: what either takes of its server's processor, turn by turn.
+"""Two kinds of requests in short alternating turns: the server's processor time of each, turn by turn.
 
-`python -m bench.support.slices` reads a `Contest` as JSON from its standard input and prints what came of it, a list of
-`Slice`. All connections stay open: those of one side wait while the other side's are at work. What a server still does
-when the last answer of a turn has come is counted with it, if it is done within `_SETTLING`.
+`python -m bench.support.slices` reads a `Contest` as JSON from its standard input and prints a list of `Slice`. All
+connections stay open: those of one side wait during the other side's turns. The server's work after the last response
+of a turn counts for that turn, if it is done within `_SETTLING`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Side(msgspec.Struct, frozen=True):
     """One kind of requests."""
 
     load: Load
-    """What to send, for how many seconds at a time."""
+    """The requests, and the seconds of a turn."""
     process: int
     """Of the server."""
 
 
 class Contest(msgspec.Struct, frozen=True):
-    """Two sides, and how many turns each has after the first, which is not counted."""
+    """Two sides, and the turns of each after the first, which is not counted."""
 
     one: Side
     other: Side
@@ -39,19 +39,19 @@ class Contest(msgspec.Struct, frozen=True):
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """One turn of both: microseconds of processor time that a request took."""
+    """One turn of both: microseconds of processor time per request."""
 
     one: float
     other: float
 
 
 def slices(contest: Contest) -> Sequence[Slice]:
-    """Run them in a process of its own; raises CalledProcessError when an answer is not as expected."""
+    """Run them in their own process; raises CalledProcessError if a response is not as expected."""
     return ask("bench.support.slices", contest, list[Slice])
 
 
 class _Gate:
-    """Lets requests through while it is open; who comes while it is shut waits."""
+    """Passes requests on while it is open; connections wait while it is closed."""
 
     def __init__(self, requests: Iterator[bytes]) -> None:
         self._requests = requests
@@ -59,14 +59,14 @@ class _Gate:
         self._is_open = False
         self._connections = 0
         self.all_wait = asyncio.Event()
-        """Set while all connections wait: what they sent has been answered."""
+        """Set while all connections wait: their requests are completed."""
 
     def join(self) -> None:
-        """Count a connection."""
+        """Add a connection."""
         self._connections += 1
 
     def next(self, connection: _Gated) -> bytes | None:
-        """Return the next request for a connection, None if it has to wait."""
+        """Return the next request for a connection, None if it must wait."""
         if self._is_open:
             return next(self._requests)
         self._waiting.append(connection)
@@ -75,7 +75,7 @@ class _Gate:
         return None
 
     def open(self) -> None:
-        """Let those through who wait."""
+        """Let the waiting connections continue."""
         self._is_open = True
         self.all_wait.clear()
         waiting, self._waiting = self._waiting, []
@@ -83,12 +83,12 @@ class _Gate:
             each.send()
 
     def shut(self) -> None:
-        """Let nobody through."""
+        """Let all connections wait."""
         self._is_open = False
 
 
 class _Gated(Connection):
-    """A connection that asks a gate before each request."""
+    """A connection that uses a gate before each request."""
 
     def __init__(self, load: Load, gate: _Gate, lost: asyncio.Future[None]) -> None:
         super().__init__(load, iter(()), [], lost)
@@ -103,12 +103,12 @@ class _Gated(Connection):
 
 
 class _Player:
-    """One side at work."""
+    """One side's connections."""
 
     def __init__(self, side: Side) -> None:
         self._side = side
         self._gate = _Gate(requests_of(side.load))
-        self._lost = asyncio.get_running_loop().create_future()  # fails with what was not expected
+        self._lost = asyncio.get_running_loop().create_future()  # fails with an unexpected response
         self._connections: list[_Gated] = []
 
     async def connect(self) -> None:
@@ -121,7 +121,7 @@ class _Player:
             self._connections.append(connection)
 
     async def play(self) -> float:
-        """Take a turn; return the microseconds of the server's processor that a request took."""
+        """Run a turn; return the microseconds of the server's processor time per request."""
         answers, before = self._answers(), spent(self._side.process)
         self._gate.open()
         await asyncio.wait([self._lost], timeout=self._side.load.seconds)

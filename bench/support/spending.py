@@ -1,8 +1,8 @@
-"""What a request costs a server: the processor time of its process, compared in turns of a moment each.
+"""The cost of a request for a server: the processor time of its process, compared in short turns.
 
-It is what a request takes from the others, and other loads on the machine do not change it as they change a rate. They
-do change it: who shares the processor's caches makes the same work take half as long again, for seconds or minutes. So
-both kinds of requests take turns that are short, and each turn is compared with the one beside it.
+Other loads on the machine do not change it as they change a rate. But they do change it: processes that share the
+processor's caches can make the same work take half as long again, for seconds or minutes. So both kinds of requests
+alternate in short turns, and each turn is compared with the one beside it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bench.support.slices import Contest, Side, slices
 CLIENTS = 16
 SECONDS = 0.6
 AFTER = 0.3
-"""Seconds after which what a turn has left to be done is done."""
+"""Seconds until the remaining work of a turn is done."""
 SLICE = 0.15
 TURNS = 100
 
@@ -32,7 +32,7 @@ class Asking(NamedTuple):
     expect: int = 200
 
     def spent(self) -> tuple[float, int]:
-        """Return the seconds of processor time that requests take in a while, and how many they were."""
+        """Return the seconds of processor time of requests in a while, and their number."""
         before = self.served.spent()
         with on_core(CLIENT_CORE):
             measured = measure(_load(self, SECONDS))
@@ -41,9 +41,9 @@ class Asking(NamedTuple):
 
 
 def in_turns(one: Asking, other: Asking, turns: int = TURNS) -> tuple[float, float]:
-    """Return the microseconds of processor time that a request of either kind takes.
+    """Return the microseconds of processor time per request of either kind.
 
-    What is taken for right is the mean of the middle half: of the others' time, and of the ratios within each turn.
+    The result is the mean of the middle half: of the other kind's time, and of the ratios within each turn.
     """
     with on_core(CLIENT_CORE):
         taken = slices(Contest(_side(one), _side(other), turns))
@@ -63,6 +63,6 @@ def _load(asking: Asking, seconds: float) -> Load:
 
 
 def _middle(values: Sequence[float]) -> float:
-    """Return the mean of the half of some values that is neither high nor low."""
+    """Return the mean of the middle half of some values."""
     quarter = len(values) // 4
     return fmean(sorted(values)[quarter : len(values) - quarter])

@@ -1,4 +1,4 @@
-"""A day of a cluster: workloads, services, rollouts, scalings, a lost node, deletions; told to whatever can be told."""
+"""A day of a cluster: workloads, services, rollouts, scalings, a lost node, deletions; for any client."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SOON = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
 
 
 class Teller(Protocol):
-    """A client of the cluster that the story is about."""
+    """A client of the cluster in the story."""
 
     def create(self, path: str, body: dict[str, Any]) -> object:
         """Create an object in a collection."""
@@ -28,7 +28,7 @@ class Teller(Protocol):
         """Return the names of the objects in a collection."""
 
     def rest(self, seconds: float = 3.0) -> None:
-        """Let controllers, scheduler and kubelets work for so long."""
+        """Let controllers, scheduler and kubelets work for that long."""
 
 
 def pods(app: str, image: str = "app:1", **spec: Any) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def service(name: str, app: str, **spec: Any) -> dict[str, Any]:
 def tell(
     teller: Teller, namespaces: Sequence[str] = ("shop", "bank"), *, node: str = "node-2", lost: float = 30
 ) -> None:
-    """Tell all of it; `node` is lost for so many seconds, with the pods on it."""
+    """Perform the whole story; `node` is lost for that many seconds, with its pods."""
     for name in namespaces:
         _begin(teller, name)
     teller.rest(6)

@@ -1,8 +1,8 @@
-"""A thousand watchers in one process: connects them over TLS, and says when each event has reached each of them.
+"""A thousand watchers in one process: connects them over TLS, and measures when each received each event.
 
-`python -m bench.support.watch_load` reads a `Watchers` as JSON from its standard input, prints `ready` once all are
-connected, and at the end of its input (or after `seconds`) prints a `Seen` as JSON. An event carries the moment
-(nanoseconds of the system's monotonic clock) at which the client began to make it, as `"sent":"NUMBER"`.
+`python -m bench.support.watch_load` reads a `Watchers` as JSON from its standard input, and prints `ready` once all are
+connected. At the end of its input (or after `seconds`) it prints a `Seen` as JSON. An event contains the time
+(nanoseconds of the system's monotonic clock) at which the client began to send it, as `"sent":"NUMBER"`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _SENT = re.compile(rb'"sent":"(\d+)"')
 
 
 class Watchers(msgspec.Struct, frozen=True):
-    """Whom to watch: `count` watchers that each send `request` and listen.
+    """The watchers: `count` of them, each of which sends `request` and listens.
 
-    Each has a connection of its own, unless `streams` says how many share one that speaks HTTP/2.
+    Each has its own connection, unless `streams` says how many share one with HTTP/2.
     """
 
     host: str
@@ -40,7 +40,7 @@ class Watchers(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """What arrived: deliveries, their latencies in milliseconds, and the deliveries of the slowest watcher."""
+    """The result: deliveries, their latencies in milliseconds, and the deliveries of the slowest watcher."""
 
     deliveries: int
     fewest: int
@@ -50,7 +50,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class _Watcher(asyncio.Protocol):
-    """One connection that counts the events it is sent; an event may come in pieces."""
+    """One connection that counts its events; an event may arrive in pieces."""
 
     def __init__(self, latencies: list[float], ready: asyncio.Future[None]) -> None:
         self._latencies = latencies
@@ -72,7 +72,7 @@ class _Watcher(asyncio.Protocol):
 
 
 class _Multiplexed(asyncio.Protocol):
-    """One connection of several watchers, that has room for all that comes."""
+    """One connection of several watchers, with unlimited flow control."""
 
     def __init__(self, watchers: Watchers, latencies: list[float], ready: asyncio.Future[None]) -> None:
         self._watchers = watchers
@@ -91,7 +91,7 @@ class _Multiplexed(asyncio.Protocol):
         cast(asyncio.Transport, transport).write(b"".join(out))
 
     def data_received(self, data: bytes) -> None:
-        """Count the events of each stream; a frame holds whole events here, since they are short."""
+        """Count the events of each stream; a frame contains whole events here, because they are short."""
         now = time.monotonic_ns()
         data, at = self._rest + data, 0
         while len(data) - at >= 9:
@@ -113,7 +113,7 @@ class _Multiplexed(asyncio.Protocol):
 
 
 def _fields(watchers: Watchers) -> list[tuple[str, str]]:
-    """Return a request as HTTP/2 has it."""
+    """Return a request in HTTP/2's form."""
     lines = watchers.request.split("\r\n")
     method, path, _ = lines[0].split()
     headers = [(name, value) for name, _, value in (line.partition(": ") for line in lines[1:]) if value]
@@ -176,7 +176,7 @@ def _seen(latencies: Sequence[float], counts: Sequence[int]) -> Seen:
 
 
 def main() -> None:
-    """Watch what standard input says."""
+    """Run the watchers from standard input."""
     watchers = msgspec.json.decode(sys.stdin.buffer.readline(), type=Watchers)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         seen = runner.run(_run(watchers))

@@ -1,4 +1,4 @@
-"""Views for people, and the index that tells the terms of leaders."""
+"""Views for queries, and the index for the terms of leaders."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Where the log was imported, and so has gaps that are right."""
+"""Where the log was imported, and so has gaps that are correct."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What fails, since when, and with which error."""
+"""Failing reconciles, since when, and their errors."""
 
 import sqlalchemy as sa
 from alembic import op
