@@ -13,9 +13,10 @@ from collections.abc import Mapping as Map
 from typing import Any, TypeGuard
 
 import msgspec
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, RSAKey, import_key
 
-from ctrlmgr.authentication.jwt import PublicKey, algorithm_of, decoded
+from ctrlmgr.authentication.jwt import PublicKey, algorithm_of
 from ctrlmgr.authentication.token_expressions import (
     Seen,
     check_claims,
@@ -31,7 +32,6 @@ from ctrlmgr.golang.go_text import quote
 
 _EARLY = 300
 """The allowed clock skew for `nbf`, in seconds."""
-_CURVES: Map[str, ec.EllipticCurve] = {"P-256": ec.SECP256R1(), "P-384": ec.SECP384R1(), "P-521": ec.SECP521R1()}
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -54,22 +54,13 @@ def read_key_set(body: bytes) -> dict[str, list[PublicKey]]:
 
 def _key(said: Map[str, Any]) -> PublicKey | None:
     try:
-        if said.get("kty") == "RSA":
-            numbers = rsa.RSAPublicNumbers(_number(said["e"]), _number(said["n"]))
-            return numbers.public_key()
-        if said.get("kty") == "EC":
-            key = ec.EllipticCurvePublicNumbers(
-                _number(said["x"]), _number(said["y"]), _CURVES[said["crv"]]
-            ).public_key()
-            algorithm_of(key)
-            return key
-    except (KeyError, TypeError, ValueError):
+        key = import_key(dict(said))
+        if isinstance(key, RSAKey | ECKey):
+            algorithm_of(key.public_key)
+            return key.public_key
+    except (JoseError, KeyError, TypeError, ValueError):
         return None
     return None
-
-
-def _number(text: str) -> int:
-    return int.from_bytes(decoded(text), "big")
 
 
 def token_user(payload: bytes, issuer: TrustedIssuer, now: int) -> User:

@@ -1,12 +1,13 @@
-"""Signed tokens in JWS compact form: parses, verifies and creates them.
+"""Signed tokens in JWS compact form: parses, verifies and creates them with joserfc.
 
 Guarantees:
 - The key, never the token, decides which algorithms are allowed. An RSA key verifies RS* and PS*, and a key on a curve
   only the ES* of that curve. `none` and algorithms with a shared secret never verify.
 - A token with critical extensions (`crit`) never verifies.
+- A token of more than 1 MiB is malformed: no request can carry it.
 - Callers must not trust a token's content before `verifies` returns True.
 
-Rules: RFC 7515, RFC 7518; go-jose, as Kubernetes uses it.
+Rules: RFC 7515, RFC 7518; go-jose, as Kubernetes uses it. Why joserfc: docs/decisions/tokens.md.
 """
 
 from __future__ import annotations
@@ -14,42 +15,46 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import Any, NamedTuple, TypeAlias
+from hashlib import sha256
+from typing import NamedTuple, TypeAlias
 
-import msgspec
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from joserfc import jws
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, RSAKey
 
 PublicKey: TypeAlias = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
 PrivateKey: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
 _SHAPE = re.compile(r"[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*")
-_HASHES: dict[str, hashes.HashAlgorithm] = {"256": hashes.SHA256(), "384": hashes.SHA384(), "512": hashes.SHA512()}
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
+_OF_RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+_LONGEST = 1 << 20
+"""Characters of one part of a token: a head has no room for more."""
 
 
-class _Header(msgspec.Struct, frozen=True, gc=False):
-    alg: str
-    kid: str = ""
-    crit: Any = None
+class _Registry(jws.JWSRegistry):
+    """The algorithms of keys in Kubernetes. Unknown header parameters are ignored, as go-jose does."""
+
+    max_header_length = max_payload_length = max_signature_length = _LONGEST
+
+
+_REGISTRY = _Registry(algorithms=[*_OF_RSA, *_CURVES.values()], strict_check_header=False)
 
 
 class Compact(NamedTuple):
-    """A parsed token that is not verified."""
+    """A parsed token whose signature is not verified."""
 
     algorithm: str
     key_id: str
-    has_extensions: bool
     payload: bytes
     """The claims, as JSON."""
-    signed: bytes
-    """The signed bytes."""
-    signature: bytes
+    jws: jws.CompactSignature
+    """The token as joserfc parsed it."""
 
-
-_decode_header = msgspec.json.Decoder(_Header).decode
+    def digest(self) -> bytes:
+        """Return a digest of the whole token, with its header and signature."""
+        return sha256(b".".join(self.jws.segments[part] for part in ("header", "payload", "signature"))).digest()
 
 
 def untrusted_payload(token: str) -> bytes | None:
@@ -64,35 +69,26 @@ def untrusted_payload(token: str) -> bytes | None:
 
 def parse(token: str) -> Compact | None:
     """Parse a token; None if it does not have three parts or its header is invalid."""
-    if not _SHAPE.fullmatch(token):
-        return None
-    header, payload, signature = token.split(".")
     try:
-        read = _decode_header(decoded(header))
-        return Compact(
-            read.alg,
-            read.kid,
-            read.crit is not None,
-            decoded(payload),
-            f"{header}.{payload}".encode(),
-            decoded(signature),
-        )
-    except (ValueError, msgspec.MsgspecError, RecursionError):  # invalid base64, UTF-8 or header, or too deep JSON
+        found = jws.extract_compact(token.encode("ascii"), registry=_REGISTRY)
+    except (JoseError, ValueError, RecursionError):
         return None
+    header: object = found.protected  # whatever JSON the header is
+    if not isinstance(header, dict):
+        return None
+    algorithm, key_id = header["alg"], header.get("kid") or ""
+    if not (isinstance(algorithm, str) and isinstance(key_id, str)):
+        return None
+    return Compact(algorithm, key_id, found.payload, found)
 
 
 def verifies(token: Compact, key: PublicKey) -> bool:
     """Return whether a token was signed with the private key of `key`."""
-    if token.has_extensions or token.algorithm[:2] not in ("RS", "PS", "ES"):
-        return False
-    algorithm = _HASHES.get(token.algorithm[2:])
-    if algorithm is None:
+    if token.jws.protected.get("crit") is not None or token.algorithm not in _algorithms_of(key):
         return False
     try:
-        if isinstance(key, rsa.RSAPublicKey):
-            return _verify_rsa(token, key, algorithm)
-        return _verify_curve(token, key, algorithm)
-    except InvalidSignature:
+        return jws.validate_compact(token.jws, _wrapped(key), registry=_REGISTRY)
+    except JoseError:
         return False
 
 
@@ -107,20 +103,7 @@ def algorithm_of(key: PublicKey | PrivateKey) -> str:
 
 def sign(claims: bytes, key: PrivateKey, key_id: str) -> str:
     """Return a token with `claims` (JSON), signed with `key`; `key_id` tells verifiers which key to use."""
-    algorithm = algorithm_of(key)
-    header = msgspec.json.encode({"alg": algorithm, "kid": key_id})
-    signed = f"{encoded(header)}.{encoded(claims)}"
-    return f"{signed}.{encoded(signature_of(signed.encode(), key))}"
-
-
-def signature_of(data: bytes, key: PrivateKey) -> bytes:
-    """Return the JWS signature of `data`, with the key's own algorithm."""
-    digest = _HASHES[algorithm_of(key)[2:]]
-    if isinstance(key, rsa.RSAPrivateKey):
-        return key.sign(data, padding.PKCS1v15(), digest)
-    side = _side(key.curve)
-    r, s = decode_dss_signature(key.sign(data, ec.ECDSA(digest)))
-    return r.to_bytes(side, "big") + s.to_bytes(side, "big")
+    return jws.serialize_compact({"alg": algorithm_of(key), "kid": key_id}, claims, _wrapped(key), registry=_REGISTRY)
 
 
 def encoded(data: bytes) -> str:
@@ -133,26 +116,13 @@ def decoded(text: str) -> bytes:
     return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
-def _verify_rsa(token: Compact, key: rsa.RSAPublicKey, digest: hashes.HashAlgorithm) -> bool:
-    if token.algorithm.startswith("RS"):
-        key.verify(token.signature, token.signed, padding.PKCS1v15(), digest)
-        return True
-    if token.algorithm.startswith("PS"):
-        salted = padding.PSS(padding.MGF1(digest), padding.PSS.DIGEST_LENGTH)
-        key.verify(token.signature, token.signed, salted, digest)
-        return True
-    return False
+def _algorithms_of(key: PublicKey) -> tuple[str, ...]:
+    if isinstance(key, rsa.RSAPublicKey):
+        return _OF_RSA
+    return (_CURVES[key.curve.name],) if key.curve.name in _CURVES else ()
 
 
-def _verify_curve(token: Compact, key: ec.EllipticCurvePublicKey, digest: hashes.HashAlgorithm) -> bool:
-    side = _side(key.curve)
-    if token.algorithm != _CURVES.get(key.curve.name) or len(token.signature) != 2 * side:
-        return False
-    r, s = (int.from_bytes(half, "big") for half in (token.signature[:side], token.signature[side:]))
-    key.verify(encode_dss_signature(r, s), token.signed, ec.ECDSA(digest))
-    return True
-
-
-def _side(curve: ec.EllipticCurve) -> int:
-    """Return the length of each half of a signature, in bytes."""
-    return (curve.key_size + 7) // 8
+def _wrapped(key: PublicKey | PrivateKey) -> RSAKey | ECKey:
+    if isinstance(key, rsa.RSAPublicKey | rsa.RSAPrivateKey):
+        return RSAKey.import_key(key)
+    return ECKey.import_key(key)

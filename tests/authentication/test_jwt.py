@@ -19,6 +19,7 @@ from ctrlmgr.authentication.keys import (
     read_private_key,
     read_public_keys,
 )
+from tests.signatures import signature_of
 
 RSA = rsa.generate_private_key(65537, 2048)
 CURVES = [ec.generate_private_key(curve()) for curve in (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)]
@@ -62,12 +63,12 @@ def test_a_public_key_is_no_shared_secret() -> None:
 
 def test_the_curve_decides_the_algorithm() -> None:
     header: dict[str, object] = {"alg": "ES256"}
-    assert not accepted(token(header, jwt.signature_of(signed_input(header), CURVES[1])), CURVES[1])
+    assert not accepted(token(header, signature_of(signed_input(header), CURVES[1])), CURVES[1])
 
 
 def test_extensions_that_must_be_understood_are_not() -> None:
     header: dict[str, object] = {"alg": "RS256", "crit": ["exp"]}
-    assert not accepted(token(header, jwt.signature_of(signed_input(header), RSA)), RSA)
+    assert not accepted(token(header, signature_of(signed_input(header), RSA)), RSA)
 
 
 @pytest.mark.parametrize("text", ["", "a.b", "a.b.c.d", "a.b.c", "é.b.c", "{}", "a b.c.d", "a.b.c\n"])

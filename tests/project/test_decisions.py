@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ctrlmgr import interpreter
+from ctrlmgr.authentication import jwt
 from ctrlmgr.eventlog import chain
 from ctrlmgr.eventlog.appending import committer
 from ctrlmgr.eventlog.sqlite import log as sqlite_log
@@ -41,6 +42,7 @@ QUOTED = [
     ("interpreter", f"are mapped by themselves | {interpreter._MALLOC[-3] >> 10} KiB, fixed |"),
     ("interpreter", f"free memory that the process keeps | {interpreter._MALLOC[-1] >> 20} MiB |"),
     ("regular-expressions", f"at most {automaton.MOST_STEPS:,} steps"),
+    ("tokens", f"has at most {jwt._LONGEST >> 20} MiB"),
     ("tuning", f"Pages of {sqlite_log.PAGE >> 10} KiB |"),
     ("tuning", f"The WAL keeps its file, up to {writer.CHECKPOINT >> 20} MB |"),
     ("tuning", f"Outcomes of reconciles wait up to {milliseconds(committer._LINGER)} for another append |"),

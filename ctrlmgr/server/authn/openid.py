@@ -3,6 +3,8 @@
 Guarantees:
 - Keys of an issuer are fetched once. They are fetched again if its token names an unknown key, at most every `_BETWEEN`
   seconds. Only requests with tokens of this issuer wait for that.
+- A signature is verified once: the digests of verified tokens are cached until the keys of the issuer change. The rules
+  about claims are evaluated for each request.
 - If an expression of the file cannot be evaluated for a token, the token is refused and the error is logged.
 - If the file becomes invalid, the error is logged and counted. The previous configuration remains in force.
 """
@@ -23,6 +25,7 @@ from ctrlmgr.authentication.id_tokens import read_key_set, token_user
 from ctrlmgr.authentication.jwt_configuration import Configuration, read_configuration
 from ctrlmgr.authentication.trusted_issuer import TrustedIssuer
 from ctrlmgr.authentication.user import Audiences, CredentialsRefused, User
+from ctrlmgr.caches import BoundedCache
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.calls.call import Call
 from ctrlmgr.engine.calls.replies import is_success
@@ -39,6 +42,8 @@ _BETWEEN: Final = 10.0
 """Minimum seconds between two fetches of keys."""
 _PATIENCE: Final = 10.0
 """Timeout of a fetch, in seconds."""
+_ENTRIES: Final = 1024
+"""Maximum number of verified tokens of an issuer whose digests are cached."""
 _UNINITIALIZED = "oidc: authenticator not initialized"
 
 
@@ -64,6 +69,7 @@ class IssuerTokens:
         self._keys: dict[str, list[jwt.PublicKey]] | None = None
         self._asked_at = float("-inf")
         self._asking = asyncio.Lock()
+        self._verified: BoundedCache[bytes, bool] = BoundedCache("issuer-tokens", entries=_ENTRIES)
 
     async def authenticate(self, token: jwt.Compact) -> User:
         """Return the user of a token that names this issuer; raises `CredentialsRefused`."""
@@ -73,7 +79,7 @@ class IssuerTokens:
             words = f'id token signed with unsupported algorithm, expected [{expected}] got "{token.algorithm}"'
             raise CredentialsRefused(f"oidc: verify token: oidc: {words}")
         candidates = await self._candidates(token.key_id)
-        if not any(jwt.verifies(token, key) for key in candidates):
+        if not self._is_signed(token, candidates):
             words = "failed to verify signature: failed to verify id token signature"
             raise CredentialsRefused(f"oidc: verify token: {words}")
         try:
@@ -81,6 +87,15 @@ class IssuerTokens:
         except NoValue as error:
             log.warning("an expression about a token cannot be evaluated", issuer=self.issuer.url, error=str(error))
             raise CredentialsRefused(str(error)) from error
+
+    def _is_signed(self, token: jwt.Compact, candidates: Sequence[jwt.PublicKey]) -> bool:
+        digest = token.digest()
+        if self._verified.get(digest):
+            return True
+        if not any(jwt.verifies(token, key) for key in candidates):
+            return False
+        self._verified.put(digest, True)
+        return True
 
     async def _candidates(self, wanted: str) -> Sequence[jwt.PublicKey]:
         """Return the keys that may have signed a token; raises `CredentialsRefused` while none are known."""
@@ -111,6 +126,7 @@ class IssuerTokens:
                 raise ValueError(f"it says that it is {told.issuer!r}")
             url = told.jwks_uri
             self._keys = read_key_set(await self._get(caller, url))
+            self._verified.clear()
         except (ValueError, msgspec.MsgspecError) as error:
             log.warning("an issuer's keys cannot be had", issuer=self.issuer.url, url=url, error=str(error))
         finally:

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from ctrlmgr.authentication import jwt
 from ctrlmgr.authentication.keys import key_id, read_private_key
 from tests.e2e.serving import DEADLINE, Server, until
+from tests.signatures import signature_of
 
 WHO_AM_I = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
@@ -156,12 +157,12 @@ def test_forged_tokens(server: Server, folder: Path) -> None:
     other = rsa.generate_private_key(65537, 2048)
     name = key_id(own.public_key())
     public = own.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    ours: Callable[[bytes], str] = lambda data: jwt.encoded(jwt.signature_of(data, own))  # noqa: E731  # a name for it
+    ours: Callable[[bytes], str] = lambda data: jwt.encoded(signature_of(data, own))  # noqa: E731  # a name for it
     right = {"alg": "RS256", "kid": name}
     assert answered(server, forged(token, ours, right)) == 201  # so that what follows is refused for its fault
 
     def theirs(data: bytes) -> str:
-        return jwt.encoded(jwt.signature_of(data, other))
+        return jwt.encoded(signature_of(data, other))
 
     def shared(data: bytes) -> str:
         return jwt.encoded(hmac.digest(public, data, "sha256"))

@@ -133,6 +133,30 @@ def test_an_issuers_token_is_known_and_its_keys_are_asked_for_once(issuer: Issue
     assert issuer.asked == ["/.well-known/openid-configuration", "/keys"]
 
 
+def test_a_signature_is_verified_once_until_the_keys_change(
+    issuer: Issuer, tokens: ConfiguredTokens, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verified: list[str] = []
+    verifies = jwt.verifies
+
+    def counted(token: jwt.Compact, key: jwt.PublicKey) -> bool:
+        verified.append(token.key_id)
+        return verifies(token, key)
+
+    monkeypatch.setattr(jwt, "verifies", counted)
+    token = issuer.token()
+    changed = f"{token.rpartition('.')[0]}.{issuer.token(sub='joe').rpartition('.')[2]}"
+    jane = User("oidc:jane")
+    assert asked(tokens, token, token, token) == [jane] * 3
+    assert verified == ["one"]
+    assert "failed to verify signature" in str(asked(tokens, changed)[0])
+    other = {"one": rsa.generate_private_key(65537, 2048), "two": issuer.keys["one"]}
+    monkeypatch.setattr(issuer, "keys", other)
+    clock.step(11)
+    assert asked(tokens, issuer.token("two")) == [jane]
+    assert "failed to verify signature" in str(asked(tokens, token)[0])
+
+
 def test_what_it_did_not_sign_is_refused(issuer: Issuer, tokens: ConfiguredTokens) -> None:
     forged = issuer.token(signed_by=rsa.generate_private_key(65537, 2048))
     head, payload, _ = issuer.token().split(".")

@@ -27,6 +27,7 @@ from ctrlmgr.server.authn.parts import Told
 from ctrlmgr.server.authn.service_account_tokens import DEFAULT_ISSUER, ServiceAccountTokens
 from ctrlmgr.testing import FakeClock
 from tests.server.authn.asked import answered, why
+from tests.signatures import signature_of
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 OTHER = ec.generate_private_key(ec.SECP256R1())
@@ -213,7 +214,7 @@ def encoded(fields: Any) -> str:
 def signed(claims: Any, key: jwt.PrivateKey = KEY, **header: Any) -> str:
     """Return a token with any header and claims, signed by a key that may or may not be ours."""
     text = f"{encoded({'alg': 'ES256', **header})}.{encoded(claims)}"
-    return f"{text}.{jwt.encoded(jwt.signature_of(text.encode(), key))}"
+    return f"{text}.{jwt.encoded(signature_of(text.encode(), key))}"
 
 
 def forged(token: str) -> dict[str, str]:
