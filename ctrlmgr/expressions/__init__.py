@@ -1,12 +1,13 @@
-"""Expressions: Kubernetes 1.36's Common Expression Language, from text to value.
+"""Expressions: parses, checks and evaluates the Common Expression Language of Kubernetes 1.36.
 
 Guarantees:
-- An expression is accepted or refused as a real API server's compiler does, with its messages.
-- An evaluation ends: it costs what it costs in Kubernetes, and stops at a limit; patterns match in linear time.
-- Nothing here knows of admission or of custom resources: an `Environment` is told what expressions may name.
 
-From text to value: `tokens`, `reading` (with `macros`), `checking` (with `types` and `declarations`), `evaluation`
-(with `costs`); the functions are in `library`. `configured` is for expressions in files of settings.
+- The compiler accepts and refuses the same expressions as a real API server, with its messages.
+- Every evaluation ends: costs are those of Kubernetes and are limited, and patterns match in linear time.
+- The package is independent of admission and custom resources; an `Environment` declares the variables.
+
+The steps are `tokens`, `reading` (with `macros`), `checking` (with `types` and `declarations`) and `evaluation` (with
+`costs`). The functions are in `library`. `configured` is for expressions in configuration files.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Lists and maps that loops of macros make: a loop adds to its own, and copies none for each element.
+"""Mutable lists and maps for macro loops, so that a loop does not copy its result for each element.
 
-Source: cel-go `common/types/list.go` (`mutableList`) and `map.go` (`mutableMap`), as its comprehensions use them.
+Source: cel-go `common/types/list.go` (`mutableList`) and `map.go` (`mutableMap`), as used by its comprehensions.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from ctrlmgr.expressions.run import Run, Step
 
 
 def own(initial: Any) -> Any:
-    """Return what a loop may change: steps add to the list or the map that the loop makes."""
+    """Return a mutable copy of an empty list or map; other values are returned unchanged."""
     return initial.copy() if type(initial) in (list, dict) and not initial else initial
 
 
 def is_extension(node: Call) -> bool:
-    """Whether a call adds elements to the list that a loop of a macro makes (`map`, `filter`)."""
+    """Return whether a call adds elements to the result list of a macro loop (`map`, `filter`)."""
     first, last = (node.arguments[0], node.arguments[-1]) if len(node.arguments) == 2 else (None, None)
     named = isinstance(first, Ident) and first.name == RESULT
     return named and node.function == "_+_" and isinstance(last, ListOf)
 
 
 def extended(steps: Sequence[Step]) -> Step:
-    """Return what adds elements to the list that a loop of a macro makes: to the list itself, not to a copy."""
+    """Return the step that adds elements to the result list of a macro loop in place."""
     accumulator, elements = steps
 
     def extend(run: Run) -> Any:

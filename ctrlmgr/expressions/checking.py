@@ -1,7 +1,7 @@
-"""Checks a tree: gives every node its type, and says what names and calls mean.
+"""Type-checks a tree: sets the type of each node, and resolves names and calls.
 
-Guarantees: what cel-go's checker refuses is refused in its words, every problem of an expression at once; of a value
-whose type is not known before it is there nothing is refused.
+Guarantees: errors are those of cel-go's checker, and all errors of an expression are reported together. Values whose
+type is unknown before evaluation cause no errors.
 
 Source: cel-go `checker/{checker,errors,env}.go`, `cel/validator.go`.
 """
@@ -32,11 +32,11 @@ from ctrlmgr.expressions.values import type_of
 
 _LOGICAL = ("_&&_", "_||_")
 _FIELDLESS = "kubernetes."
-"""How the types of Kubernetes' own libraries begin: they are objects to cel-go, whose fields nothing declares."""
+"""The prefix of the types of Kubernetes' libraries, which are objects without declared fields in cel-go."""
 
 
 def check(source: str, root: Node, variables: Mapping[str, Type], functions: Functions, objects: Objects) -> Type:
-    """Return the type of an expression, and mark its nodes; raises `CompileError`."""
+    """Return the type of an expression, and annotate its nodes; raises `CompileError`."""
     checker = _Checker(variables, functions, objects)
     try:
         checker.check(root)
@@ -57,7 +57,7 @@ class _Checker:
         self.problems: list[Problem] = []
 
     def substitute_types(self, root: Node) -> Type:
-        """Replace type parameters in all nodes by what they came to stand for; returns the root's type."""
+        """Replace type parameters in all nodes by their bindings; returns the root's type."""
         waiting = [root]
         while waiting:
             node = waiting.pop()
@@ -134,7 +134,7 @@ class _Checker:
         return BOOL if node.test_only else type_
 
     def _is_shadowed(self, name: str) -> bool:
-        """Whether the first part of a qualified name is a variable of a loop."""
+        """Return whether the first part of a qualified name is a loop variable."""
         first = name.partition(".")[0]
         return any(first in scope for scope in self._scopes[1:])
 
@@ -182,7 +182,7 @@ class _Checker:
         return self._undeclared(node.at, node.function) if overloads is None else self._resolve(node, overloads)
 
     def _resolve(self, node: Call, overloads: Sequence[Overload]) -> Type:
-        """Return the result of the overloads that fit; `dyn` where they do not agree."""
+        """Return the result type of the matching overloads, `dyn` if they differ."""
         if node.function in _LOGICAL:
             node.overloads = tuple(overloads)
             return self._logical(node)
@@ -212,7 +212,7 @@ class _Checker:
         return result
 
     def _instance(self, overload: Overload) -> tuple[Sequence[Type], Type]:
-        """Return a signature with type parameters of its own."""
+        """Return a signature with fresh type parameters."""
         names = {each for type_ in (*overload.arguments, overload.result) for each in _parameters(type_)}
         if not names:
             return overload.arguments, overload.result
@@ -234,7 +234,7 @@ class _Checker:
         shown = [self._now(each, free_is_dyn=True) for each in (wanted, given)]
         self._note(at, f"expected type '{shown[0]}' but found '{shown[1]}'")
 
-    # Literals of several parts
+    # Lists, maps and structs
 
     def _joined(self, before: Type | None, type_: Type) -> Type:
         if before is None:
@@ -259,7 +259,7 @@ class _Checker:
         keys: Type | None = None
         values: Type | None = None
         for entry in node.entries:
-            assert not isinstance(entry.key, str)  # only fields of structs are named so
+            assert not isinstance(entry.key, str)  # only entries of structs have names as keys
             keys = self._joined(keys, self.check(entry.key))
             values = self._joined(values, self._entry_type(entry))
         return types.map_of(keys or self._new_parameter(), values or self._new_parameter())

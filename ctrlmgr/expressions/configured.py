@@ -1,6 +1,6 @@
-"""Expressions in files that settings name: compiled when the file is read, evaluated for each request.
+"""Expressions in configuration files: compiled when the file is read, evaluated for each request.
 
-Guarantees: what is wrong with an expression is told in one line; so is why it has no value.
+Guarantees: the error of an expression, and the error of an evaluation, is one line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctrlmgr.expressions.values import CostExceeded, EvalError
 
 
 def compiled(environment: Environment, source: str, wanted: Type | None = None) -> Expression:
-    """Return an expression, of type `wanted` if that is given; raises `ValueError`."""
+    """Return a compiled expression, of type `wanted` if that is given; raises `ValueError`."""
     try:
         expression = environment.compile(source)
     except CompileError as error:

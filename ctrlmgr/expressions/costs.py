@@ -1,4 +1,4 @@
-"""What calls cost at run time: cel-go's own prices, and those Kubernetes sets for its libraries.
+"""The run-time costs of function calls, of cel-go and of Kubernetes' libraries.
 
 Source: cel-go `interpreter/runtimecost.go`, `ext/{sets,lists,strings}.go`; apiserver `pkg/cel/library/cost.go`.
 """
@@ -12,15 +12,17 @@ from typing import Any, Final, TypeAlias
 from ctrlmgr.expressions.values import SEQUENCES, size, type_of
 
 PER_CALL_LIMIT: Final = 1_000_000
-"""What the evaluation of one expression may cost (apiserver `pkg/apis/cel/config.go`)."""
+"""The maximum cost of evaluating one expression (apiserver `pkg/apis/cel/config.go`)."""
 TOTAL_LIMIT: Final = 10_000_000
-"""What all expressions of one policy, or one object, may cost together."""
+"""The maximum total cost of the expressions of one policy or one object."""
 MATCH_LIMIT: Final = 2_500_000
-"""What the match conditions of one webhook may cost together."""
+"""The maximum total cost of the match conditions of one webhook."""
 
 MOST_STEPS: Final = 1_000_000
-"""Steps (`work_budget`) that one evaluation may take beside its cost. cel-go copies no list to join it, and its
-patterns are quick for what they cost."""
+"""The maximum number of steps (`work_budget`) of one evaluation, in addition to its cost.
+
+The cost does not cover all work, because cel-go joins lists without copies and matches patterns faster.
+"""
 _CHECK: Final = 350_000
 _TEXTS: Final = (str, bytes)
 
@@ -28,12 +30,12 @@ Price: TypeAlias = Callable[[Sequence[Any], Any], int]
 
 
 def price_of(function: str) -> Price:
-    """Return the price of a function: the cost of a call by its operands and its result."""
+    """Return the price of a function, which computes the cost of a call from its operands and its result."""
     return _PRICES.get(function, _one)
 
 
 def is_foreseen(function: str) -> bool:
-    """Say whether the operands decide what a call costs; if so, the result may be None."""
+    """Return whether the cost of a call depends only on its operands; if so, the result may be None."""
     return function in _PRICES and function not in _BY_RESULT
 
 
@@ -50,7 +52,7 @@ def _text(values: Sequence[Any], result: Any) -> int:
 
 
 def _conversion(values: Sequence[Any], result: Any) -> int:
-    """Charge for turning bytes to text and back."""
+    """Return the cost of a conversion between bytes and text."""
     return _text(values, result) if {type(values[0]), type(result)} == {str, bytes} else 1
 
 
@@ -63,7 +65,7 @@ def _whole(values: Sequence[Any], result: Any) -> int:
 
 
 def _walked(value: Any) -> int:
-    """Charge for reading a value with all that is in it."""
+    """Return the cost of reading a value with all of its parts."""
     if isinstance(value, str):
         return int(len(value.encode("utf-8", "surrogatepass")) * 0.1)
     if isinstance(value, bytes):
@@ -100,7 +102,7 @@ def _contains(values: Sequence[Any], result: Any) -> int:
 
 
 def _joined(values: Sequence[Any], result: Any) -> int:
-    """Charge for the text into which a list of texts is joined."""
+    """Return the cost of joining a list of texts."""
     texts, separator = values[0], values[1] if len(values) > 1 else ""
     length = sum(map(size, texts)) + size(separator) * max(len(texts) - 1, 0) if type(texts) in SEQUENCES else 1
     return ceil(length * 2 * 0.1)
@@ -168,4 +170,4 @@ _PRICES: Final[Mapping[str, Price]] = {
 }
 
 _BY_RESULT: Final = frozenset(("string", "bytes", "slice", "flatten", "lists.range"))
-"""Functions with a cost that depends on the result."""
+"""Functions whose cost depends on the result."""

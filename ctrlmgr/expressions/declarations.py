@@ -1,8 +1,8 @@
-"""Functions as libraries declare them: signatures, and what computes each.
+"""Function declarations of libraries: signatures and implementations.
 
-Guarantees: a signature is one line in CEL's own words, `string.(int) -> string` for a member and `(int, int) -> int`
-for a function. A capital is a type parameter, and a name that CEL does not know is a type of the library's own.
-At run time the first overload is called whose types the values have, as in cel-go's `common/decls`.
+Guarantees: a signature is one line in CEL's notation, `string.(int) -> string` for a member and `(int, int) -> int` for
+a function. A capital letter is a type parameter, and an unknown name is a type of the library. At run time the first
+overload that accepts the values' types is called, as in cel-go's `common/decls`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class Overload(NamedTuple):
     """One signature of a function."""
 
     arguments: tuple[Type, ...]
-    """For a member the target's type first."""
+    """The argument types; for a member, the target's type is the first."""
     result: Type
     is_member: bool
     compute: Implementation
-    """Takes the values; raises `EvalError`."""
+    """The implementation, which takes the values; raises `EvalError`."""
 
     def accepts(self, values: tuple[Any, ...]) -> bool:
-        """Whether values are of the types that the signature wants."""
+        """Return whether the values have the types of the signature."""
         return len(values) == len(self.arguments) and all(map(_has_type, self.arguments, values))
 
 
@@ -47,14 +47,14 @@ def _has_type(wanted: Type, value: Any) -> bool:
 
 
 class Library:
-    """A set of functions, and of names that stand for types or values."""
+    """A set of functions, and of names for types or values."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Create an empty library."""
         self.functions: dict[str, list[Overload]] = {}
 
     def function(self, name: str, *signatures: str) -> Callable[[F], F]:
-        """Decorate what computes a function for these signatures."""
+        """Decorate the implementation of a function for these signatures."""
 
         def declare(compute: F) -> F:
             overloads = self.functions.setdefault(name, [])
@@ -65,22 +65,22 @@ class Library:
 
 
 class Functions:
-    """All functions of some libraries."""
+    """All functions of several libraries."""
 
     def __init__(self, libraries: Iterable[Library]) -> None:
-        """Put the libraries together."""
+        """Merge the libraries."""
         self.overloads: dict[str, list[Overload]] = {}
         for library in libraries:
             for name, overloads in library.functions.items():
                 self.overloads.setdefault(name, []).extend(overloads)
 
     def get(self, name: str) -> list[Overload] | None:
-        """Return the overloads of a function; None: there is none of that name."""
+        """Return the overloads of a function, None if it does not exist."""
         return self.overloads.get(name)
 
 
 def dispatch(name: str, overloads: Iterable[Overload], *, as_member: bool) -> Implementation:
-    """Return what computes a call of a function whatever the types turn out to be."""
+    """Return an implementation that selects the overload by the types of the values."""
     candidates = [each for each in overloads if each.is_member is as_member]
 
     def call(*values: Any) -> Any:
@@ -97,7 +97,7 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
 def signature(text: str) -> tuple[tuple[Type, ...], Type, bool]:
-    """Read a signature: the arguments' types, the result's, and whether it is a member's."""
+    """Parse a signature: the argument types, the result type, and whether it is a member."""
     before, _, result = text.partition(" -> ")
     target, member, arguments = before.partition(".(") if not before.startswith("(") else ("", "", before[1:])
     given = _read_types(arguments[:-1])
@@ -105,7 +105,7 @@ def signature(text: str) -> tuple[tuple[Type, ...], Type, bool]:
 
 
 def read_type(text: str) -> Type:
-    """Read a type as it is written in a signature."""
+    """Parse a type in the notation of signatures."""
     (only,) = _read_types(text)
     return only
 
@@ -153,4 +153,4 @@ TYPE_NAMES: Final[Mapping[str, Type]] = {
     "net.IP": types.opaque("net.IP"),
     "net.CIDR": types.opaque("net.CIDR"),
 }
-"""What stands for types in expressions: `type(x) == int`."""
+"""The names of types in expressions: `type(x) == int`."""

@@ -1,6 +1,6 @@
-"""An environment: what expressions may name and call; and expressions that were compiled in one.
+"""Environments, which declare the variables and functions of expressions, and compiled expressions.
 
-Guarantees: what compiles can be evaluated any number of times, by several threads at once, within a limit of cost.
+Guarantees: a compiled expression can be evaluated any number of times, by several threads at once, within a cost limit.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from ctrlmgr.expressions.values import CostExceeded, EvalError
 from ctrlmgr.work_budget import TooMuchWork, bounded
 
 LIBRARIES: Final = (OPERATORS, STANDARD, STRINGS, LISTS, SETS, TEXTS, ADDRESSES, AMOUNTS, AUTHORIZING)
-"""What every environment has; `library.formats` is brought by those who know the formats."""
+"""The libraries of every environment; callers with formats add `library.formats`."""
 
 
 class NoValue(Exception):
-    """An expression has no value, or none that can be used; the text says which and why."""
+    """An expression has no usable value; the text names the expression and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression that was compiled; equal to another of the same text and type."""
+    """A compiled expression; two are equal if their texts and types are."""
 
     source: str
     type: Type
-    """What it evaluates to."""
+    """The type of its value."""
     root: Node = field(compare=False)
     step: Step = field(compare=False)
 
     def evaluate(self, variables: Mapping[str, Any], limit: int = PER_CALL_LIMIT) -> tuple[Any, int]:
-        """Return the value and what it cost; raises `EvalError`, and `CostExceeded` beyond `limit`."""
+        """Return the value and its cost; raises `EvalError`, and `CostExceeded` above `limit`."""
         run = Run(variables, limit)
         try:
             with bounded(MOST_STEPS):
@@ -62,12 +62,12 @@ class Expression:
         return value, run.cost
 
     def no_value(self, error: EvalError | CostExceeded) -> NoValue:
-        """Return what says in Kubernetes' words that it has no value, because of `error`."""
+        """Return an error with Kubernetes' message, with `error` as the reason."""
         return NoValue(f"expression '{self.source}' resulted in error: {error}")
 
 
 class Environment:
-    """What expressions may name and call."""
+    """The variables and functions that expressions may use."""
 
     def __init__(
         self,
@@ -80,8 +80,8 @@ class Environment:
     ) -> None:
         """Declare variables with their types, functions, and the fields of objects.
 
-        Where it `unescapes`, expressions escape the names of fields, and objects are given with the names themselves.
-        Where it `binds`, they may name values with `cel.bind`.
+        With `unescapes`, expressions escape the names of fields, and objects have the original names. With `binds`,
+        expressions may use `cel.bind`.
         """
         self._variables = dict(variables)
         self._functions = functions
@@ -90,7 +90,7 @@ class Environment:
         self._binds = binds
 
     def compile(self, source: str) -> Expression:
-        """Return an expression; raises `CompileError`."""
+        """Compile an expression; raises `CompileError`."""
         root = read(source, binds=self._binds)
         type_ = check(source, root, self._variables, self._functions, self._objects)
         check_literals(source, root)

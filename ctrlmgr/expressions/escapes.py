@@ -1,4 +1,4 @@
-"""How expressions write the names of fields that are no names in CEL: `a.b` is `a__dot__b`.
+"""Escapes field names that are not identifiers in CEL: `a.b` becomes `a__dot__b`.
 
 Source: apiserver `pkg/cel/escaping.go`.
 """
@@ -25,14 +25,14 @@ _MEANT: Final = {escape: name for name, escape in _ESCAPES.items()}
 
 
 def escaped(name: str) -> str:
-    """Return a field's name as expressions write it, "" if they cannot."""
+    """Return the escaped name of a field, "" if it cannot be escaped."""
     if name in _RESERVED:
         return f"__{name}__"
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], name) if _can_be_named(name) else ""
 
 
 def unescaped(written: str) -> str:
-    """Return the name that is written so; what is no way of writing one stands for itself."""
+    """Return the original name of an escaped one; a name that is not escaped is returned unchanged."""
     if written[2:-2] in _RESERVED and _ESCAPED.fullmatch(written):
         return written[2:-2]
     if any(escape not in _MEANT for escape in _ESCAPED.findall(written)):
@@ -41,7 +41,7 @@ def unescaped(written: str) -> str:
 
 
 def unescape(root: Node) -> None:
-    """Have a checked expression look up the fields that it means, also in objects that are as they came from JSON."""
+    """Unescape the field names of a checked expression, so that it can be evaluated with decoded JSON."""
     waiting = [root]
     while waiting:
         node = waiting.pop()

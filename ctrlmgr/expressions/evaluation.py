@@ -1,9 +1,11 @@
-"""Compiles a checked tree to closures, which evaluate it and count what that costs.
+"""Compiles a checked tree to closures that evaluate it and count the cost.
 
 Guarantees:
-- Errors are values to `&&`, `||` and loops: `false && error` is false. Everything else passes the first one on.
-- Every step costs what it costs in cel-go (`interpreter/runtimecost.go`, with constants folded beforehand), and an
-  evaluation that costs more than its limit ends with `CostExceeded`, which nothing absorbs.
+
+- `&&`, `||` and loops treat errors as values: `false && error` is false. All other operations propagate the first
+  error.
+- Costs are those of cel-go (`interpreter/runtimecost.go`, with folded constants). An evaluation above its limit ends
+  with `CostExceeded`, which no operation absorbs.
 
 Source: cel-go `interpreter/{planner,interpretable,attributes,optimizations}.go`.
 """
@@ -47,21 +49,21 @@ _STRUCT_COST: Final = 40
 
 
 class Lazy:
-    """Fields that are computed when they are asked for."""
+    """Fields that are computed on first access."""
 
     cel_type: ClassVar[types.Type] = types.struct("kubernetes.variables")
 
     def has(self, name: str) -> bool:
-        """Whether there is such a field."""
+        """Return whether the field exists."""
         raise NotImplementedError
 
     def field(self, name: str) -> Any:
-        """Return a field's value; raises `EvalError`."""
+        """Return the value of a field; raises `EvalError`."""
         raise NotImplementedError
 
 
 class _Failed:
-    """An error that a loop's accumulator holds."""
+    """An error in the accumulator of a loop."""
 
     __slots__ = ("error",)
 
@@ -70,14 +72,14 @@ class _Failed:
 
 
 class Compiler:
-    """Makes closures of nodes."""
+    """Compiles nodes to closures."""
 
     def __init__(self, functions: Functions) -> None:
-        """Call `functions`."""
+        """Use these functions for calls."""
         self._functions = functions
 
     def step(self, node: Node) -> Step:
-        """Return what evaluates a node."""
+        """Return the closure that evaluates a node."""
         if isinstance(node, Literal):
             value = node.value
             return lambda run: value
@@ -151,14 +153,14 @@ class Compiler:
             try:
                 folded = compute(operands[0].value)
             except EvalError:
-                pass  # it has no value each time that it is evaluated
+                pass  # the call raises the error at each evaluation
             else:
                 return lambda run: folded
         return extended(steps) if is_extension(node) else _paid(name, compute, steps)
 
     def _computation(self, name: str, *, as_member: bool) -> Implementation:
         overloads = self._functions.get(name) or ()
-        if name in OPERATORS.functions:  # these look at their operands themselves
+        if name in OPERATORS.functions:  # these check their operands themselves
             return OPERATORS.functions[name][0].compute
         return dispatch(name, overloads, as_member=as_member)
 
@@ -167,7 +169,7 @@ class Compiler:
         steps = [self.step(each) for each in node.arguments]
         if not _is_constant_set(node.arguments[1]):
             return _paid(node.function, compute, steps)
-        value, container = steps  # what is looked up in a set of constants costs nothing
+        value, container = steps  # a lookup in a constant set costs nothing
         return lambda run: compute(value(run), container(run))
 
     def _and(self, node: Call) -> Step:
@@ -222,7 +224,7 @@ class Compiler:
 
         return holds
 
-    # Literals
+    # Lists, maps and structs
 
     def _list(self, node: ListOf) -> Step:
         if _is_constant(node):
@@ -351,7 +353,7 @@ def _ident(name: str) -> Step:
 
 
 def _is_attribute(node: Node) -> bool:
-    """Whether what is selected from a node costs no more than the selection."""
+    """Return whether selecting from a node costs no more than the selection itself."""
     return isinstance(node, Ident | Select) or (isinstance(node, Call) and node.function in ("_[_]", "_[?_]", "_?_:_"))
 
 
@@ -408,14 +410,14 @@ def _optional_element(container: Any, key: Any) -> Optional:
 
 
 def _optional_value(value: Any) -> Sequence[Any]:
-    """Return what an optional element adds: one thing or none."""
+    """Return the value of an optional element as a list of at most one."""
     if type(value) is not Optional:
         raise EvalError(f"cannot initialize optional list element from non-optional value {value}")
     return (value.value,) if value.present else ()
 
 
 def insert(made: dict[Any, Any], key: Any, value: Any) -> None:
-    """Add an entry to a new map; raises `EvalError` for a key that is there, or cannot be one."""
+    """Add an entry to a new map; raises `EvalError` if the key exists or is not allowed."""
     if type(key) not in (str, int, UInt, bool):
         raise EvalError(f"unsupported key type: {type_of(key).name}")
     if entry(made, key)[0]:
@@ -435,7 +437,7 @@ def _items(looped: Any, *, two: bool) -> list[tuple[Any, Any]]:
 
 
 def _key(key: Node | str) -> Node:
-    assert not isinstance(key, str)  # only fields of structs are named so
+    assert not isinstance(key, str)  # only entries of structs have names as keys
     return key
 
 
@@ -449,7 +451,7 @@ def _is_constant(node: Node) -> bool:
 
 
 def _has_keys(node: MapOf) -> bool:
-    """Whether the keys are such that the map can be made."""
+    """Return whether the keys are constant, distinct and allowed."""
     try:
         made: dict[Any, Any] = {}
         for each in node.entries:

@@ -1,6 +1,6 @@
-"""Keys by which values are found: equal for what is `equal`, so that sets of values are looked up and not compared.
+"""Hashable keys of values, equal for `equal` values, so that sets can be looked up instead of compared pairwise.
 
-Source: cel-go compares pairwise (`ext/sets.go`, `ext/lists.go`); what is equal is the same here.
+Source: cel-go compares pairwise (`ext/sets.go`, `ext/lists.go`); the results are the same here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ctrlmgr.work_budget import spend
 
 
 def keys_of(values: Iterable[Any]) -> list[Hashable] | None:
-    """Return the keys of values, None if one has none."""
+    """Return the keys of values, None if one of them has no key."""
     try:
         return [_key(each) for each in values]
     except TypeError:
@@ -22,7 +22,7 @@ def keys_of(values: Iterable[Any]) -> list[Hashable] | None:
 
 
 def _key(value: Any) -> Hashable:
-    """Return what is equal for equal values; raises TypeError for one without: a list whose order does not matter."""
+    """Return the key of a value; raises TypeError for values without one, such as unordered lists."""
     make = _KEYS.get(type(value))
     if make is not None:
         return make(value)
@@ -32,7 +32,7 @@ def _key(value: Any) -> Hashable:
 
 
 def _number(value: Any) -> Hashable:
-    """Return the number, which Python takes for equal to others as CEL does; NaN is equal to nothing."""
+    """Return a number as its own key, because Python compares numbers as CEL does; NaN equals nothing."""
     return value if value == value else object()
 
 

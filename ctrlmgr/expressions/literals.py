@@ -1,8 +1,7 @@
-"""What is looked at in a checked expression besides its types: constants that functions would refuse, mixed lists.
+"""Further checks of checked expressions: invalid constants and lists of mixed types.
 
-Guarantees: patterns, durations and timestamps that are written in the expression are valid; a format that is written
-there fits the list of its arguments, if that is literal too; the elements of a list are of one type, as are the keys
-and the values of a map, but for the arguments of `format`.
+Guarantees: literal patterns, durations and timestamps are valid. A literal format fits a literal list of arguments. The
+elements of a list have the same type, and so do the keys and the values of a map, except the arguments of `format`.
 
 Source: cel-go `cel/validator.go`, `ext/formatting.go` (`stringFormatValidator`).
 """
@@ -27,11 +26,11 @@ _CHECKS: Mapping[str, Callable[[str], Any]] = {
     "timestamp": parse_timestamp,
     "matches": compiled,
 }
-"""Checks of the first argument of a function, by its name; they raise."""
+"""Checks of a function's first argument by the name of the function; they raise exceptions."""
 
 
 def check_literals(source: str, root: Node) -> None:
-    """Raise `CompileError` for what is wrong with constants."""
+    """Raise `CompileError` if constants are invalid."""
     if problems := list(_problems(root)):
         raise CompileError(source, problems)
 
@@ -63,7 +62,7 @@ def _call_problems(node: Call) -> Iterator[Problem]:
 
 
 def _format_problems(node: Call) -> Iterator[Problem]:
-    """Yield the first thing that is wrong with a format, or that it has too many arguments."""
+    """Yield the first error of a format, or the error of too many arguments."""
     text, listed = node.target, node.arguments[0] if len(node.arguments) == 1 else None
     if not isinstance(text, Literal) or type(text.value) is not str or not isinstance(listed, ListOf):
         return
@@ -110,7 +109,7 @@ _RUNTIME_NAMES: Mapping[str, str] = {
 
 
 def _misfit(verb: str, node: Node) -> Node | None:
-    """Return the part of an argument that a clause refuses, which may be all of it; None if it fits."""
+    """Return the part of an argument that a clause refuses, None if the argument fits."""
     if node.type.kind not in _FITTING[verb] and node.type != types.DYN:
         return node
     if verb != "s":

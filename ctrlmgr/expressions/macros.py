@@ -1,8 +1,8 @@
-"""Macros: what is written as a call and is a loop, a test for presence, or a variable.
+"""Expands macros: calls that stand for a loop, a presence test, or a variable.
 
-Guarantees: `has`, `all`, `exists`, `exists_one`, `map` and `filter`, those of two variables (`transformList`,
-`transformMap`, `transformMapEntry`), `optMap`, `optFlatMap`, `sortBy` and `cel.bind` expand to the trees that cel-go
-expands them to, so that they cost what they cost there.
+Guarantees: macros expand to the same trees as in cel-go, so that costs are the same. The macros are `has`, `all`,
+`exists`, `exists_one`, `map`, `filter`, those with two variables (`transformList`, `transformMap`,
+`transformMapEntry`), `optMap`, `optFlatMap`, `sortBy` and `cel.bind`.
 
 Source: cel-go `parser/macro.go`, `ext/{bindings,comprehensions,lists}.go`, `cel/library.go`.
 """
@@ -15,14 +15,14 @@ from typing import Final
 from ctrlmgr.expressions.nodes import Call, Comprehension, Ident, ListOf, Literal, MapOf, Node, Select
 
 RESULT: Final = "@result"
-"""The accumulator: a name that no expression can write."""
+"""The name of the accumulator, which expressions cannot contain."""
 
 
 class MacroError(Exception):
-    """A macro is given what it cannot be given."""
+    """A macro has an invalid argument."""
 
     def __init__(self, at: int, text: str) -> None:
-        """Say what is wrong, and where."""
+        """Use this message for this position."""
         super().__init__(text)
         self.at = at
 
@@ -30,7 +30,10 @@ class MacroError(Exception):
 def expand(
     at: int, function: str, target: Node | None, arguments: Sequence[Node], *, binds: bool = False
 ) -> Node | None:
-    """Return what a call expands to, None if it is no macro; `binds`: `cel.bind` is one. Raises `MacroError`."""
+    """Return the expansion of a call, None if it is not a macro; with `binds`, `cel.bind` is one.
+
+    Raises `MacroError`.
+    """
     if target is None:
         return _has(at, arguments[0]) if function == "has" and len(arguments) == 1 else None
     if binds and function == "bind" and len(arguments) == 3 and isinstance(target, Ident) and target.name == "cel":
@@ -53,7 +56,7 @@ def _variable(node: Node, words: str = "argument must be a simple name") -> str:
 
 
 def _names(arguments: Sequence[Node], count: int) -> tuple[str, str]:
-    """Return the names of the loop's variables, the second empty where there is one."""
+    """Return the names of the loop variables; the second is empty if there is only one."""
     first = _variable(arguments[0])
     if count == 1:
         return first, ""

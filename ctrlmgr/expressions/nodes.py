@@ -1,7 +1,8 @@
-"""What an expression is once it is read: a tree whose macros are expanded.
+"""The tree of a parsed expression, with expanded macros.
 
-A node knows its place in the text; the checker writes its type, and what a name or a call turned out to mean.
-Source of the forms: cel-go `common/ast/expr.go`.
+A node has its position in the text. The checker sets its type, and what a name or a call refers to.
+
+Source: cel-go `common/ast/expr.go`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Literal(_Placed):
 
 @dataclass(slots=True, eq=False)
 class Ident(_Placed):
-    """A name: of a variable, or of a type; `.a` where `is_absolute`."""
+    """The name of a variable or a type; with `is_absolute`, it is written as `.a`."""
 
     name: str
     is_absolute: bool = False
@@ -38,32 +39,32 @@ class Ident(_Placed):
 
 @dataclass(slots=True, eq=False)
 class Select(_Placed):
-    """A field: `a.b`; `a.?b` where `optional`; `has(a.b)` where `test_only`."""
+    """A field `a.b`; with `optional` it is `a.?b`, with `test_only` `has(a.b)`."""
 
     operand: Node
     field: str
     test_only: bool = False
     optional: bool = False
     ident: str = ""
-    """The qualified name that the selection turned out to be, by the checker."""
+    """The qualified name that the selection refers to, set by the checker."""
 
 
 @dataclass(slots=True, eq=False)
 class Call(_Placed):
-    """A call of a function or an operator; `target` is what a member function is called on."""
+    """A call of a function or an operator; `target` is the object of a member call."""
 
     function: str
     target: Node | None
     arguments: list[Node]
     namespaced: str = ""
-    """The qualified name of the function, where the target turned out to be part of it."""
+    """The qualified name of the function if the target is part of the name, set by the checker."""
     overloads: tuple[Overload, ...] = ()
-    """The signatures that fit, as far as that can be known before the values are there; by the checker."""
+    """The signatures that match by the types known before evaluation, set by the checker."""
 
 
 @dataclass(slots=True, eq=False)
 class ListOf(_Placed):
-    """A list; elements at the places in `optional` are left out if they are absent."""
+    """A list; elements at the indexes in `optional` are omitted if they are absent."""
 
     elements: list[Node]
     optional: frozenset[int] = frozenset()
@@ -100,7 +101,7 @@ class Comprehension(_Placed):
 
     variable: str
     second: str
-    """The second variable; empty without one."""
+    """The second variable; empty if there is only one."""
     range: Node
     accumulator: str
     initial: Node

@@ -1,7 +1,7 @@
-"""Reads an expression into a tree: CEL's grammar with optionals, quoted fields and macros.
+"""Parses an expression to a tree: CEL's grammar with optionals, quoted fields and macros.
 
-Guarantees: a text is refused that cel-go's parser refuses, in the same form; neither its size nor its nesting can
-exhaust the machine. Macros are expanded as they are read (`macros.expand`).
+Guarantees: the parser refuses the same texts as cel-go's, with the same messages. Large and deeply nested texts do not
+exhaust memory or the stack. Macros are expanded during parsing (`macros.expand`).
 
 Source: cel-go `parser/gen/CEL.g4` and `parser/parser.go`.
 """
@@ -28,13 +28,13 @@ from ctrlmgr.expressions.source import CompileError, Problem
 from ctrlmgr.expressions.tokens import END, OPERAND, Token, constant, listed, tokens_of
 
 _LARGEST = 100_000
-"""Characters of an expression (cel-go's default)."""
+"""The maximum number of characters of an expression (cel-go's default)."""
 _DEEPEST = 250
-"""The depth that cel-go names when it refuses an expression."""
+"""The depth limit in cel-go's error message."""
 _NESTED = 80
 _LEVELS = 160
 _NODES = 100_000
-"""What is refused here, so that no part of a compilation nests deeper than Python does."""
+"""The limits here, so that no step of a compilation exceeds Python's recursion limit."""
 
 _RESERVED: Final = frozenset(
     (
@@ -53,11 +53,11 @@ _WORDS: Final = {"true": True, "false": False, "null": None}
 
 
 class _Stop(Exception):
-    """A problem after which nothing can be read."""
+    """A syntax error after which parsing cannot continue."""
 
 
 def read(source: str, *, binds: bool = False) -> Node:
-    """Return the tree of an expression, which may name values with `cel.bind` if it `binds`; raises `CompileError`."""
+    """Return the tree of an expression; with `binds`, `cel.bind` is allowed. Raises `CompileError`."""
     if len(source) > _LARGEST:
         problem = f"expression code point size exceeds limit: size: {len(source)}, limit {_LARGEST}"
         raise CompileError("", [Problem(0, problem)])
@@ -79,7 +79,7 @@ def _too_deep() -> Problem:
 
 
 def children(node: Node) -> Iterator[Node]:
-    """Yield the nodes right below a node."""
+    """Yield the direct children of a node."""
     if isinstance(node, Select):
         yield node.operand
     elif isinstance(node, Call):
@@ -98,7 +98,7 @@ def children(node: Node) -> Iterator[Node]:
 
 
 def _is_too_large(root: Node) -> bool:
-    """Whether a tree is too deep, or has too many nodes: `optMap` has its target twice, a chain of them ever more."""
+    """Return whether a tree is too deep or has too many nodes, because `optMap` duplicates its target."""
     levels, nodes, level = 0, 0, [root]
     while level and levels <= _LEVELS and nodes <= _NODES:
         levels, nodes = levels + 1, nodes + len(level)
@@ -160,7 +160,7 @@ class _Reader:
         return node
 
     def _logical(self, sign: str, function: str) -> Node:
-        """Read what `||` or `&&` joins, and balance it: the terms of a long chain do not nest."""
+        """Parse terms joined by `||` or `&&` to a balanced tree, so that long chains do not nest deeply."""
         terms, places = [self._term(sign)], list[int]()
         while token := self._accept(sign):
             places.append(token.at)
@@ -317,7 +317,7 @@ def _balanced(function: str, terms: Sequence[Node], places: Sequence[int], low: 
 
 
 def qualified_name(node: Node) -> str:
-    """Return `a.b.c` if that is all a node is, "" otherwise."""
+    """Return `a.b.c` if a node is a qualified name, "" otherwise."""
     if isinstance(node, Ident):
         return node.name
     if isinstance(node, Select) and not node.test_only and not node.optional:

@@ -1,4 +1,4 @@
-"""One evaluation of an expression: its variables, and what it has cost."""
+"""The state of one evaluation: the variables, and the cost so far."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Run:
         self.limit = limit
 
     def pay(self, cost: int) -> None:
-        """Count a cost; raises `CostExceeded`."""
+        """Add a cost; raises `CostExceeded`."""
         self.cost += cost
         if self.cost > self.limit:
             raise CostExceeded
 
     def afford(self, cost: int) -> None:
-        """Raise `CostExceeded` if a call of this cost exceeds the limit; counts nothing."""
+        """Raise `CostExceeded` if a call of this cost would exceed the limit, without adding it."""
         if self.cost + cost > self.limit:
             raise CostExceeded
 

@@ -1,6 +1,6 @@
-"""The text of an expression, and how problems in it are told.
+"""Formats the errors in the text of an expression.
 
-Guarantees: a problem is written as cel-go writes it, with line and column (from 1), the line, and a mark below it:
+Guarantees: an error has cel-go's format, with line and column (from 1), the line, and a marker below it:
 
     ERROR: <input>:1:5: undeclared reference to 'x' (in container '')
      | a + x
@@ -18,36 +18,36 @@ MOST_PROBLEMS: Final = 100
 
 
 class Problem(NamedTuple):
-    """What is wrong at a place, which is an offset in characters."""
+    """An error at an offset in the text, in characters."""
 
     at: int
     text: str
 
 
 class CompileError(Exception):
-    """An expression cannot be compiled; the message tells every problem, in the order of their places."""
+    """An expression cannot be compiled; the message has all errors, in the order of their positions."""
 
     def __init__(self, source: str, problems: Iterable[Problem]) -> None:
-        """Write the problems that were found in `source`."""
+        """Format the errors of `source`."""
         self.problems = sorted(problems, key=lambda each: each.at)
         self._source = source
         super().__init__("\n".join(written(source, each) for each in self.problems[:MOST_PROBLEMS]))
 
     @property
     def in_one_line(self) -> str:
-        """The problems with their places, without the lines that they are in."""
+        """The errors with their positions, without the lines of the text."""
         shown = (written(self._source, each).partition("\n")[0] for each in self.problems[:MOST_PROBLEMS])
         return "; ".join(shown)
 
 
 def written(source: str, problem: Problem) -> str:
-    """Return a problem with its place and its line; of an empty text there is none to show."""
+    """Format an error with its position and its line; an empty text has no line."""
     if not source:
         return f"ERROR: <input>:1:0: {problem.text}"
     before = source[: problem.at]
     line = before.count("\n")
     column = problem.at - (before.rfind("\n") + 1)
     shown = source.split("\n")[line].replace("\t", " ")
-    dots = "".join("．" if ord(each) > 127 else "." for each in shown[:column])  # as wide as what they stand below
+    dots = "".join("．" if ord(each) > 127 else "." for each in shown[:column])  # as wide as the characters above them
     mark = "＾" if column < len(shown) and ord(shown[column]) > 127 else "^"
     return f"ERROR: <input>:{line + 1}:{column + 1}: {problem.text}\n | {shown}\n | {dots}{mark}"

@@ -1,7 +1,7 @@
-"""Timestamps and durations: reading, writing, and what they are made of.
+"""Timestamps and durations: parsing, formatting, and their fields.
 
-Guarantees: texts are read as Go's `time.ParseDuration` and RFC 3339 parsing do, to the nanosecond; moments stay within
-the years 1 to 9999, spans within 64 bits of nanoseconds, or the expression has no value.
+Guarantees: texts are parsed as in Go's `time.ParseDuration` and RFC 3339 parsing, with nanoseconds. Timestamps outside
+the years 1 to 9999, and durations outside 64 bits of nanoseconds, raise `EvalError`.
 
 Source: cel-go `common/types/{timestamp,duration}.go`.
 """
@@ -41,7 +41,7 @@ _LONGEST = 200
 
 
 def parse_timestamp(text: str) -> Timestamp:
-    """Read RFC 3339; raises `EvalError`."""
+    """Parse an RFC 3339 timestamp; raises `EvalError`."""
     match = _TIME.fullmatch(text)
     try:
         if match is None:
@@ -57,7 +57,7 @@ def parse_timestamp(text: str) -> Timestamp:
 
 
 def parse_duration(text: str) -> Duration:
-    """Read `1h30m`; raises `EvalError`."""
+    """Parse a duration such as `1h30m`; raises `EvalError`."""
     if len(text) > _LONGEST or not _SPAN.fullmatch(text):
         raise EvalError(f"time: invalid duration {quote(text[:_LONGEST])}")
     total = 0
@@ -70,35 +70,35 @@ def parse_duration(text: str) -> Duration:
 
 
 def timestamp(nanoseconds: int) -> Timestamp:
-    """Return a moment; raises `EvalError` for one that is out of range."""
+    """Return a timestamp; raises `EvalError` if it is out of range."""
     if not _FIRST <= nanoseconds <= _LAST:
         raise EvalError("timestamp overflow")
     return Timestamp(nanoseconds)
 
 
 def duration(nanoseconds: int) -> Duration:
-    """Return a span; raises `EvalError` for one that is out of range."""
+    """Return a duration; raises `EvalError` if it is out of range."""
     if not LEAST_INT <= nanoseconds <= MOST_INT:
         raise EvalError("duration overflow")
     return Duration(nanoseconds)
 
 
 def write_timestamp(moment: Timestamp) -> str:
-    """Write RFC 3339 in UTC, with as many decimals as there are."""
+    """Format as RFC 3339 in UTC, without trailing zeros in the fraction."""
     fraction = moment.nanoseconds % SECOND
     decimals = f".{fraction:09d}".rstrip("0") if fraction else ""
     return f"{_local(moment, UTC).strftime('%Y-%m-%dT%H:%M:%S').rjust(19, '0')}{decimals}Z"
 
 
 def write_duration(span: Duration) -> str:
-    """Write seconds: `5400s`, `0.5s`."""
+    """Format in seconds: `5400s`, `0.5s`."""
     whole, fraction = divmod(abs(span.nanoseconds), SECOND)
     decimals = f".{fraction:09d}".rstrip("0") if fraction else ""
     return f"{'-' if span.nanoseconds < 0 else ''}{whole}{decimals}s"
 
 
 def local(moment: Timestamp, zone: str = "") -> datetime:
-    """Return the date and time of day of a moment in a zone, by default UTC; raises `EvalError`."""
+    """Return the date and time of day of a timestamp in a zone, by default UTC; raises `EvalError`."""
     return _local(moment, _zone(zone) if zone else UTC)
 
 

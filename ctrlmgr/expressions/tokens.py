@@ -1,7 +1,7 @@
-"""Cuts an expression into tokens, and reads the constants among them.
+"""Splits an expression into tokens, and parses constants.
 
-Guarantees: the lexical rules are those of CEL's language definition and of cel-go's grammar; a text that holds what is
-no token is refused as cel-go's lexer refuses it. Time is linear in the text.
+Guarantees: the lexical rules are those of CEL's language definition and of cel-go's grammar, with the errors of
+cel-go's lexer. Time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _WORDS: Final = frozenset(("in", "true", "false", "null"))
 
 
 def tokens_of(source: str, problems: list[Problem]) -> list[Token]:
-    """Return the tokens of a text, END last; what is none is left out and told of in `problems`."""
+    """Return the tokens of a text, END last; invalid parts are skipped and reported in `problems`."""
     return list(_tokens(source, problems))
 
 
@@ -76,7 +76,7 @@ _SURROGATES: Final = range(0xD800, 0xE000)
 
 
 def constant(token: Token, *, negative: bool = False) -> Any:
-    """Return what a token of a constant stands for; raises ValueError in cel-go's words."""
+    """Return the value of a constant's token; raises ValueError with cel-go's message."""
     if token.kind == "int":
         return _integer(token.text, negative=negative)
     if token.kind == "uint":
@@ -102,7 +102,7 @@ def _integer(text: str, *, negative: bool) -> int:
 
 
 def _content(text: str) -> tuple[str, bool]:
-    """Return what stands between the quotes, and whether it is raw."""
+    """Return the text between the quotes, and whether it is raw."""
     raw = text[0] in "rR"
     text = text[1:] if raw else text
     width = 3 if text[:3] in ("'''", '"""') and len(text) >= 6 else 1
@@ -148,11 +148,11 @@ def _byte(match: re.Match[str]) -> bytes:
 
 
 def listed(choices: Sequence[str]) -> str:
-    """Write what a parser would have taken, as ANTLR does."""
+    """Format the expected tokens of a syntax error as ANTLR does."""
     written = [each if each in (END, *_CLASSES) else f"'{each}'" for each in choices]
     return written[0] if len(written) == 1 else "{" + ", ".join(written) + "}"
 
 
 _CLASSES: Final = ("NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER", "ESC_IDENTIFIER")
 OPERAND: Final = ("[", "{", "(", ".", "-", "!", "true", "false", "null", *_CLASSES[:-1])
-"""What an operand can begin with."""
+"""The tokens that an operand can start with."""

@@ -1,7 +1,7 @@
-"""The types that the checker knows, how they are written, and which value may stand where another is wanted.
+"""The types of the checker, their notation, and the rules of assignability.
 
-Guarantees: types are written as cel-go writes them (`list(int)`, `optional_type(string)`), and a type is assignable,
-more general, or bound to a type parameter exactly as in cel-go's `checker/types.go` and `common/types/types.go`.
+Guarantees: the notation is cel-go's (`list(int)`, `optional_type(string)`). The rules of assignability, of generality,
+and of type parameters are those of cel-go's `checker/types.go` and `common/types/types.go`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """One type. `kind` is what decides on assignability; `name` is how it is written."""
+    """A type; `kind` determines assignability, and `name` is the notation."""
 
     kind: str
     name: str
@@ -42,7 +42,7 @@ ERROR: Final = Type("error", "!error!")
 INT: Final = _simple("int")
 NULL: Final = Type("null", "null")
 NOTHING: Final = Type("nothing", "")
-"""The type of a field that an object accepts without knowing its type: only a value of unknown type fits."""
+"""The type of a field that an object accepts without a known type: only values of unknown types fit."""
 STRING: Final = _simple("string")
 TIMESTAMP: Final = Type("timestamp", "timestamp")
 TYPE: Final = _simple("type")
@@ -64,12 +64,12 @@ def map_of(key: Type, value: Type) -> Type:
 
 
 def optional_of(value: Type) -> Type:
-    """Return the type of what may be absent."""
+    """Return the type of optional values."""
     return Type("opaque", "optional_type", (value,))
 
 
 def opaque(name: str, *parameters: Type) -> Type:
-    """Return a type whose values only functions understand."""
+    """Return a type whose values only functions can use."""
     return Type("opaque", name, parameters)
 
 
@@ -79,7 +79,7 @@ def parameter(name: str) -> Type:
 
 
 def struct(name: str) -> Type:
-    """Return the type of objects with declared fields, which `Objects` knows by this name."""
+    """Return the type of objects with declared fields, by its name in `Objects`."""
     return Type("struct", name)
 
 
@@ -89,32 +89,32 @@ def type_of(value: Type) -> Type:
 
 
 class Objects(Protocol):
-    """What declares the fields of objects."""
+    """Declares the fields of objects."""
 
     def field(self, name: str, field: str) -> Type | None:
-        """Return the type of a field of the struct type `name`; None: there is no such field."""
+        """Return the type of a field of the struct type `name`, None if it does not exist."""
 
     def has_type(self, name: str) -> bool:
-        """Whether there is a struct type of this name."""
+        """Return whether a struct type of this name exists."""
 
 
 class NoObjects:
-    """No objects but untyped ones."""
+    """Declares no objects, so that only untyped ones exist."""
 
     def field(self, name: str, field: str) -> Type | None:
-        """Know no field."""
+        """Return None."""
         return None
 
     def has_type(self, name: str) -> bool:
-        """Know no type."""
+        """Return False."""
         return False
 
 
 class DeclaredObjects:
-    """Objects that expressions look at and cannot make."""
+    """Objects that expressions can read and cannot create."""
 
     def __init__(self, fields: Mapping[str, Mapping[str, Type]]) -> None:
-        """Know the fields of some types, by the names of the types."""
+        """Declare the fields of these types, by the names of the types."""
         self._fields = fields
 
     def field(self, name: str, field: str) -> Type | None:
@@ -122,31 +122,31 @@ class DeclaredObjects:
         return self._fields[name].get(field)
 
     def has_type(self, name: str) -> bool:
-        """Have no type that an expression may make."""
+        """Return False, because expressions cannot create these objects."""
         return False
 
 
 def is_dyn(type_: Type) -> bool:
-    """Whether nothing is known of a value before it is there."""
+    """Return whether the type of a value is unknown before evaluation."""
     return type_.kind in ("dyn", "error")
 
 
 def is_optional(type_: Type) -> bool:
-    """Whether a value of the type may be absent."""
+    """Return whether a type is optional."""
     return type_.name == "optional_type"
 
 
 def unwrapped(type_: Type) -> Type:
-    """Return what an optional holds; other types as they are."""
+    """Return the type inside of an optional; other types are returned unchanged."""
     return type_.parameters[0] if is_optional(type_) else type_
 
 
 Bindings = dict[str, Type]
-"""What type parameters stand for, by name."""
+"""The bindings of type parameters, by name."""
 
 
 def assignable(bindings: Bindings, given: Sequence[Type], wanted: Sequence[Type]) -> Bindings | None:
-    """Return the bindings under which values can stand where others are wanted, None if they can't."""
+    """Return the bindings under which the given types are assignable to the wanted ones, None if they are not."""
     trial = dict(bindings)
     return trial if _all_assignable(trial, given, wanted) else None
 
@@ -182,7 +182,7 @@ def _may_be_null(type_: Type) -> bool:
 
 
 def _bind(bindings: Bindings, given: Type, wanted: Type) -> bool | None:
-    """Have a parameter stand for a type; None: it refers to itself, which decides nothing."""
+    """Bind a parameter to a type; returns None if the parameter refers to itself, which is not decisive."""
     if given == wanted:
         return True
     bound = bindings.get(wanted.name)
@@ -229,7 +229,7 @@ def _is_equal_or_more_general(one: Type, other: Type) -> bool:
 
 
 def substituted(bindings: Mapping[str, Type], type_: Type, *, free_is_dyn: bool) -> Type:
-    """Return a type with its parameters replaced by what they stand for; those that stand for nothing by `dyn`."""
+    """Return a type with its parameters replaced by their bindings; unbound ones are replaced by `dyn`."""
     if type_.kind == "parameter":
         bound = bindings.get(type_.name)
         if bound is not None:
@@ -242,7 +242,7 @@ def substituted(bindings: Mapping[str, Type], type_: Type, *, free_is_dyn: bool)
 
 
 def called(arguments: Sequence[Type], *, as_member: bool) -> str:
-    """Write the types that a function is applied to: `(int, string)`, or `dyn.(int)` for a member's."""
+    """Format the argument types of a call: `(int, string)`, or `dyn.(int)` for a member."""
     if as_member:
         return f"{arguments[0]}.({', '.join(map(str, arguments[1:]))})"
     return f"({', '.join(map(str, arguments))})"

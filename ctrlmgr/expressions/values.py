@@ -1,8 +1,10 @@
-"""Values that Python has no type for, and what values have in common: a type, an equality, a size.
+"""Values without a type in Python, and common functions of values: type, equality, size.
 
-Booleans, ints, floats, strings, bytes, None, lists and dicts stand for themselves, so that an object can be looked at
-as it came from JSON. Guarantees: equality holds across the numeric types and never between a boolean and a number;
-values of other types than these carry their type as `cel_type`.
+Booleans, ints, floats, strings, bytes, None, lists and dicts are used directly, so that expressions can read decoded
+JSON.
+
+Guarantees: numbers of different types can be equal, but a boolean never equals a number. Values of other types have
+their type in `cel_type`.
 
 Source: cel-go `common/types`.
 """
@@ -27,36 +29,36 @@ class EvalError(Exception):
 
 
 class CostExceeded(Exception):
-    """An evaluation has cost more than it may; nothing absorbs it."""
+    """An evaluation exceeds its cost limit; no operation absorbs this error."""
 
     def __init__(self) -> None:
-        """Say it in cel-go's words."""
+        """Use cel-go's message."""
         super().__init__("operation cancelled: actual cost limit exceeded")
 
 
 class UInt(int):
-    """An unsigned integer of 64 bits."""
+    """An unsigned 64-bit integer."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Timestamp:
-    """A moment, in nanoseconds since 1970."""
+    """A timestamp, in nanoseconds since 1970."""
 
     nanoseconds: int
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Duration:
-    """A span of time, in nanoseconds."""
+    """A duration, in nanoseconds."""
 
     nanoseconds: int
 
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    """What may be absent."""
+    """An optional value."""
 
     present: bool
     value: Any = None
@@ -67,14 +69,14 @@ NONE: Final = Optional(False)
 
 @dataclass(frozen=True, slots=True)
 class StructValue:
-    """An object that an expression has made; fields that were not given are absent."""
+    """An object created by an expression; fields that were not set are absent."""
 
     name: str
     fields: Mapping[str, Any]
 
 
 class SetList(list[Any]):
-    """A list of a schema whose order does not matter (`x-kubernetes-list-type: set`); its elements are scalars."""
+    """A list whose order does not matter by its schema (`x-kubernetes-list-type: set`); its elements are scalars."""
 
     __slots__ = ()
 
@@ -85,12 +87,12 @@ class MapList(list[Any]):
     __slots__ = ("keys",)
 
     def __init__(self, elements: Iterable[Any], keys: Sequence[str]) -> None:
-        """Hold objects, of which the fields `keys`, as expressions name them, tell which is which."""
+        """Hold objects that are identified by the fields `keys`, as named in expressions."""
         super().__init__(elements)
         self.keys = keys
 
     def key(self, element: Any) -> Any:
-        """Return the values of an element's keys; the element itself if it is no object."""
+        """Return the values of an element's keys; an element that is not an object is returned itself."""
         return tuple(element.get(name) for name in self.keys) if type(element) is dict else element
 
 
@@ -118,7 +120,7 @@ _TYPES: Mapping[type, Type] = {
 
 
 def type_of(value: Any) -> Type:
-    """Return the type that a value has at run time, without parameters."""
+    """Return the type of a value at run time, without parameters."""
     found = _TYPES.get(type(value))
     if found is not None:
         return found
@@ -134,9 +136,9 @@ _NUMBERS: Final = (int, UInt, float)
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Say whether two values are equal: by value across numbers, element by element in lists and maps.
+    """Return whether two values are equal: numbers by value, lists and maps element by element.
 
-    Where a list stands first that is a set or a map by its schema, the order of the elements does not matter.
+    If the first list is a set or a map by its schema, the order of the elements does not matter.
     """
     kind = type(one)
     if kind is str:
@@ -163,7 +165,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def _same_size(one: Sized, other: Sized) -> bool:
-    """Say whether two lists or maps have the same number of elements; if so, spend a step for each."""
+    """Return whether two lists or maps have the same size; if so, spend a step for each element."""
     if len(one) != len(other):
         return False
     spend(1 + len(one))
@@ -194,7 +196,7 @@ _EQUAL_LISTS: Final[Mapping[type, Callable[[Any, Any], bool]]] = {
 
 
 def scalar(value: Any) -> Any:
-    """Return what stands for an element, or for the values of its keys, in a set; raises `EvalError` as Go does."""
+    """Return the hashable form of an element, or of the values of its keys; raises `EvalError` as Go does."""
     if type(value) in SEQUENCES and type(value) is not tuple:
         raise EvalError("internal error: runtime error: hash of unhashable type []interface {}")
     if type(value) is dict:
@@ -222,7 +224,7 @@ def entry(map_: dict[Any, Any], key: Any) -> tuple[bool, Any]:
 
 
 class _Probe:
-    """Equal to one key of a map, which it remembers."""
+    """An object that equals one key of a map and records that key."""
 
     __slots__ = ("key", "stored")
 
@@ -239,13 +241,13 @@ class _Probe:
 
 
 def _stored(map_: dict[Any, Any], key: Any) -> Any:
-    """Return the key of a map that Python takes for equal to one that is in it, without looking at the others."""
+    """Return the key of a map that equals `key` in Python, without comparing the other keys."""
     probe = _Probe(key)
     return probe.stored if probe in map_ else None
 
 
 def size(value: Any) -> int:
-    """Return what a value's size counts for in costs: characters, bytes, elements; 1 for what has no size."""
+    """Return the size of a value for costs: characters, bytes, elements; 1 for values without a size."""
     kind = type(value)
     if kind in (str, bytes, dict) or kind in SEQUENCES:
         return len(value)

@@ -1,4 +1,4 @@
-"""What one file says of a built-in kind, beyond what the published discovery and schema of Kubernetes say."""
+"""The declaration of a built-in kind: its properties beyond Kubernetes' published discovery and schema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.engine.tables.printer import CREATED_AT, Printer
 
 
 class StoredAs(NamedTuple):
-    """The kind that another one is stored as, and the way there and back; both keep the object's metadata."""
+    """The kind that another kind is stored as, and the conversions; both keep the object's metadata."""
 
     api_version: str
     kind: str
@@ -23,24 +23,29 @@ class StoredAs(NamedTuple):
 
 @dataclass(frozen=True)
 class Declaration:
-    """One version of one kind; what is not declared is what most kinds have."""
+    """One version of one kind; the defaults of the fields are those of most kinds."""
 
     api_version: str
     kind: str
     _: KW_ONLY
     strategy: Strategy | None = field(default=None)
-    """None: that of the kind it is stored as, or else what most kinds do."""
+    """None stands for the strategy of the kind it is stored as, or else for the common strategy."""
     printer: Printer = CREATED_AT
     """The columns of its table."""
     resets: Mapping[str, Filter] | None = None
-    """What a write cannot change, by subresource; None: `status` if it has one; by `/status` the spec, and what
-    its strategy says (`status_keeps`)."""
+    """The fields that a write cannot change, by subresource.
+
+    None stands for: the `status` if the kind has one, and for `/status` the spec and `status_keeps` of the strategy.
+    """
     deprecation: str = ""
-    """What a client is told who uses it (apiserver `pkg/endpoints/deprecation`)."""
+    """The text of the warning to clients that use it (apiserver `pkg/endpoints/deprecation`)."""
     stored_as: StoredAs | None = None
     registry_path: str = ""
-    """Where Kubernetes' storage keeps it, if that is not its plural."""
+    """The name in Kubernetes' storage, if it is not the plural."""
     unused: str = ""
-    """What does not happen although objects of the kind are stored, as one phrase; empty if something acts on them."""
+    """A phrase for the missing effect of objects that are only stored; empty if something acts on them."""
     stored_version: str = ""
-    """The version that Kubernetes 1.36 stores it in, where that is one it serves no more; its hash is of that."""
+    """The version in the storage of Kubernetes 1.36 if it is no longer served.
+
+    The version's hash is computed from it.
+    """

@@ -1,6 +1,6 @@
-"""Selectors as specs hold them (meta/v1 LabelSelector), made into what matches labels.
+"""Compiles label selectors of specs (meta/v1 LabelSelector).
 
-Rules come from apimachinery's `pkg/apis/meta/v1/helpers.go`, `LabelSelectorAsSelector`.
+Source: apimachinery `pkg/apis/meta/v1/helpers.go`, `LabelSelectorAsSelector`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": 
 
 
 def selector_of(selector: Mapping[str, Any]) -> LabelSelector | None:
-    """Return what a LabelSelector selects, None if it is not valid; an empty one selects everything."""
+    """Return the compiled LabelSelector, None if it is invalid; an empty one selects everything."""
     if tentatively(lambda: validate_label_selector(selector, Path())):
         return None
     pairs = (selector.get("matchLabels") or {}).items()
@@ -29,7 +29,7 @@ def _requirement(expression: Mapping[str, Any]) -> Requirement:
 
 
 def selector_text(selector: Mapping[str, Any]) -> str:
-    """Write a LabelSelector as `labels.Selector.String` does: `a=b,c in (d,e),!f`; by key."""
+    """Format a LabelSelector as `labels.Selector.String`: `a=b,c in (d,e),!f`, sorted by key."""
     found = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
     found += [(each["key"], _expression_text(_requirement(each))) for each in selector.get("matchExpressions") or ()]
     return ",".join(text for _, text in sorted(found))
@@ -45,7 +45,7 @@ def _expression_text(requirement: Requirement) -> str:
 
 
 def selector_shown(selector: Mapping[str, Any] | None) -> str:
-    """Write a LabelSelector as Go prints a pointer to it (`LabelSelector.String`)."""
+    """Format a LabelSelector as Go prints a pointer to it (`LabelSelector.String`)."""
     if selector is None:
         return "nil"
     labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))

@@ -1,4 +1,4 @@
-"""Strategies that differ from the rest in a flag or two only, and that kinds of several groups have."""
+"""Strategies for kinds of several groups that differ from the common strategy only in flags."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from ctrlmgr.engine.strategy import Strategy
 
 
 class GuardedStrategy(Strategy):
-    """Kinds that only a caller who has read them may replace."""
+    """Kinds whose updates require the resourceVersion."""
 
     allow_unconditional_update = False

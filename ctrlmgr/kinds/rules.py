@@ -1,9 +1,9 @@
-"""Rules that the validation of many kinds is made of: what is not negative, what may not change, what is a percentage.
+"""Validation rules that many kinds share: nonnegative numbers, immutable fields, percentages.
 
-Values are what a codec made of them: what means nothing is absent, so equal values mean the same.
+Values are normalized by a codec: values without meaning are absent, so equal values have the same meaning.
 
-Rules come from apimachinery's `pkg/api/validation/objectmeta.go` and `pkg/util/validation/validation.go`, and from
-Kubernetes' `pkg/apis/apps/validation/validation.go`.
+Source: apimachinery `pkg/api/validation/objectmeta.go` and `pkg/util/validation/validation.go`, and Kubernetes
+`pkg/apis/apps/validation/validation.go`.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ NEGATIVE = "must be greater than or equal to 0"
 
 
 def nonnegative(value: int | None, path: Path) -> list[FieldError]:
-    """Check a number that may be absent, or zero."""
+    """Validate a number that may be absent or zero."""
     return [invalid(path, value, NEGATIVE)] if value is not None and value < 0 else []
 
 
 def nonnegative_fields(owner: Mapping[str, Any], fields: Iterable[str], path: Path) -> list[FieldError]:
-    """Check several numbers of one object."""
+    """Validate several numbers of one object."""
     return [error for field in fields for error in nonnegative(owner.get(field), path.child(field))]
 
 
 def each_problem(check: Callable[[str], list[str]], value: str, path: Path) -> list[FieldError]:
-    """Return what `check` (one of `validation.names`) finds wrong with `value`."""
+    """Return the errors that `check` (a function of `validation.names`) returns for `value`."""
     return [invalid(path, value, problem) for problem in check(value)]
 
 
 def malformed(path: Path, detail: str) -> FieldError:
-    """Return the error for a value that is wrong as a whole and not shown (Go's `OmitValueType`)."""
+    """Return the error for a malformed value that is not shown (Go's `OmitValueType`)."""
     return FieldError("FieldValueInvalid", path, f"Invalid value: {detail}")
 
 
 def domain_path(value: str, path: Path) -> list[FieldError]:
-    """Check `example.com/path` (`IsDomainPrefixedPath`)."""
+    """Validate `example.com/path` (`IsDomainPrefixedPath`)."""
     if not value:
         return [required(path)]
     host, _, rest = value.partition("/")
@@ -50,7 +50,7 @@ def domain_path(value: str, path: Path) -> list[FieldError]:
 
 
 def domain_prefixed_key(key: str, path: Path) -> list[FieldError]:
-    """Check `example.com/key` (`IsDomainPrefixedKey`)."""
+    """Validate `example.com/key` (`IsDomainPrefixedKey`)."""
     if not key:
         return [required(path)]
     if problems := each_problem(names.qualified_name, key, path):
@@ -59,30 +59,30 @@ def domain_prefixed_key(key: str, path: Path) -> list[FieldError]:
 
 
 def immutable(new: Any, old: Any, path: Path) -> list[FieldError]:
-    """Check that a field has not changed."""
+    """Validate that a field is unchanged."""
     return [] if new == old else [invalid(path, new, IMMUTABLE)]
 
 
 def int_or_percent(value: int | str, path: Path) -> list[FieldError]:
-    """Check a number that is not negative, or a percentage."""
+    """Validate a nonnegative number or a percentage."""
     if isinstance(value, str):
         return each_problem(names.percent, value, path)
     return nonnegative(value, path)
 
 
 def at_most_all(value: int | str, path: Path) -> list[FieldError]:
-    """Check that a percentage is not above 100 %."""
+    """Validate that a percentage is at most 100 %."""
     share = percentage(value)
     return [invalid(path, value, "must not be greater than 100%")] if share is not None and share > 100 else []
 
 
 def percentage(value: int | str) -> int | None:
-    """Return the number of a percentage, None if `value` is none."""
+    """Return the number of a percentage, None if `value` is not a percentage."""
     return int(value[:-1]) if isinstance(value, str) and not names.percent(value) and len(value) < 20 else None
 
 
 def amount(value: int | str | None) -> int:
-    """Return the number in an int-or-percent; 0 for what is neither, as Go's `IntValue` does."""
+    """Return the number of an int-or-percent; 0 for other values, as Go's `IntValue`."""
     if isinstance(value, int):
         return value
     text = value or ""
@@ -96,5 +96,5 @@ def amount(value: int | str | None) -> int:
 
 
 def sorted_map(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return a map as Go shows it in messages: by key; None for nil."""
+    """Sort a map by key, as Go formats it in messages; None for nil."""
     return dict(sorted(values.items())) if values else None

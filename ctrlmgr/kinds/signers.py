@@ -1,6 +1,6 @@
-"""Names of signers of certificates, and of the bundles of certificates that are theirs.
+"""Names of certificate signers and of their trust bundles.
 
-Rules come from Kubernetes' `pkg/apis/core/validation/names.go`.
+Source: Kubernetes `pkg/apis/core/validation/names.go`.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from ctrlmgr.engine.validation import names
 
 _LONGEST_DOMAIN = 253
 _LONGEST = 253 + 1 + 253 + 1 + 63
-"""Bytes: a domain, a slash, and a resource's name with its namespace."""
+"""The maximum size in bytes: a domain, a slash, and a resource's name with its namespace."""
 
 
 def is_kubernetes_signer(signer: str) -> bool:
-    """Return whether a signer's name is one of Kubernetes' own."""
+    """Return whether the name of a signer is one of Kubernetes' own."""
     domain = signer.partition("/")[0]
     return domain == "kubernetes.io" or domain.endswith(".kubernetes.io")
 
 
 def validate_signer_name(signer: str, path: Path) -> list[FieldError]:
-    """Check `example.com/name` (`ValidateSignerName`)."""
+    """Validate `example.com/name` (`ValidateSignerName`)."""
     if not signer:
         return [required(path)]
     domain, slash, name = signer.partition("/")
@@ -46,7 +46,7 @@ def _first_problem(parts: list[str], whole: str, check: names.Check, path: Path)
 
 
 def validate_trust_bundle_name(name: str, path: Path) -> list[FieldError]:
-    """Check the name of a ClusterTrustBundle: `example.com:signer:name`, or a name without a signer."""
+    """Validate the name of a ClusterTrustBundle: `example.com:signer:name`, or a name without a signer."""
     signer, colon, own = name.rpartition(":")
     if colon and not signer:
         problems = ['ClusterTrustBundle without signer name must not have ":" in its name']

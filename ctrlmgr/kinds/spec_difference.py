@@ -1,9 +1,9 @@
-"""Says how two specs differ, for refusals of changes that may not be made: line by line, as Kubernetes does.
+"""Computes the line difference of two specs, as Kubernetes does for its errors about immutable fields.
 
-Kubernetes writes both as indented JSON of its internal Go types and compares the lines. Those types have every field,
-under its name in Go, and are mostly the published ones; where they are not stands here.
+Kubernetes writes both specs as indented JSON of its internal Go types and compares the lines. Those types have every
+field, with its Go name. Most are the same as the published types; this module declares the differences.
 
-Rules: apimachinery `pkg/util/diff/diff.go` (`Diff`), Kubernetes' `pkg/apis/core/{types,v1/conversion}.go`.
+Source: apimachinery `pkg/util/diff/diff.go` (`Diff`), Kubernetes `pkg/apis/core/{types,v1/conversion}.go`.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _GROUPS: Final = (
     _CORE,
     *(f"io.k8s.api.{group}.v1." for group in ("batch", "flowcontrol", "admissionregistration", "resource", "storage")),
 )
-"""Where the published types are looked for."""
+"""The prefixes of the published types."""
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _CONTEXT: Final = 3
-"""Lines around each difference that are shown as well."""
+"""The number of unchanged lines shown around each difference."""
 
 _is_plain = re.compile(r"[ !#-%'-;=?-\[\]-~]*").fullmatch
 
 _LONGEST: Final = 2000
-"""Elements of a list that are looked at: a refusal has room for fewer."""
+"""The maximum number of compared list elements; an error has room for fewer."""
 
 _HOST: Final = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
-"""What the published spec of a pod has, and the internal type's security context."""
+"""Fields of the published pod spec that are in the security context of the internal type."""
 
 _VOLUME_SOURCES: Final = (
     *("gcePersistentDisk", "awsElasticBlockStore", "hostPath", "glusterfs", "nfs", "rbd", "quobyte", "iscsi"),
@@ -78,10 +78,10 @@ _ORDER: Final[Mapping[str, Sequence[str]]] = {
         *("storageClassName", "mountOptions", "volumeMode", "nodeAffinity", "volumeAttributesClassName"),
     ),
 }
-"""The fields of internal types whose order is another."""
+"""The fields of internal types with a different order."""
 
 _PART_OF: Final = {"PersistentVolumeSource": "PersistentVolumeSpec"}
-"""Types that the published ones have taken in, and which has."""
+"""Internal types that are part of another published type, by the name of that type."""
 
 _NAMES: Final = {
     **{
@@ -115,7 +115,7 @@ _NAMES: Final = {
     "tcpSocket": "TCPSocket",
     "wwids": "WWIDs",
 }
-"""Go's names of fields that are more than the name in JSON with a capital."""
+"""Go names of fields that are not just the capitalized JSON name."""
 
 _NAMES_WITHIN: Final = {
     ("AzureDiskVolumeSource", "diskName"): "DiskName",
@@ -134,29 +134,29 @@ _NAMES_WITHIN: Final = {
         )
     },
 }
-"""The same, where it depends on the type."""
+"""The same names that depend on the type."""
 
 _NUMBERS: Final = frozenset({"int32", "int64", "intstr.IntOrString"})
 
 
 class _Type(NamedTuple):
-    """A struct: what it is called, and how its fields are written."""
+    """A struct: its name, and the format of its fields."""
 
     name: str
     fields: Sequence[GoField]
     is_published: bool
-    """Whether its fields have their names in JSON, and are left out where the published type leaves them out."""
+    """Whether fields have their JSON names, and are omitted when empty as in the published type."""
 
 
 def difference(type_: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Return how two structs of a core type (`PodSpec`) differ: a unified diff, of which each line has an end."""
+    """Return the unified diff of two structs of a core type (`PodSpec`), in which each line ends with a newline."""
     before, after = (written(type_, each).splitlines(keepends=True) for each in (old, new))
     found = difflib.unified_diff(before, after, n=_CONTEXT)
-    return "".join([*found][2:])  # without the names of two files
+    return "".join([*found][2:])  # without the headers with file names
 
 
 def with_empties(fields: Mapping[str, Any], sent: Any) -> dict[str, Any]:
-    """Return fields with the lists and maps that were `sent` empty, which decoding drops and a difference shows."""
+    """Return the fields with empty lists and maps of `sent`, which decoding drops and a difference shows."""
     found = dict(fields)
     for name, value in sent.items() if isinstance(sent, dict) else ():
         if value in ([], {}) and found.get(name) is None:
@@ -175,12 +175,12 @@ def _filled(value: Any, sent: Any) -> Any:
 
 
 def written(type_: str, fields: Mapping[str, Any]) -> str:
-    """Return a struct of a core type as Go writes the internal one, indented by one; it ends with its last line."""
+    """Return a struct of a core type as Go's indented JSON of the internal one, with a final newline."""
     return "".join(_value(f"v1.{type_}", fields, "\n")) + "\n"
 
 
 def shown(type_: str, fields: Mapping[str, Any]) -> Any:
-    """Return a struct of a published type as messages show the internal one: it has every field."""
+    """Return a struct of a published type with every field of the internal one, as in messages."""
     return json.loads(written(type_, fields))
 
 
@@ -193,7 +193,7 @@ def _internal(type_: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @cache
 def _type(name: str) -> _Type | None:
-    """Return what a type is that Go calls `v1.NAME`, None if it is no struct."""
+    """Return the struct that Go names `v1.NAME`, None if it is not a struct."""
     within = _PART_OF.get(name, name)
     definition = next((each + within for each in _GROUPS if each + within in go()), None)
     if definition is None:
@@ -210,7 +210,7 @@ def _type(name: str) -> _Type | None:
 
 
 def _value(type_: str, value: Any, line: str) -> Iterator[str]:
-    """Yield the pieces of a value; `line` is what begins a line at its depth."""
+    """Yield the pieces of a value; `line` is the start of a line at its depth."""
     if type_.startswith("*"):
         yield from ("null",) if value is None else _value(type_[1:], value, line)
     elif type_.startswith("[]"):
@@ -240,13 +240,13 @@ def _list(type_: str, values: Sequence[Any] | None, line: str) -> Iterator[str]:
 
 
 def _fields(struct: _Type, value: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield the name of each field in Go's JSON, its type and its value."""
+    """Yield the Go JSON name, the type and the value of each field."""
     for name, type_, omitted in struct.fields:
         found = value.get(name)
         if struct.is_published:
             if found or not omitted:
                 yield name, type_, found
-        elif type_ == "v1.ObjectMeta":  # it is embedded, and no field of its own
+        elif type_ == "v1.ObjectMeta":  # it is embedded, and not a field
             meta = _type("ObjectMeta")
             yield from _fields(meta, found or {}) if meta is not None else ()
         else:
@@ -275,7 +275,7 @@ def _scalar(type_: str, value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """Return a string as Go's encoder writes it, which is fit for HTML."""
+    """Encode a string as Go does, with HTML escapes."""
     if _is_plain(text):
         return f'"{text}"'
     quoted = json.dumps(text, ensure_ascii=False)

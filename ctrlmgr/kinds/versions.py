@@ -1,4 +1,4 @@
-"""Built-in kinds that are served in several versions, as field management compares them."""
+"""Built-in kinds with several served versions, and the conversions that field management needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctrlmgr.engine.managedfields.shape_of import Root
 
 
 def connect(kinds: Iterable[Kind]) -> None:
-    """Have the versions of each kind turned into one another (`Kind.translate`): those that are stored as the same."""
+    """Set `Kind.translate` for kinds with several versions; versions of a kind have the same stored kind."""
     stored: dict[Resource, dict[str, Kind]] = defaultdict(dict)
     for kind in kinds:
         stored[kind.storage][kind.gvk.api_version] = kind
@@ -25,7 +25,7 @@ def connect(kinds: Iterable[Kind]) -> None:
 
 
 def _translated(versions: Mapping[str, Kind], fields: Unstructured, api_version: str) -> tuple[Root, Unstructured]:
-    """Return an object in another version, and that version's shape."""
+    """Convert an object to another version; returns that version's structure too."""
     source, target = versions[fields["apiVersion"]], versions[api_version]
     if source is target:
         return target.shape, fields

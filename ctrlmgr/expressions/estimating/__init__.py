@@ -1,1 +1,1 @@
-"""What an expression may cost at most, from its text and the largest values that its variables can have."""
+"""Estimates the maximum cost of an expression from its text and the maximum sizes of its variables."""

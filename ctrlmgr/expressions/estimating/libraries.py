@@ -1,6 +1,6 @@
-"""What calls of libraries' functions may cost: those of Kubernetes, and cel-go's for lists and sets.
+"""Cost estimates of library functions: Kubernetes' libraries, and cel-go's for lists and sets.
 
-Guarantees: they are the prices of Kubernetes 1.36, changes of which decide which definitions it takes.
+Guarantees: estimates are those of Kubernetes 1.36, because they determine which definitions are accepted.
 
 Source: apiserver `pkg/cel/library/cost.go` (`EstimateCallCost`), cel-go `ext/{lists,sets}.go`.
 """
@@ -25,7 +25,7 @@ _PER_REQUIREMENT: Final = 50.0
 _LONGEST_FORMAT: Final = 64
 _LONGEST_NAME_PATTERN: Final = 128
 _ADDRESS: Final = Range(4, 16)
-"""How many bytes an address has."""
+"""The size of an address, in bytes."""
 _TEXTS: Final = ("string", "bytes")
 
 
@@ -53,7 +53,7 @@ _Price = Callable[[_Call], Estimate | None]
 def library_estimate(
     function: str, overload: Overload, target: Operand | None, arguments: Sequence[Operand], size_at: SizeAt
 ) -> Estimate | None:
-    """Return what a call of one overload may cost; None: that is CEL's own to say."""
+    """Return the estimate of a call of one overload, None for CEL's own functions."""
     price = _PRICES.get(function)
     return price(_Call(overload, target, arguments, size_at)) if price is not None else None
 
@@ -75,7 +75,7 @@ def _selector(call: _Call) -> Estimate | None:
 
 
 def _element(target: Operand) -> Operand | None:
-    """Return a list's element, None of what is no list."""
+    """Return the element of a list, None for other operands."""
     if not target.type.parameters:
         return None
     return Operand(target.type.parameters[0], (*target.place, "@items") if target.place else ())
@@ -85,7 +85,7 @@ def _elements(call: _Call) -> Estimate | None:
     if call.target is None:
         return None
     element = _element(call.target)
-    if element is None:  # indexOf and lastIndexOf are members of texts, too
+    if element is None:  # indexOf and lastIndexOf are also members of texts
         return Estimate(call.target_size.scaled(TRAVERSAL))
     each = ONE
     if element.type.kind in _TEXTS:
@@ -116,7 +116,10 @@ def _replace(call: _Call) -> Estimate | None:
 
 
 def _replacements(length: int, old: int, *, shrinks: bool) -> tuple[int, int]:
-    """Return how often a text of some length is replaced in, and how much of it stays; 0: between all characters."""
+    """Return the number of replacements in a text, and the length of the unchanged rest.
+
+    If `old` is 0, there is a replacement between all characters.
+    """
     if old == 0:
         return min(length + 1, LARGEST), length
     return (0, length) if shrinks else (min(ceil(float(length) / float(old)), LARGEST), 0)
@@ -133,7 +136,10 @@ def _split(call: _Call) -> Estimate | None:
 
 
 def _literal(operand: Operand, otherwise: int, *, below_zero: int | None = 0) -> int:
-    """Return an operand's number where it is written there; None for `below_zero` takes a negative one as Go does."""
+    """Return the integer of a literal operand, or `otherwise` for other operands.
+
+    A negative integer gives `below_zero`; if that is None, it is converted to an unsigned integer as in Go.
+    """
     node = operand.node
     if not isinstance(node, Literal) or type(node.value) is not int:
         return otherwise
@@ -167,7 +173,7 @@ def _address(call: _Call) -> Estimate | None:
 
 
 def _other_address(call: _Call) -> Range:
-    """Return what it costs to read the other address where that is a text."""
+    """Return the cost of parsing the other address if it is a text."""
     is_text = call.overload.arguments[1].kind == "string"
     return call.size(0).scaled(TRAVERSAL) if is_text else FREE
 
@@ -192,7 +198,7 @@ _AUTHORIZERS: Final = "kubernetes.authorization."
 
 
 def _equality(call: _Call) -> Estimate | None:
-    """Price the types of Kubernetes' own."""
+    """Return the estimate for Kubernetes' own types."""
     one, other = call.arguments
     if one.type != other.type:
         return None

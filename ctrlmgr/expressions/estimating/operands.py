@@ -1,4 +1,4 @@
-"""What a call's price depends on: its operands, each with its type, its place in the variables, and its size."""
+"""The operands of a call, with the properties that determine its cost: type, path in the variables, and size."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ctrlmgr.expressions.nodes import Node
 from ctrlmgr.expressions.types import Type
 
 Place: TypeAlias = tuple[str, ...]
-"""A path from a variable: names of fields, `@items`, `@keys` and `@values`. Empty: it is in none."""
+"""A path from a variable: field names, `@items`, `@keys` and `@values`; empty if the value is not in a variable."""
 
 SizeAt: TypeAlias = Callable[[Place], Range | None]
-"""Returns how large the value at a place can be; None: that is not known."""
+"""Returns the maximum size of the value at a path, None if it is unknown."""
 
 
 class Operand(NamedTuple):
@@ -26,16 +26,16 @@ class Operand(NamedTuple):
 
     @property
     def known(self) -> Range:
-        """Its size as the expression tells it."""
+        """The size as determined by the expression."""
         return UNKNOWN if self.size is None else self.size
 
     def sized(self, size_at: SizeAt) -> Range:
-        """Return its size as the expression or the schema tells it."""
+        """Return the size as determined by the expression or the schema."""
         return self.size or (size_at(self.place) if self.place else None) or UNKNOWN
 
 
 class Estimate(NamedTuple):
-    """What a call costs, its operands not included, and how large its result is."""
+    """The cost of a call without its operands, and the size of its result."""
 
     cost: Range
     size: Range | None = None

@@ -1,4 +1,4 @@
-"""From the least to the most: of a cost, or of a size, as unsigned numbers of 64 bits that stay at the largest.
+"""Ranges of costs and sizes: unsigned 64-bit numbers, with saturating arithmetic.
 
 Source: cel-go `checker/cost.go` (`SizeEstimate`, `CostEstimate`).
 """
@@ -12,7 +12,7 @@ LARGEST: Final = (1 << 64) - 1
 
 
 class Range(NamedTuple):
-    """Two numbers; what is known to be one number is that number twice."""
+    """A minimum and a maximum; both are equal for an exact number."""
 
     least: int
     most: int
@@ -26,11 +26,11 @@ class Range(NamedTuple):
         return Range(min(self.least * other.least, LARGEST), min(self.most * other.most, LARGEST))
 
     def scaled(self, factor: float) -> Range:
-        """Return the product with a price, each end rounded up."""
+        """Return the product with a factor, with each end rounded up."""
         return Range(_scaled(self.least, factor), _scaled(self.most, factor))
 
     def union(self, other: Range) -> Range:
-        """Return the range that holds both."""
+        """Return the smallest range that contains both."""
         return Range(min(self.least, other.least), max(self.most, other.most))
 
 
@@ -42,7 +42,7 @@ def _scaled(number: int, factor: float) -> int:
 
 
 def fixed(number: int) -> Range:
-    """Return the range of what is known."""
+    """Return the range of an exact number."""
     return Range(number, number)
 
 
@@ -50,4 +50,4 @@ FREE: Final = fixed(0)
 ONE: Final = fixed(1)
 UNKNOWN: Final = Range(0, LARGEST)
 EMPTY: Final = Range(LARGEST, 0)
-"""What a union begins with."""
+"""The initial value of a union."""

@@ -1,4 +1,4 @@
-"""What calls of CEL's own functions may cost.
+"""Cost estimates of CEL's own functions.
 
 Source: cel-go `checker/cost.go` (`functionCost`).
 """
@@ -13,9 +13,9 @@ from ctrlmgr.expressions.estimating.operands import Estimate, Operand
 from ctrlmgr.expressions.estimating.ranges import ONE, Range
 
 TRAVERSAL: Final = 0.1
-"""What reading one character costs."""
+"""The cost of reading one character."""
 PATTERN: Final = 0.25
-"""What matching one character of a pattern costs."""
+"""The cost of matching one character of a pattern."""
 
 _TEXTS: Final = ("string", "bytes")
 
@@ -25,7 +25,7 @@ _Price = Callable[[Overload, Operand | None, Sequence[Operand]], Estimate | None
 def standard_estimate(
     function: str, overload: Overload, target: Operand | None, arguments: Sequence[Operand]
 ) -> Estimate:
-    """Return what a call of one overload may cost; most cost one."""
+    """Return the estimate of a call of one overload; most cost one."""
     price = _PRICES.get(function)
     return (price(overload, target, arguments) if price is not None else None) or Estimate(ONE)
 
@@ -62,7 +62,7 @@ def _quote(overload: Overload, target: Operand | None, arguments: Sequence[Opera
 
 
 def _wrapped(number: int) -> int:
-    """Return a number as Go's arithmetic leaves it, which does not look whether it overflows here."""
+    """Return a number modulo 2^64, because Go does not check for overflow here."""
     return number & ((1 << 64) - 1)
 
 
@@ -76,7 +76,7 @@ def _matches(overload: Overload, target: Operand | None, arguments: Sequence[Ope
 
 
 def matching(text: Range, pattern: Range) -> Range:
-    """Return what matching a text costs; one that is empty is charged for, as its pattern may be long."""
+    """Return the cost of matching a text; an empty text has a cost too, because the pattern may be long."""
     return text.plus(ONE).scaled(TRAVERSAL).times(pattern.scaled(PATTERN))
 
 
@@ -98,7 +98,7 @@ def _order(overload: Overload, target: Operand | None, arguments: Sequence[Opera
 
 
 def _equality(overload: Overload, target: Operand | None, arguments: Sequence[Operand]) -> Estimate | None:
-    """Charge for reading the smaller of the two."""
+    """Return the cost of reading the smaller operand."""
     most = min(arguments[0].known.most, arguments[1].known.most)
     return Estimate(Range(min(most, 1), most).scaled(TRAVERSAL))
 

@@ -1,7 +1,7 @@
-"""What an expression may cost: the walk over its tree.
+"""Estimates the cost of an expression by walking its tree.
 
-Guarantees: the sum is the one that cel-go comes to for the same checked tree, its quirks included: a value that is
-reached through no variable, and whose path nonetheless has a part, is as large as the variable itself.
+Guarantees: the total is that of cel-go for the same checked tree, including a quirk: a value that is not reached
+through a variable, but whose path has parts, has the size of the variable itself.
 
 Source: cel-go `checker/cost.go` (`coster`).
 """
@@ -38,12 +38,12 @@ _LOGICAL: Final = ("_&&_", "_||_")
 
 
 def estimate_cost(root: Node, size_at: SizeAt) -> Range:
-    """Return what a checked tree may cost; `size_at` says how large the values of its variables can be."""
+    """Return the cost range of a checked tree; `size_at` returns the maximum sizes of values in its variables."""
     return _Walk(size_at).cost(root)
 
 
 class _Entries(NamedTuple):
-    """How large a container's keys and values are."""
+    """The sizes of a container's keys and values."""
 
     is_list: bool
     key: Range
@@ -120,7 +120,7 @@ class _Walk:
     # Sizes
 
     def _size(self, node: Node) -> Range | None:
-        """Return how large a value is, None if that is not known (`computeSize`)."""
+        """Return the size of a value, None if it is unknown (`computeSize`)."""
         if node in self._sizes:
             return self._sizes[node]
         if (written := _written_size(node)) is not None:
@@ -238,7 +238,7 @@ class _Walk:
         if one is not None and other is not None:
             self._set_entries(node, one.union(other))
 
-    # Literals of several parts
+    # Lists and maps
 
     def _list(self, node: ListOf) -> Range:
         total, item = FREE, EMPTY if node.elements else FREE
@@ -252,7 +252,7 @@ class _Walk:
         total = FREE
         key = value = EMPTY if node.entries else FREE
         for entry in node.entries:
-            assert not isinstance(entry.key, str)  # only fields of structs are named so
+            assert not isinstance(entry.key, str)  # only entries of structs have names as keys
             total = total.plus(self.cost(entry.key)).plus(self.cost(entry.value))
             key = key.union(self._size_or_unknown(entry.key))
             value = value.union(self._size_or_unknown(entry.value))
@@ -268,7 +268,7 @@ class _Walk:
         self._push(name, _Variable(self._place(value), self._size(value), self._entries_of(value)))
 
     def _push_part(self, name: str, looped: Node, *, value: bool) -> None:
-        """Have a loop's variable stand for a container's keys or its values."""
+        """Bind a loop variable to the keys or the values of a container."""
         entries = self._entries_of(looped)
         is_list = entries.is_list if entries is not None else looped.type.kind == "list"
         part = ("@items" if value else "@indices") if is_list else ("@values" if value else "@keys")

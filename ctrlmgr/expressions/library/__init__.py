@@ -1,1 +1,1 @@
-"""The functions that expressions may call, a module for each library of cel-go and Kubernetes."""
+"""The functions for expressions, one module for each library of cel-go and Kubernetes."""

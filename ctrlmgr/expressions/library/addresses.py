@@ -1,6 +1,6 @@
 """IP addresses and networks.
 
-Guarantees: what Go's `net/netip` reads is read, without zones and without IPv4 addresses written as IPv6.
+Guarantees: texts are parsed as in Go's `net/netip`, without zones and without IPv4-mapped IPv6 addresses.
 
 Source: apiserver `pkg/cel/library/{ip,cidr}.go`.
 """
@@ -27,7 +27,7 @@ _BROADCAST = IPv4Address("255.255.255.255")
 
 @dataclass(frozen=True, slots=True)
 class IP:
-    """An address."""
+    """An IP address."""
 
     address: _Address
 
@@ -35,13 +35,13 @@ class IP:
 
     @property
     def cel_size(self) -> int:
-        """Its bytes."""
+        """The number of bytes."""
         return self.address.max_prefixlen // 8
 
 
 @dataclass(frozen=True, slots=True)
 class CIDR:
-    """A network, with the address that it was written with."""
+    """A network, with its original address."""
 
     address: _Address
     length: int
@@ -50,17 +50,17 @@ class CIDR:
 
     @property
     def cel_size(self) -> int:
-        """The bytes that its prefix takes."""
+        """The number of bytes of the prefix."""
         return -(-self.length // 8)
 
     @property
     def base(self) -> _Address:
-        """The network's own address."""
+        """The first address of the network."""
         free = self.address.max_prefixlen - self.length
         return type(self.address)(int(self.address) >> free << free)
 
     def holds(self, address: _Address) -> bool:
-        """Whether an address is in the network."""
+        """Return whether an address is in the network."""
         free = self.address.max_prefixlen - self.length
         return address.version == self.address.version and int(address) >> free == int(self.address) >> free
 

@@ -1,4 +1,4 @@
-"""Quantities of resources, and versions.
+"""Quantities of resources, and semantic versions.
 
 Source: apiserver `pkg/cel/library/{quantity,semverlib}.go`, blang/semver `semver.go`.
 """
@@ -28,7 +28,7 @@ class Quantity:
 
     @property
     def whole(self) -> int | None:
-        """The amount as an int; None if it is none."""
+        """The quantity as an int; None if it is not a 64-bit integer."""
         whole, rest = divmod(self.amount, quantity.WHOLE)
         return whole if not rest and LEAST_INT <= whole <= MOST_INT else None
 
@@ -124,14 +124,14 @@ class Semver:
 
     numbers: tuple[int, int, int]
     before: tuple[str, ...]
-    """What makes it a pre-release."""
+    """The parts of the pre-release."""
     build: str
 
     cel_type: ClassVar[Type] = opaque("kubernetes.Semver")
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """What versions are compared by; the build does not count."""
+        """The sort key, without the build."""
         parts = tuple((0, int(each), "") if each.isdigit() else (1, 0, each) for each in self.before)
         return (self.numbers, not self.before, parts)
 
@@ -147,7 +147,7 @@ def _read(text: str, *, normalize: bool) -> Semver:
 
 
 def _normalized(text: str) -> str:
-    """Drop a `v` and leading zeros, and add what is missing of three numbers."""
+    """Remove a `v` and leading zeros, and add missing numbers up to three."""
     match = _loose(text)
     if match is None:
         return text

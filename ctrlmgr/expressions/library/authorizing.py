@@ -1,7 +1,7 @@
-"""Questions about rights: `authorizer.group('apps').resource('deployments').check('create').allowed()`.
+"""Authorization checks: `authorizer.group('apps').resource('deployments').check('create').allowed()`.
 
-Guarantees: a question is put to whatever the evaluation was given to ask; who can't answer at once raises, and the
-evaluation is made again when the answer is there.
+Guarantees: a check calls the function of the evaluation's authorizer. If that has no immediate answer, it raises an
+exception, and the evaluation is repeated when the answer exists.
 
 Source: apiserver `pkg/cel/library/authz.go`.
 """
@@ -28,24 +28,24 @@ RESOURCE_CHECK_TYPE: Final = opaque(_RESOURCE)
 
 
 class Question(NamedTuple):
-    """What is asked."""
+    """The attributes of a check."""
 
     verb: str = ""
     path: str = ""
-    """Of a request for no resource."""
+    """The path of a request without a resource."""
     group: str = ""
     resource: str = ""
     subresource: str = ""
     namespace: str = ""
     name: str = ""
     account: tuple[str, str] | None = None
-    """The namespace and name of the service account whose rights are meant; None: the user's."""
+    """The namespace and name of the checked service account, None for the user."""
     field_selector: str = ""
     label_selector: str = ""
 
 
 class Answer(NamedTuple):
-    """What was answered."""
+    """The result of a check."""
 
     allowed: bool
     reason: str = ""
@@ -58,7 +58,7 @@ _NOTHING: Final = Question()
 
 @dataclass(frozen=True, slots=True)
 class AuthorizerValue:
-    """Whom to ask, and about whom."""
+    """The function that answers checks, and the attributes so far."""
 
     ask: Ask
     about: Question = _NOTHING
@@ -66,34 +66,34 @@ class AuthorizerValue:
     cel_type: ClassVar[Type] = AUTHORIZER_TYPE
 
     def narrowed(self, **fields: Any) -> Question:
-        """Return the question with more said."""
+        """Return the attributes with additional fields."""
         return self.about._replace(**fields)
 
 
 @dataclass(frozen=True, slots=True)
 class PathCheck(AuthorizerValue):
-    """A question about a path."""
+    """A check of a path."""
 
     cel_type: ClassVar[Type] = opaque(_PATH)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupCheck(AuthorizerValue):
-    """A question about a group of resources."""
+    """A check of an API group."""
 
     cel_type: ClassVar[Type] = opaque(_GROUP)
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceCheck(AuthorizerValue):
-    """A question about a resource."""
+    """A check of a resource."""
 
     cel_type: ClassVar[Type] = RESOURCE_CHECK_TYPE
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An answer."""
+    """The decision of a check."""
 
     answer: Answer
 

@@ -1,4 +1,4 @@
-"""Attributes of devices, which are one value or a list of them.
+"""Attributes of devices, each with one value or a list of values.
 
 Source: `k8s.io/dynamic-resource-allocation/cel/compile.go` (`includesFunc`).
 """
@@ -13,7 +13,7 @@ from ctrlmgr.expressions.values import EvalError, equal
 DEVICES: Final = Library()
 
 MOST_VALUES: Final = 48
-"""Values that all attributes of a device have together."""
+"""The maximum number of values in all attributes of a device."""
 
 
 @DEVICES.function("includes", "dyn.(dyn) -> bool")

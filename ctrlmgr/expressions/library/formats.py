@@ -1,4 +1,4 @@
-"""Formats of texts, by name: `format.dns1123Label().validate(name)` tells what is wrong, if anything is.
+"""Named formats of texts: `format.dns1123Label().validate(name)` returns the errors of a text.
 
 Source: apiserver `pkg/cel/library/format.go`.
 """
@@ -20,15 +20,15 @@ class Format:
 
     name: str
     problems: Callable[[str], list[str]]
-    """Says what is wrong with a text."""
+    """Returns the errors of a text."""
     longest_pattern: int
-    """Characters of the pattern that it stands for; costs depend on it."""
+    """The length of its pattern in characters, which determines costs."""
 
     cel_type: ClassVar[Type] = opaque("kubernetes.NamedFormat")
 
 
 def format_library(formats: Mapping[str, Format]) -> Library:
-    """Return the functions that name formats, and the one that applies them."""
+    """Return the functions that create formats, and the function that applies them."""
     library = Library()
     for name, each in formats.items():
         library.function(f"format.{name}", "() -> kubernetes.NamedFormat")(lambda each=each: each)

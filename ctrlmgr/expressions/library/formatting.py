@@ -1,8 +1,8 @@
-"""`'%s is %d'.format([a, b])`: the clauses of a format, and how each writes a value.
+"""`'%s is %d'.format([a, b])`: parses formats, and formats values.
 
-Guarantees: clauses and errors are those of cel-go's strings of version 2, which Kubernetes has. `%f` and `%e` write
-numbers for readers of English (`1,234.50`, `1.2 × 10⁰³`), `%s` writes values within lists and maps as CEL's literals.
-Neither a precision nor the number of clauses lets a text grow beyond what a format and its arguments amount to.
+Guarantees: clauses and errors are those of cel-go's strings library, version 2, as in Kubernetes. `%f` and `%e` format
+numbers in English (`1,234.50`, `1.2 × 10⁰³`). `%s` formats values in lists and maps as CEL literals. The length of the
+result is bounded by the format and its arguments, independent of precisions and clauses.
 
 Source: cel-go `ext/formatting.go`, golang.org/x/text `message`.
 """
@@ -24,7 +24,7 @@ _DEFAULT_PRECISION: Final = 6
 _MOST_PRECISION: Final = 1000
 _VERBS: Final = "sdfebxXo"
 _WRITTEN: Final = 30
-"""Characters that are written in one step of work."""
+"""The number of characters written per step of work."""
 _DIGITS: Final = b"0123456789"
 
 WANTS: Final[Mapping[str, str]] = {
@@ -38,16 +38,16 @@ WANTS: Final[Mapping[str, str]] = {
     "X": "only integers, byte buffers, and strings can be formatted as hex",
     "o": "octal clause can only be used on integers",
 }
-"""The error of a clause for an argument of another type."""
+"""The error of a clause for an argument of the wrong type."""
 
 
 class Clause(NamedTuple):
-    """One clause of a format: `%.2f`."""
+    """One clause of a format, such as `%.2f`."""
 
     verb: str
     precision: int | None
     end: int
-    """Where the clause ends, in bytes."""
+    """The end position of the clause, in bytes."""
 
 
 def format_text(text: str, arguments: Sequence[Any]) -> str:
@@ -64,9 +64,9 @@ def format_text(text: str, arguments: Sequence[Any]) -> str:
 
 
 def interpolated(text: str, count: int, write: Callable[[Clause, int], str], *, counts_first: bool) -> str:
-    """Return a format with its clauses as `write` writes them, given their places; raises `EvalError`.
+    """Return a format with each clause replaced by the result of `write` for its index; raises `EvalError`.
 
-    There are `count` arguments; `counts_first` says whether the error for a missing one precedes that of its clause.
+    There are `count` arguments. With `counts_first`, the error for a missing argument precedes that of its clause.
     """
     data, pieces, at, index = text.encode("utf-8", "surrogatepass"), [], 0, 0
     while (sign := data.find(b"%", at)) >= 0:
@@ -95,7 +95,7 @@ def _written(clause: Clause, index: int, write: Callable[[Clause, int], str]) ->
 
 
 def _clause(data: bytes, at: int) -> Clause:
-    """Read the clause that follows a percent sign."""
+    """Parse the clause after a percent sign."""
     if at >= len(data):
         raise EvalError("unexpected end of string")
     precision = None
@@ -158,7 +158,7 @@ def _simple(value: Any) -> str | None:
 
 
 def _literal(value: Any) -> str:
-    """Write a value that is within a list or a map."""
+    """Format a value in a list or a map."""
     kind = type(value)
     if kind is float:
         return f"{value:.{_DEFAULT_PRECISION}f}" if math.isfinite(value) else f'"{write_double(value)}"'
@@ -188,21 +188,21 @@ def _decimal(value: Any, precision: int | None) -> str:
 
 
 _NUMBERS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-"""Texts that stand for numbers."""
+"""Texts for special numbers."""
 _SUPERSCRIPTS: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _TIMES_TEN: Final = "\u202f\u00d7\u202f10"
 
 
 def _number(verb: str, value: Any) -> float:
     if type(value) is float:
-        return float(value) or 0.0  # there is no negative zero
+        return float(value) or 0.0  # negative zero becomes zero
     if type(value) is str and value in _NUMBERS:
         return _NUMBERS[value]
     raise _refuse(verb, value)
 
 
 def _special(number: float) -> str:
-    """Write what is no number of digits."""
+    """Format infinities and NaN; returns an empty text for finite numbers."""
     if math.isfinite(number):
         return ""
     return "NaN" if math.isnan(number) else "∞" if number > 0 else "-∞"
@@ -218,7 +218,7 @@ def _fixed(value: Any, precision: int | None) -> str:
 
 
 def _scientific(value: Any, precision: int | None) -> str:
-    """Write so many decimals as are usual: cel-go takes the precision for a width."""
+    """Format with the default number of decimals, because cel-go uses the precision as the width."""
     number = _number("e", value)
     written = _special(number)
     if not written:

@@ -1,6 +1,6 @@
-"""How Go writes floating point numbers: `strconv.FormatFloat` with the fewest digits that tell a number from others.
+"""Formats floating point numbers as Go's `strconv.FormatFloat` with the fewest unambiguous digits.
 
-Guarantees: `write_double` writes verb `g`, `write_fixed` verb `f`, `write_scientific` verb `e`.
+Guarantees: `write_double` implements verb `g`, `write_fixed` verb `f`, `write_scientific` verb `e`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from decimal import Decimal
 
 
 def write_double(value: float) -> str:
-    """Write as few digits as needed, with an exponent from 1e+06 on and below 0.0001."""
+    """Format with the fewest digits, with an exponent from 1e+06 on and below 0.0001."""
     special = _special(value)
     if special:
         return special
@@ -21,12 +21,12 @@ def write_double(value: float) -> str:
 
 
 def write_fixed(value: float, precision: int) -> str:
-    """Write so many decimals."""
+    """Format with this number of decimals."""
     return _special(value) or f"{value:.{precision}f}"
 
 
 def write_scientific(value: float, precision: int) -> str:
-    """Write so many decimals and an exponent of two digits at least."""
+    """Format with this number of decimals and an exponent of at least two digits."""
     return _special(value) or f"{value:.{precision}e}"
 
 
@@ -39,13 +39,13 @@ def _special(value: float) -> str:
 
 
 def _shortest(value: float) -> tuple[str, str, int]:
-    """Return the sign, the digits, and the exponent of the first."""
+    """Return the sign, the digits, and the exponent of the first digit."""
     number = Decimal(repr(value))
     sign = "-" if number.is_signed() else ""
     if not number:
         return sign, "0", 0
     _, digits, exponent = number.as_tuple()
-    assert isinstance(exponent, int)  # it is finite
+    assert isinstance(exponent, int)  # because the number is finite
     text = "".join(map(str, digits))
     first = len(text) - 1 + exponent
     return sign, text.rstrip("0") or "0", first

@@ -1,7 +1,6 @@
-"""The operators: arithmetic, comparisons, membership, and those that the evaluator computes by itself.
+"""The operators: arithmetic, comparisons, membership, and the signatures of those that the evaluator implements.
 
-Guarantees: integers of 64 bits overflow into errors, never into other numbers; numbers of all three types compare with
-each other.
+Guarantees: overflows of 64-bit integers raise errors. Numbers of all three types can be compared with each other.
 
 Source: cel-go `common/stdlib/standard.go` and `common/types/{int,uint,double,overflow,compare}.go`.
 """
@@ -36,7 +35,7 @@ OPERATORS: Final = Library()
 
 
 def no_overload() -> EvalError:
-    """Return the error of an operator whose operands do not go together."""
+    """Return the error of an operator for operands of these types."""
     return EvalError("no such overload")
 
 
@@ -73,7 +72,7 @@ def _calculated(compute: Callable[[Any, Any], Any], one: Any, other: Any) -> Any
     "(uint, uint) -> uint",
 )
 def add(one: Any, other: Any) -> Any:
-    """Add numbers and spans, join texts and lists."""
+    """Add numbers and durations, concatenate texts and lists."""
     kind = type(one)
     if kind in (str, bytes):
         if type(other) is not kind:
@@ -94,7 +93,7 @@ def _concatenated(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
 
 
 def _union(one: SetList, other: Sequence[Any]) -> SetList:
-    """Append what is not there yet."""
+    """Append the elements that are not yet in the set."""
     there, joined = set(map(scalar, one)), SetList(one)
     for each in other:
         if (key := scalar(each)) not in there:
@@ -104,7 +103,7 @@ def _union(one: SetList, other: Sequence[Any]) -> SetList:
 
 
 def _merged(one: MapList, other: Sequence[Any]) -> MapList:
-    """Put elements in the places of those with the same keys, and append the others."""
+    """Replace elements with the same keys in place, and append the others."""
     places, joined = {scalar(one.key(each)): at for at, each in enumerate(one)}, list(one)
     for each in other:
         at = places.get(scalar(one.key(each)))
@@ -124,7 +123,7 @@ _JOINED: Final[Mapping[type, Callable[[Any, Any], Sequence[Any]]]] = {
 
 
 _COPIED: Final[Mapping[type, int]] = {list: 16, tuple: 16, SetList: 1, MapList: 1}
-"""Elements that are joined in one step of work."""
+"""The number of elements joined per step of work."""
 
 
 def _later(one: Any, other: Any) -> Any:
@@ -144,7 +143,7 @@ def _later(one: Any, other: Any) -> Any:
     "(uint, uint) -> uint",
 )
 def subtract(one: Any, other: Any) -> Any:
-    """Subtract numbers, spans, and moments."""
+    """Subtract numbers, durations and timestamps."""
     kinds = (type(one), type(other))
     if kinds in ((Duration, Duration), (Timestamp, Timestamp)):
         return duration(one.nanoseconds - other.nanoseconds)
@@ -161,7 +160,7 @@ def multiply(one: Any, other: Any) -> Any:
 
 @OPERATORS.function("_/_", "(double, double) -> double", "(int, int) -> int", "(uint, uint) -> uint")
 def divide(one: Any, other: Any) -> Any:
-    """Divide numbers; integers towards zero."""
+    """Divide numbers; integer division truncates towards zero."""
     if type(one) is float and type(other) is float:
         if other == 0:
             return math.nan if one == 0 or one != one else math.copysign(math.inf, one) * math.copysign(1, other)
@@ -188,7 +187,7 @@ def modulo(one: Any, other: Any) -> Any:
 
 @OPERATORS.function("-_", "(double) -> double", "(int) -> int")
 def negate(value: Any) -> Any:
-    """Return the number with the other sign."""
+    """Negate a number."""
     if type(value) is float:
         return -value
     if type(value) is not int:
@@ -198,7 +197,7 @@ def negate(value: Any) -> Any:
 
 @OPERATORS.function("!_", "(bool) -> bool")
 def invert(value: Any) -> bool:
-    """Return the other truth."""
+    """Negate a bool."""
     if type(value) is not bool:
         raise no_overload()
     return not value
@@ -217,7 +216,7 @@ _COMPARED = (bool, bytes, str, Timestamp, Duration)
 
 
 def compare(one: Any, other: Any) -> int:
-    """Return -1, 0 or 1; raises `EvalError` for values without an order between them."""
+    """Return -1, 0 or 1; raises `EvalError` for values that cannot be ordered."""
     kind = type(one)
     if kind in (int, UInt, float):
         if type(other) not in (int, UInt, float):
@@ -231,43 +230,43 @@ def compare(one: Any, other: Any) -> int:
 
 @OPERATORS.function("_<_", *_ORDERED)
 def less(one: Any, other: Any) -> bool:
-    """Say whether one is below the other."""
+    """Return whether `one` is less than `other`."""
     return compare(one, other) < 0
 
 
 @OPERATORS.function("_<=_", *_ORDERED)
 def less_or_equal(one: Any, other: Any) -> bool:
-    """Say whether one is not above the other."""
+    """Return whether `one` is at most `other`."""
     return compare(one, other) <= 0
 
 
 @OPERATORS.function("_>_", *_ORDERED)
 def greater(one: Any, other: Any) -> bool:
-    """Say whether one is above the other."""
+    """Return whether `one` is greater than `other`."""
     return compare(one, other) > 0
 
 
 @OPERATORS.function("_>=_", *_ORDERED)
 def greater_or_equal(one: Any, other: Any) -> bool:
-    """Say whether one is not below the other."""
+    """Return whether `one` is at least `other`."""
     return compare(one, other) >= 0
 
 
 @OPERATORS.function("_==_", "(A, A) -> bool")
 def equals(one: Any, other: Any) -> bool:
-    """Say whether two values are equal."""
+    """Return whether two values are equal."""
     return equal(one, other)
 
 
 @OPERATORS.function("_!=_", "(A, A) -> bool")
 def differs(one: Any, other: Any) -> bool:
-    """Say whether two values are not equal."""
+    """Return whether two values are not equal."""
     return not equal(one, other)
 
 
 @OPERATORS.function("@in", "(A, list(A)) -> bool", "(A, map(A, B)) -> bool")
 def is_in(value: Any, container: Any) -> bool:
-    """Say whether a list has an element, or a map a key."""
+    """Return whether a list contains an element, or a map a key."""
     if type(container) is dict:
         return entry(container, value)[0]
     if type(container) not in SEQUENCES:
@@ -310,7 +309,7 @@ def _evaluated(*_: Any) -> Any:
     raise AssertionError("the evaluator computes this itself")
 
 
-# What the evaluator computes by itself has its signatures here.
+# Signatures of the operators that the evaluator implements.
 OPERATORS.function("_?_:_", "(bool, T, T) -> T")(_evaluated)
 OPERATORS.function("_&&_", "(bool, bool) -> bool")(_evaluated)
 OPERATORS.function("_||_", "(bool, bool) -> bool")(_evaluated)

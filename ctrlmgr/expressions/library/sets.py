@@ -19,7 +19,7 @@ _PAIR = "(list(T), list(T)) -> bool"
 
 
 class _Set:
-    """The elements of a list, to be looked up by their keys where they all have one."""
+    """The elements of a list, looked up by their keys if they all have one."""
 
     def __init__(self, items: Sequence[Any]) -> None:
         self.items = items

@@ -1,4 +1,4 @@
-"""The standard functions: sizes, texts, conversions between types, times of day; and optionals.
+"""The standard functions: sizes, texts, type conversions, and times of day; and the functions of optionals.
 
 Source: cel-go `common/stdlib/standard.go`, `common/types`, `cel/library.go` (optionals).
 """
@@ -124,7 +124,7 @@ def _uint(value: Any) -> UInt:
 def _double(value: Any) -> float:
     try:
         if isinstance(value, str) and ("_" in value or value.strip() != value or not value.isascii()):
-            raise ValueError  # which Python would read
+            raise ValueError  # Python would accept it
         return float(value)
     except ValueError as error:
         raise _no_conversion("string", "double") from error
@@ -166,7 +166,7 @@ _WRITTEN = ("string", "bool", "bytes", "double", "duration", "int", "timestamp",
 
 @_function("string", *(f"({each}) -> string" for each in _WRITTEN))
 def to_string(value: Any) -> str:
-    """Write a value as text; raises `EvalError` for bytes that are none."""
+    """Convert a value to text; raises `EvalError` for bytes that are not text."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -221,7 +221,7 @@ def _day_of_week(moment: Timestamp, zone: str = "") -> int:
 
 
 def _whole(span: Duration, unit: int) -> int:
-    """Return how many units a span holds, towards zero."""
+    """Return the number of whole units in a duration, rounded towards zero."""
     count = abs(span.nanoseconds) // unit
     return -count if span.nanoseconds < 0 else count
 
@@ -245,7 +245,7 @@ def _seconds(value: Any, zone: str = "") -> int:
 def _milliseconds(value: Any, zone: str = "") -> int:
     if isinstance(value, Duration):
         return _whole(value, 10**6)
-    local(value, zone)  # a zone that there is not is an error
+    local(value, zone)  # raises for an unknown zone
     return value.nanoseconds % SECOND // 10**6  # type: ignore[no-any-return]  # a Timestamp, by the signature
 
 

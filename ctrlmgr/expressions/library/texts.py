@@ -1,4 +1,4 @@
-"""Patterns and URLs in texts, and keys in paths.
+"""Patterns, URLs, and keys in paths of JSON patches.
 
 Source: apiserver `pkg/cel/library/{regex,urls,jsonpatch}.go`.
 """
@@ -17,7 +17,7 @@ from ctrlmgr.regexp import PatternError, compiled
 
 TEXTS: Final = Library()
 PATCHES: Final = Library()
-"""What paths of JSON patches are made with."""
+"""Functions for the paths of JSON patches."""
 _function = TEXTS.function
 
 
@@ -40,7 +40,7 @@ def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class URL:
-    """A URL that was parsed."""
+    """A parsed URL."""
 
     text: str
     parts: Url
@@ -49,7 +49,7 @@ class URL:
 
     @property
     def cel_size(self) -> int:
-        """Its characters."""
+        """The number of characters."""
         return len(self.text)
 
 
@@ -62,7 +62,7 @@ def _parsed(text: str) -> Url:
 
 
 def uri_problems(text: str) -> list[str]:
-    """Say what is wrong with an absolute URI or path."""
+    """Return the errors of an absolute URI or path."""
     try:
         parse_request_uri(text)
     except ValueError as error:

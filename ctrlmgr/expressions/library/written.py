@@ -1,4 +1,4 @@
-"""Texts of a form: UUIDs, base64, dates. Each function returns what is wrong, nothing if the text is right.
+"""Validates formatted texts: UUIDs, base64, dates. Each function returns the errors, an empty list for valid texts.
 
 Source: kube-openapi `pkg/validation/strfmt`, as apiserver `pkg/cel/library/format.go` uses it.
 """
@@ -21,17 +21,17 @@ _base64 = re.compile(
 
 
 def uuid_problems(text: str) -> list[str]:
-    """Say what is wrong with a UUID."""
+    """Return the errors of a UUID."""
     return [] if _uuid(text) else ["does not match the UUID format"]
 
 
 def base64_problems(text: str) -> list[str]:
-    """Say what is wrong with text in base64."""
+    """Return the errors of a base64 text."""
     return [] if _base64(text) else ["invalid base64"]
 
 
 def date_problems(text: str) -> list[str]:
-    """Say what is wrong with a date."""
+    """Return the errors of a date."""
     try:
         if len(text) != len("2006-01-02"):
             raise ValueError
@@ -42,7 +42,7 @@ def date_problems(text: str) -> list[str]:
 
 
 def datetime_problems(text: str) -> list[str]:
-    """Say what is wrong with a moment."""
+    """Return the errors of a date with a time."""
     try:
         parse_timestamp(text)
     except EvalError:

@@ -1,4 +1,4 @@
-"""Certificate signing requests: they record the requesting user, who cannot approve them by the request itself.
+"""Certificate signing requests: they record the requesting user, and cannot be created approved.
 
 Rules come from Kubernetes' `pkg/registry/certificates/certificates/strategy.go`, `pkg/apis/certificates/validation`
 and, for the field selector, `pkg/apis/certificates/v1/conversion.go`.

@@ -1,6 +1,6 @@
-"""What a claim on storage must say, in a PersistentVolumeClaim and wherever one is described.
+"""Validates PersistentVolumeClaimSpecs, in PersistentVolumeClaims and in templates of claims.
 
-Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidatePersistentVolumeClaimSpec`.
+Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePersistentVolumeClaimSpec`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _CORE_GROUP = "must be 'PersistentVolumeClaim' when referencing the default apiG
 def validate_claim_spec(
     spec: Mapping[str, Any], path: Path, before: Mapping[str, Any] | None = None
 ) -> list[FieldError]:
-    """Check a PersistentVolumeClaimSpec.
+    """Validate a PersistentVolumeClaimSpec.
 
-    `before` is what it was, None for a new one: a selector may keep invalid values, and a group that data come from is
-    not looked at again.
+    `before` is the old spec, None for a new one. A selector may keep invalid values, and the group of an unchanged data
+    source is not validated again.
     """
     before = before or {}
     lenient = bool(tentatively(lambda: validate_label_selector(before.get("selector"), Path())))
@@ -67,7 +67,7 @@ def _no_mode(path: Path) -> FieldError:
 
 
 def validate_access_modes(modes: Sequence[str], path: Path) -> list[FieldError]:
-    """Check the ways in which a volume is used."""
+    """Validate the access modes of a volume."""
     errors = [not_supported(path, mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
     if "ReadWriteOncePod" in modes and any(mode in _ACCESS_MODES[:3] for mode in modes):
         errors.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
@@ -75,7 +75,7 @@ def validate_access_modes(modes: Sequence[str], path: Path) -> list[FieldError]:
 
 
 def validate_volume_mode(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check whether a volume is a file system or a device."""
+    """Validate whether a volume is a file system or a block device."""
     mode = spec.get("volumeMode")
     if mode is None or mode in _VOLUME_MODES:
         return []

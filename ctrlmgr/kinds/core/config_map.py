@@ -1,6 +1,6 @@
-"""ConfigMaps: small, with keys that can be file names, immutable if they say so.
+"""ConfigMaps: their size, their keys, and their immutability.
 
-Rules come from `ValidateConfigMap` and `ValidateConfigMapUpdate` in Kubernetes' `pkg/apis/core/validation`.
+Source: Kubernetes `pkg/apis/core/validation`, `ValidateConfigMap` and `ValidateConfigMapUpdate`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from ctrlmgr.engine.validation import names
 from ctrlmgr.kinds.rules import each_problem
 
 MAX_DATA_SIZE = 1024 * 1024
-"""The most bytes that the values of a ConfigMap or Secret have together."""
+"""The maximum size of the values of a ConfigMap or Secret together, in bytes."""
 
-_WHOLE_OBJECT = Path("[]")  # how Go writes the path that has no name
+_WHOLE_OBJECT = Path("[]")  # Go's form of a path without a name
 
 
 class ConfigMapStrategy(Strategy):
     """v1 ConfigMap."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check that what is immutable stays, keys, that none is in both maps, and the size."""
+        """Validate the immutability, the keys, that no key is in both maps, and the size."""
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
         errors = [] if ctx.old is None else validate_immutability(obj, ctx.old, ("data", "binaryData"))
         for key in data:
@@ -37,12 +37,12 @@ class ConfigMapStrategy(Strategy):
 
 
 def validate_keys(data: Iterable[str], path: Path) -> list[FieldError]:
-    """Check the keys of a ConfigMap's or Secret's data."""
+    """Validate the keys of a ConfigMap's or Secret's data."""
     return [error for key in data for error in each_problem(names.config_map_key, key, path.key(key))]
 
 
 def validate_immutability(new: Unstructured, old: Unstructured, fields: Iterable[str]) -> list[FieldError]:
-    """Check that an object which is `immutable` stays so, and keeps its data."""
+    """Validate that an `immutable` object stays immutable and keeps its data."""
     if not old.get("immutable"):
         return []
     words = "field is immutable when `immutable` is set"
@@ -51,5 +51,5 @@ def validate_immutability(new: Unstructured, old: Unstructured, fields: Iterable
 
 
 def decoded_length(encoded: str) -> int:
-    """Return how many bytes a base64 string stands for."""
+    """Return the decoded length of a base64 string."""
     return len(encoded) // 4 * 3 - encoded[-2:].count("=")

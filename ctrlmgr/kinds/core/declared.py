@@ -1,4 +1,4 @@
-"""What the project knows of each kind of `the core group`."""
+"""The declarations of the kinds of the core group."""
 
 from __future__ import annotations
 
@@ -86,6 +86,6 @@ KINDS = (
 
 
 def service(ranges: Ranges | None = None) -> Declaration:
-    """Return the declaration of Service, whose addresses and node ports are given from `ranges`."""
+    """Return the declaration of Service; its addresses and node ports are allocated from `ranges`."""
     strategy = ServiceStrategy() if ranges is None else ServiceStrategy(ranges)
     return Declaration("v1", "Service", strategy=strategy, printer=printers.SERVICE, registry_path="services/specs")

@@ -1,7 +1,7 @@
-"""Endpoints: every subset has addresses, and they are ones that a connection can be made to.
+"""Endpoints: every subset has addresses, and clients can connect to them.
 
-Rules come from Kubernetes' `pkg/registry/core/endpoint`, `ValidateEndpoints` in `pkg/apis/core/validation` and
-`SetDefaults_Endpoints` in `pkg/apis/core/v1/defaults.go`.
+Source: Kubernetes `pkg/registry/core/endpoint`, `pkg/apis/core/validation`, `ValidateEndpoints`, and
+`pkg/apis/core/v1/defaults.go`, `SetDefaults_Endpoints`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class EndpointsStrategy(Strategy):
     allow_create_on_update = True
 
     def default(self, obj: Unstructured) -> None:
-        """Make ports TCP that do not say."""
+        """Default the protocol of ports to TCP."""
         for subset in obj.get("subsets") or ():
             for port in subset.get("ports") or ():
                 if not port.get("protocol"):
                     port["protocol"] = "TCP"
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the subsets, unless they are as they were: old objects stay changeable when rules get stricter."""
+        """Validate the subsets if they changed, so that old objects remain updatable when rules get stricter."""
         subsets = obj.get("subsets") or []
         if ctx.old is not None and subsets == (ctx.old.get("subsets") or []):
             return []
@@ -42,14 +42,14 @@ class EndpointsStrategy(Strategy):
         return [error for at, each in enumerate(subsets) for error in _validate_subset(each, path.at(at))]
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of addresses in odd forms; not the controller, which writes none."""
+        """Warn about addresses in uncommon forms; not for the controller, which writes none."""
         if (obj["metadata"].get("labels") or {}).get(_MANAGED_BY) == _CONTROLLER:
             return []
         return [warning for path, each in _addresses(obj) for warning in ip_warnings(path.child("ip"), each["ip"])]
 
 
 def _addresses(obj: Unstructured) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Return the addresses that there may be anything to say of, which are few."""
+    """Return the few addresses that may need a warning."""
     for at, subset in enumerate(obj.get("subsets") or ()):
         yield from _addresses_of(subset, Path("subsets").at(at))
 
@@ -63,7 +63,7 @@ def _addresses_of(subset: Mapping[str, Any], path: Path) -> Iterator[tuple[Path,
 
 
 def _is_usual(address: Mapping[str, Any]) -> bool:
-    """Whether an address is right, and in the usual form."""
+    """Return whether an address is valid and in the common form."""
     hostname, node_name = address.get("hostname"), address.get("nodeName")
     return (
         is_usual(address.get("ip", ""))

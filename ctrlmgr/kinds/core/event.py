@@ -1,10 +1,10 @@
-"""Events, which are stored as core/v1 has them and checked by the API they came through.
+"""Events, which are stored as core/v1 and validated by the rules of the API version of the request.
 
-Guarantees: an event written through `v1` passes the old rules only, whatever else it lacks; one written through
-`events.k8s.io/v1` passes the strict ones too, and nothing in it changes later but its series.
+Guarantees: an event written with `v1` has to follow only the old rules. An event written with `events.k8s.io/v1` has to
+follow the strict rules too, and only its series can change later.
 
-Rules come from Kubernetes' `pkg/apis/core/validation/events.go`, `pkg/registry/core/event` and, for the field
-selectors, `pkg/apis/{core,events}/v1/conversion.go`.
+Source: Kubernetes `pkg/apis/core/validation/events.go`, `pkg/registry/core/event` and, for field selectors,
+`pkg/apis/{core,events}/v1/conversion.go`.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class EventStrategy(Strategy):
     name_check = staticmethod(names.path_segment_name)
     fields = (*_INVOLVED, "reason", "reportingComponent", "source", "type")
     controller_field = "reportingComponent"
-    """What the API that a request comes through calls the controller that reports."""
+    """The name of the reporting controller's field in the API of the request."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check what has always been checked."""
+        """Validate by the old rules."""
         errors = self._validate_new_style(obj) if obj.get("eventTime") else _validate_namespaces(obj)
         namespace = obj["metadata"].get("namespace", "")
         return errors + each_problem(names.dns1123_subdomain, namespace, Path("namespace"))
@@ -86,7 +86,7 @@ class EventStrategy(Strategy):
         return errors + _limit(obj.get("message") or "", NOTE_LENGTH, "message")
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return what it is about, why, and who says so."""
+        """Return the involved object, the reason, and the reporting controller."""
         event = obj.view(_Event)
         involved = zip(_INVOLVED, msgspec.structs.astuple(event.involved_object), strict=True)
         return {
@@ -108,7 +108,7 @@ class StrictEventStrategy(EventStrategy):
     fields = (*(f"regarding.{each}" for each in _REFERENCE.values()), "reason", "reportingController", "type")
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check a new event strictly; `validate_update` does so for a changed one."""
+        """Validate a new event strictly; `validate_update` validates a changed one."""
         errors = super().validate(ctx, obj)
         if ctx.old is not None:
             return errors
@@ -116,7 +116,7 @@ class StrictEventStrategy(EventStrategy):
         return errors + _validate_series(obj) + _validate_strictly(obj)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check a changed series, and that all else stays."""
+        """Validate a changed series, and that everything else is unchanged."""
         errors = [] if new.get("series") == old.get("series") else _validate_series(new)
         for field, shown in _IMMUTABLE:
             path = Path(self.controller_field if field == "reportingComponent" else field)
@@ -124,7 +124,7 @@ class StrictEventStrategy(EventStrategy):
         return errors
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the same under the names of this API."""
+        """Return the same fields with the names of this API."""
         fields = {key.replace("involvedObject.", "regarding."): value for key, value in super().selectable(obj).items()}
         fields["reportingController"] = fields.pop("reportingComponent")
         return fields
@@ -166,8 +166,10 @@ _IMMUTABLE: Sequence[tuple[str, Callable[[Any], Any]]] = (
     ("reportingComponent", _shown_text),
     ("reportingInstance", _shown_text),
 )
-"""The fields that an update must keep under the strict rules, in the order and number of their errors, each with the
-function that formats its value as Go does."""
+"""The fields that an update must keep under the strict rules, each with the function that formats its value as Go.
+
+Their order and number are those of Kubernetes' errors.
+"""
 
 
 def _involved_namespace(obj: Unstructured) -> str:
@@ -175,7 +177,7 @@ def _involved_namespace(obj: Unstructured) -> str:
 
 
 def _validate_namespaces(obj: Unstructured) -> list[FieldError]:
-    """Check that an event without eventTime is in the namespace of what it is about, or in `default`."""
+    """Validate that an event without eventTime is in the namespace of the involved object, or in `default`."""
     namespace, involved = obj["metadata"].get("namespace", ""), _involved_namespace(obj)
     if namespace == involved or (not involved and namespace == "default"):
         return []

@@ -1,7 +1,7 @@
-"""Limit ranges: a container's defaults follow from its limits, and minima, defaults and maxima must be in order.
+"""Limit ranges: defaults of containers are derived from limits, and minima, defaults and maxima are in order.
 
-Rules come from Kubernetes' `pkg/registry/core/limitrange`, `ValidateLimitRange` in `pkg/apis/core/validation` and
-`SetDefaults_LimitRangeItem` in `pkg/apis/core/v1/defaults.go`.
+Source: Kubernetes `pkg/registry/core/limitrange`, `pkg/apis/core/validation`, `ValidateLimitRange`, and
+`pkg/apis/core/v1/defaults.go`, `SetDefaults_LimitRangeItem`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ctrlmgr.kinds.rules import each_problem
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 _DEFAULTS = ("default", "defaultRequest")
 _MOST_IN_MILLI = (2**63 - 1) // 1000
-"""Units that are too many to be counted in thousandths (resource.MaxMilliValue)."""
+"""The maximum number of units that can be counted in thousandths (resource.MaxMilliValue)."""
 
 
 class LimitRangeStrategy(Strategy):
@@ -36,7 +36,7 @@ class LimitRangeStrategy(Strategy):
     compares_metadata = False
 
     def default(self, obj: Unstructured) -> None:
-        """Let a container's default limit be its maximum, its default request that limit or its minimum."""
+        """Default a container's limit to its maximum, and its request to that limit or the minimum."""
         for limit in (obj.get("spec") or {}).get("limits") or ():
             if limit.get("type") != "Container":
                 continue
@@ -45,13 +45,13 @@ class LimitRangeStrategy(Strategy):
             limit.update({key: value for key, value in (("default", default), ("defaultRequest", request)) if value})
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Name one that has no name."""
+        """Generate the name of an object without a name."""
         metadata = metadata_of(obj)
         if not metadata.get("name") and not metadata.get("generateName"):
             metadata["name"] = str(UUID(int=ctx.random.getrandbits(128), version=4))
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check every limit, and that there is one of a type."""
+        """Validate every limit, and that each type has one limit at most."""
         errors: list[FieldError] = []
         seen: set[str] = set()
         for at, limit in enumerate((obj.get("spec") or {}).get("limits") or ()):
@@ -88,13 +88,13 @@ def _validate_names(limit: Mapping[str, Any], type_: str, path: Path) -> list[Fi
 
 
 def _resources(limit: Mapping[str, Any]) -> Iterator[str]:
-    """Return the resources that a limit names anywhere, once each."""
+    """Return the resources of a limit, without duplicates."""
     fields = ("max", "min", *(() if limit.get("type") == "Pod" else _DEFAULTS), "maxLimitRequestRatio")
     return iter(dict.fromkeys(name for field in fields for name in limit.get(field) or ()))
 
 
 class _Amounts:
-    """What a limit says of one resource."""
+    """The amounts of one resource in a limit."""
 
     def __init__(self, limit: Mapping[str, Any], name: str, path: Path) -> None:
         self.name = name
@@ -133,7 +133,7 @@ class _Amounts:
     def _highest_ratio(self, ratio: int) -> float | None:
         """Return the ratio of maximum and minimum if `ratio` (in billionths) is above it.
 
-        As in Kubernetes, amounts are counted in thousandths, and all in units if one has too many of these.
+        As in Kubernetes, amounts are counted in thousandths, or all in units if one of them is too large for that.
         """
         amounts = [ratio, parse(self.said["min"]), parse(self.said["max"])]
         unit = MILLI if all(-(-each // WHOLE) < _MOST_IN_MILLI for each in amounts) else WHOLE

@@ -1,7 +1,6 @@
-"""Namespaces: born active and labelled with their name, gone only when a controller has emptied them.
+"""Namespaces: created active and labelled with their name, removed after a controller has emptied them.
 
-Rules come from Kubernetes' `pkg/registry/core/namespace`, `pkg/apis/core/v1/defaults.go` and
-`pkg/apis/core/validation`.
+Source: Kubernetes `pkg/registry/core/namespace`, `pkg/apis/core/v1/defaults.go` and `pkg/apis/core/validation`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ ACTIVE = "Active"
 TERMINATING = "Terminating"
 NAME_LABEL = "kubernetes.io/metadata.name"
 CONTENT_FINALIZER = "kubernetes"
-"""Holds a namespace until what is in it is gone."""
+"""The finalizer that keeps a namespace until it is empty."""
 
 _FINALIZERS = Path("spec.finalizers")
 _PHASE = Path("status.Phase")  # the capital is Kubernetes'
@@ -49,7 +48,7 @@ class NamespaceStrategy(Strategy):
     fields = ("status.phase",)
 
     def default(self, obj: Unstructured) -> None:
-        """Label a namespace with its name; one whose name is to be generated gets the label from `canonicalize`."""
+        """Label a namespace with its name; for a generated name, `canonicalize` sets the label."""
         metadata = metadata_of(obj)
         if name := metadata.get("name"):
             labels = metadata.get("labels")
@@ -57,7 +56,7 @@ class NamespaceStrategy(Strategy):
                 metadata["labels"] = {**(labels or {}), NAME_LABEL: name}
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Make it active, and held by `kubernetes`."""
+        """Set the phase to active, and add the finalizer `kubernetes`."""
         obj["status"] = {"phase": ACTIVE}
         spec = obj.get("spec") or {}
         finalizers = spec.get("finalizers") or []
@@ -65,20 +64,20 @@ class NamespaceStrategy(Strategy):
             obj["spec"] = {**spec, "finalizers": [*finalizers, CONTENT_FINALIZER]}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the finalizers of its spec."""
+        """Validate the finalizers of the spec."""
         if ctx.subresource:
             return []
         return [error for each in _finalizers(obj) for error in validate_finalizer(each, _FINALIZERS)]
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Keep what has a subresource: `spec.finalizers` changes by `/finalize` alone, `status` by `/status`."""
+        """Keep the fields of subresources: `/finalize` writes `spec.finalizers`, and `/status` writes `status`."""
         if ctx.subresource != "status":
             _keep(new, old, "status")
         if ctx.subresource != "finalize":
             _keep(new, old, "spec")
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that the phase fits the deletion timestamp, and finalizers that `/finalize` wrote."""
+        """Validate that the phase agrees with the deletion timestamp, and the finalizers that `/finalize` wrote."""
         if ctx.subresource == "status":
             return _validate_phase(new)
         if ctx.subresource == "finalize":
@@ -87,20 +86,20 @@ class NamespaceStrategy(Strategy):
         return []
 
     def canonicalize(self, obj: Unstructured) -> None:
-        """Label it with a name that was only just generated."""
+        """Set the label of a namespace whose name was just generated."""
         self.default(obj)
 
     def begin_termination(self, ctx: Context, obj: Unstructured) -> None:
-        """Say in its phase that it is going; it has no grace period."""
+        """Set the phase to terminating; namespaces have no grace period."""
         obj["status"] = {**(obj.get("status") or {}), "phase": TERMINATING}
         metadata_of(obj).pop("deletionGracePeriodSeconds", None)
 
     def finalizers(self, obj: Object) -> Sequence[str]:
-        """Return those of its spec."""
+        """Return the finalizers of the spec."""
         return obj.view(_Namespace).spec.finalizers or ()
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return its phase."""
+        """Return the phase."""
         return {"status.phase": obj.view(_Namespace).status.phase}
 
 

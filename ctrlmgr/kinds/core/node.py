@@ -1,6 +1,6 @@
-"""Nodes: free to bring a status, tied to their pod CIDRs and provider once those are set.
+"""Nodes: their status may be created with them, and their pod CIDRs and provider cannot change once they are set.
 
-Rules come from Kubernetes' `pkg/registry/core/node/strategy.go`, `pkg/apis/core/validation`,
+Source: Kubernetes `pkg/registry/core/node/strategy.go`, `pkg/apis/core/validation` and
 `pkg/apis/core/v1/{defaults,conversion}.go`.
 """
 
@@ -24,7 +24,7 @@ from ctrlmgr.golang.go_text import quote
 from ctrlmgr.kinds.core.claim_spec import NOT_POSITIVE
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_TAINTS = Path("metadata.taints")  # where Kubernetes says they are
+_TAINTS = Path("metadata.taints")  # the path in Kubernetes' errors
 _POD_CIDRS = Path("spec.podCIDRs")
 _LONGEST_FEATURE = 253
 _is_feature = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*", re.ASCII).fullmatch
@@ -49,7 +49,7 @@ class NodeStrategy(Strategy):
     fields = ("spec.unschedulable",)
 
     def default(self, obj: Unstructured) -> None:
-        """Let podCIDR and podCIDRs agree, the former winning; what is not said to be reserved is allocatable."""
+        """Make podCIDR and podCIDRs agree, where podCIDR has priority; default allocatable to the capacity."""
         spec = obj.get("spec") or {}
         first, every = spec.get("podCIDR"), spec.get("podCIDRs")
         if first and (not every or every[0] != first):
@@ -61,17 +61,17 @@ class NodeStrategy(Strategy):
             obj["status"] = {**status, "allocatable": dict(status["capacity"])}
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Drop dynamic kubelet configuration, which is no more."""
+        """Drop the dynamic kubelet configuration, which was removed from Kubernetes."""
         obj["spec"] = {key: value for key, value in (obj.get("spec") or {}).items() if key != "configSource"}
         (obj.get("status") or {}).pop("config", None)
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Drop dynamic kubelet configuration, unless it is there already."""
+        """Drop the dynamic kubelet configuration if the old object has none."""
         if "configSource" in (new.get("spec") or {}) and "configSource" not in (old.get("spec") or {}):
             new["spec"] = {key: value for key, value in new["spec"].items() if key != "configSource"}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check taints, amounts of resources, what is said of swap and features, and pod CIDRs."""
+        """Validate the taints, the resource amounts, the swap, the features, and the pod CIDRs."""
         if ctx.subresource:
             return []
         held = ((ctx.old or {}).get("spec") or {}).get("podCIDRs") or ()
@@ -81,7 +81,7 @@ class NodeStrategy(Strategy):
         return errors + _validate_pod_cidrs(spec.get("podCIDRs") or (), held)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that addresses are listed once, that what is set once stays, and once more what is always checked."""
+        """Validate that addresses are unique and fields stay once they are set, and run the checks of every write."""
         status = new.get("status") or {}
         errors = validate_node(new) + _validate_features(status.get("declaredFeatures") or ())
         errors += _validate_addresses(status.get("addresses") or ())
@@ -96,7 +96,7 @@ class NodeStrategy(Strategy):
         return errors
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of fields that nothing reads any more, and of networks in odd forms."""
+        """Warn about unused fields, and about networks in uncommon forms."""
         spec = obj.get("spec") or {}
         warnings = []
         if spec.get("configSource") is not None and not ctx.subresource:
@@ -109,12 +109,12 @@ class NodeStrategy(Strategy):
         return warnings
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return whether pods are kept off it."""
+        """Return whether the node is unschedulable."""
         return {"spec.unschedulable": "true" if obj.view(_Node).spec.unschedulable else "false"}
 
 
 def validate_node(obj: Unstructured) -> list[FieldError]:
-    """Check what is always checked of a node: taints and amounts of resources."""
+    """Validate on every write: the taints and the resource amounts."""
     status = obj.get("status") or {}
     errors = _validate_taints((obj.get("spec") or {}).get("taints") or ())
     for field in ("capacity", "allocatable"):
@@ -160,7 +160,7 @@ def _validate_swap(swap: Mapping[str, Any]) -> list[FieldError]:
 
 
 def _validate_features(features: Sequence[str]) -> list[FieldError]:
-    """Check the features that the kubelet declares: well named, and in order."""
+    """Validate the features that the kubelet declares: their names and their order."""
     errors: list[FieldError] = []
     path = Path("status.declaredFeatures")
     for at, feature in enumerate(features):

@@ -1,6 +1,6 @@
-"""PersistentVolumes: storage that is there, whether it is claimed or not.
+"""PersistentVolumes: existing storage, claimed or not.
 
-Rules come from Kubernetes' `pkg/apis/core/v1/defaults.go`, `pkg/apis/core/validation/validation.go`,
+Source: Kubernetes `pkg/apis/core/v1/defaults.go`, `pkg/apis/core/validation/validation.go`,
 `pkg/api/persistentvolume/util.go` and `pkg/registry/core/persistentvolume/strategy.go`.
 """
 
@@ -27,7 +27,7 @@ from ctrlmgr.kinds.rules import each_problem, immutable, sorted_map
 from ctrlmgr.kinds.spec_difference import difference, shown
 
 STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
-"""The annotation that storage classes were named in before there was a field."""
+"""The annotation for the storage class that is older than the field."""
 
 CLASS_WARNING = (
     f'metadata.annotations[{STORAGE_CLASS}]: deprecated since v1.8; use "storageClassName" attribute instead'
@@ -51,7 +51,7 @@ _MOUNTABLE = frozenset(
         "photonPersistentDisk",
     )
 )
-"""The kinds of volumes that have options to mount them with."""
+"""The kinds of volumes with mount options."""
 _LONGEST_PORTAL = 64
 _INLINE = "in the context of inline volumes"
 _NOT_INLINE = f"may not be specified {_INLINE}"
@@ -62,7 +62,7 @@ _STABLE_LABELS = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
     "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
 }
-"""The stable names of labels of nodes that had a beta name."""
+"""The stable names of node labels, by their beta names."""
 
 
 class PersistentVolumeStrategy(Strategy):
@@ -73,7 +73,7 @@ class PersistentVolumeStrategy(Strategy):
     compares_metadata = False
 
     def default(self, obj: Unstructured) -> None:
-        """Keep what is on it when it is not claimed any more, and have it be a file system."""
+        """Default the reclaim policy to Retain, and the volume mode to a file system."""
         spec = obj.setdefault("spec", {})
         fill(spec, {"persistentVolumeReclaimPolicy": "Retain"})
         default_claim_spec(spec)
@@ -81,11 +81,11 @@ class PersistentVolumeStrategy(Strategy):
         fill(obj.setdefault("status", {}), {"phase": "Pending"})
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Start its status."""
+        """Set the first status."""
         obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": ctx.now}
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Note when the phase changes, unless the client that changes it does, and keep that note."""
+        """Set the time of a phase change, unless the client sets it; otherwise keep the time."""
         if ctx.subresource != "status":
             return
         status, before = new["status"], old.get("status") or {}
@@ -96,11 +96,11 @@ class PersistentVolumeStrategy(Strategy):
             status["lastPhaseTransitionTime"] = before["lastPhaseTransitionTime"]
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec, and that options to mount it with are for a kind of volume that knows them."""
+        """Validate the spec, and that only kinds of volumes with mount options have them."""
         return [] if ctx.subresource else _validate_spec(obj) + _validate_mount_options(obj)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check everything a second time, as Kubernetes does, and that it stays what and where it is."""
+        """Validate everything again, as Kubernetes does, and that the source and the location are unchanged."""
         if ctx.subresource:
             return []
         spec, before = new.get("spec") or {}, old.get("spec") or {}
@@ -119,7 +119,7 @@ class PersistentVolumeStrategy(Strategy):
         return errors
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of annotations, labels, policies and kinds of storage that are no more."""
+        """Warn about removed annotations, labels, policies and kinds of storage."""
         if ctx.subresource:
             return []
         annotations, spec = metadata_of(obj).get("annotations") or {}, obj.get("spec") or {}
@@ -152,7 +152,7 @@ def _validate_spec(obj: Unstructured) -> list[FieldError]:
 
 
 def _validate_mount_options(obj: Unstructured) -> list[FieldError]:
-    """Check the annotation that was ahead of the field (`pkg/volume/validation/pv_validation.go`)."""
+    """Validate the annotation that is older than the field (`pkg/volume/validation/pv_validation.go`)."""
     if _MOUNT_OPTIONS not in (metadata_of(obj).get("annotations") or {}) or _MOUNTABLE & (obj.get("spec") or {}).keys():
         return []
     path = Path("metadata.annotations").child(_MOUNT_OPTIONS)
@@ -183,7 +183,7 @@ def _validate_affinity(affinity: Mapping[str, Any] | None, path: Path) -> list[F
 
 
 def _validate_same_affinity(new: Mapping[str, Any] | None, old: Mapping[str, Any] | None) -> list[FieldError]:
-    """Check that a volume stays where it is; labels of nodes may be called by the names that came after beta."""
+    """Validate that the node affinity is unchanged; beta labels may be replaced by their stable names."""
     if old is None or (new is not None and _requirements(new, old) == old):
         return []
     value = None if new is None else shown("VolumeNodeAffinity", new)
@@ -191,7 +191,7 @@ def _validate_same_affinity(new: Mapping[str, Any] | None, old: Mapping[str, Any
 
 
 def _requirements(new: Any, old: Any) -> Any:
-    """Return `new` with the keys of `old` wherever that has a beta label and `new` what became of it."""
+    """Return `new` with the keys of `old` where `old` has a beta label and `new` has its stable name."""
     if isinstance(new, dict) and isinstance(old, dict):
         renamed = {"key": old["key"]} if _STABLE_LABELS.get(old.get("key", "")) == new.get("key", "") else {}
         return {name: _requirements(value, old.get(name)) for name, value in new.items()} | renamed
@@ -201,7 +201,7 @@ def _requirements(new: Any, old: Any) -> Any:
 
 
 def validate_inline_spec(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check the spec of a volume that only a VolumeAttachment describes."""
+    """Validate the spec of a volume inside a VolumeAttachment."""
     errors = [forbidden(path.child(each), _NOT_INLINE) for each in ("claimRef", "capacity") if _is_said(spec, each)]
     errors += [] if _is_said(spec, "csi") else [required(path.child("csi"), f"has to be specified {_INLINE}")]
     errors += [] if spec.get("accessModes") else [required(path.child("accessModes"))]
@@ -226,7 +226,7 @@ def _validate_sources(spec: Mapping[str, Any], name: str, path: Path) -> list[Fi
     errors: list[FieldError] = []
     for index, field in enumerate(given):
         several, own, check = PERSISTENT_SOURCES[field]
-        if index and field != "flexVolume":  # which Kubernetes does not count against the others
+        if index and field != "flexVolume":  # which Kubernetes does not count with the others
             errors.append(forbidden(path.child(several), ONLY_ONE))
             continue
         if field == "iscsi":
@@ -275,7 +275,7 @@ def _sources_of(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _allow_expansion_secret(before: dict[str, Any], after: dict[str, Any]) -> None:
-    """Take out of `after` the secret for expansions, which may be added."""
+    """Remove the secret for expansions, which may be added, from `after`."""
     field = "controllerExpandSecretRef"
     mine, theirs = before.get("csi"), after.get("csi")
     if mine is not None and theirs is not None and field not in mine:

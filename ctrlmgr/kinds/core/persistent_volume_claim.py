@@ -1,6 +1,6 @@
-"""PersistentVolumeClaims: what storage is wanted, of which class, and with what on it.
+"""PersistentVolumeClaims: the requested storage, its class, and its data source.
 
-Rules come from Kubernetes' `pkg/apis/core/v1/defaults.go`, `pkg/apis/core/validation/validation.go`,
+Source: Kubernetes `pkg/apis/core/v1/defaults.go`, `pkg/apis/core/validation/validation.go`,
 `pkg/api/persistentvolumeclaim/util.go` and `pkg/registry/core/persistentvolumeclaim/strategy.go`.
 """
 
@@ -40,32 +40,32 @@ class PersistentVolumeClaimStrategy(Strategy):
     returns_deleted = True
 
     def default(self, obj: Unstructured) -> None:
-        """Ask for a file system."""
+        """Default the volume mode to a file system."""
         default_claim_spec(obj.setdefault("spec", {}))
         fill(obj.setdefault("status", {}), {"phase": "Pending"})
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Start its status; make both fields for a source of data agree (KEP-1495)."""
+        """Set the first status, and make both data source fields agree (KEP-1495)."""
         obj["status"] = {"phase": "Pending"}
         _prepare_sources(obj["spec"], {})
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Make both fields for a source of data agree."""
+        """Make both data source fields agree."""
         if not ctx.subresource:
             _prepare_sources(new["spec"], old.get("spec") or {})
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec."""
+        """Validate the spec."""
         if ctx.subresource:
             return []
         return validate_claim_spec(obj.get("spec") or {}, SPEC, None if ctx.old is None else ctx.old.get("spec") or {})
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that little changes; or the status."""
+        """Validate that only the changeable fields change, or validate the status."""
         return _validate_status(new) if ctx.subresource else _validate_changes(new, old)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of a class that is named in an annotation, and of fractions of bytes."""
+        """Warn about a storage class in an annotation, and about fractions of bytes."""
         if ctx.subresource:
             return []
         found = [CLASS_WARNING] if STORAGE_CLASS in (metadata_of(obj).get("annotations") or {}) else []
@@ -73,7 +73,7 @@ class PersistentVolumeClaimStrategy(Strategy):
 
 
 def _prepare_sources(spec: dict[str, Any], before: Mapping[str, Any]) -> None:
-    """Drop what was never allowed as dataSource, and copy one of the two fields to the other."""
+    """Drop a dataSource of a kind that was never allowed, and copy one of the two fields to the other."""
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     is_new = before.get("dataSource") is None and before.get("dataSourceRef") is None
     if is_new and reference is None and source is not None and not _is_claim_or_snapshot(source):
@@ -119,7 +119,7 @@ def _validate_changes(new: Unstructured, old: Unstructured) -> list[FieldError]:
 def _validate_class(
     new: Unstructured, old: Unstructured, spec: dict[str, Any], before: dict[str, Any]
 ) -> list[FieldError]:
-    """Check that the storage class stays, or is named for the first time; takes that out of the comparison."""
+    """Validate that the storage class is unchanged or set for the first time; removes it from the comparison."""
     given = (metadata_of(new).get("annotations") or {}).get(STORAGE_CLASS)
     annotated = ((old.get("metadata") or {}).get("annotations") or {}).get(STORAGE_CLASS)
     wanted, was = spec.get("storageClassName"), before.get("storageClassName")
@@ -151,7 +151,7 @@ def _size(spec: Mapping[str, Any]) -> int:
 
 
 def _validate_attributes_class(spec: Mapping[str, Any], old: Unstructured) -> list[FieldError]:
-    """Check that a class of attributes that a volume has been given is not taken away."""
+    """Validate that the attributes class of a volume is not removed."""
     field = "volumeAttributesClassName"
     wanted, was = spec.get(field), (old.get("spec") or {}).get(field)
     current = (old.get("status") or {}).get("currentVolumeAttributesClassName")

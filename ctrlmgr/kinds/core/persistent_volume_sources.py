@@ -1,8 +1,8 @@
-"""What the source of a PersistentVolume must say: as that of a pod's volume, but for references to other namespaces.
+"""The sources of PersistentVolumes: validated as those of pods' volumes, with references to other namespaces.
 
-Guarantees: one function a kind of source, in a table; the table's order is that of Kubernetes' checks.
+Guarantees: a table has one function for each kind of source, in the order of Kubernetes' checks.
 
-Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidatePersistentVolumeSpec`.
+Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePersistentVolumeSpec`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _validate_full_reference(secret: Source, path: Path) -> list[FieldError]:
 
 
 def _iscsi(source: Source, path: Path) -> list[FieldError]:
-    """Check it as a pod's volume, which says more of what a name must begin with and needs no name of a secret."""
+    """Validate as a pod's volume, with its stricter prefix of names, but without requiring a secret's name."""
     unnamed = validate_reference(source, "secretRef", path)
     checked = SOURCES["iscsi"][2](source, path)
     initiators = [error for error in checked if error.field.endswith("initiatorname")]
@@ -131,4 +131,4 @@ def _entry(field: str) -> tuple[str, str, Check]:
 
 
 PERSISTENT_SOURCES: dict[str, tuple[str, str, Check]] = {field: _entry(field) for field in _ORDER}
-"""Checks by field; each with the field's name in "more than one" errors and in its own, as `SOURCES` has them."""
+"""Validation functions by field, with the field's name in "more than one" errors and in its own, as in `SOURCES`."""

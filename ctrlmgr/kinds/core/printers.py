@@ -229,7 +229,7 @@ EVENT = Printer(
 
 
 def _new_event(event: Fields, ages: Ages) -> list[Any]:
-    """Return the row of an events.k8s.io Event, whose fields are those of the core one under other names."""
+    """Return the row of an events.k8s.io Event, whose fields have other names than those of the core Event."""
     names = {
         "firstTimestamp": "deprecatedFirstTimestamp",
         "lastTimestamp": "deprecatedLastTimestamp",
@@ -243,4 +243,4 @@ def _new_event(event: Fields, ages: Ages) -> list[Any]:
 
 
 NEW_EVENT = EVENT._replace(row=_new_event)
-"""Of events.k8s.io."""
+"""For events.k8s.io."""

@@ -1,7 +1,7 @@
-"""Resource quotas: what they limit, and in which scopes, which stay as they were created.
+"""Resource quotas: the limited resources, and their scopes, which cannot change.
 
-Rules come from Kubernetes' `pkg/registry/core/resourcequota`, `ValidateResourceQuota` in `pkg/apis/core/validation`
-and the scopes of `pkg/apis/core/helper/helpers.go`.
+Source: Kubernetes `pkg/registry/core/resourcequota`, `pkg/apis/core/validation`, `ValidateResourceQuota`, and the
+scopes of `pkg/apis/core/helper/helpers.go`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SCOPES = {
     "BestEffort": frozenset(("pods",)),
     "VolumeAttributesClass": frozenset(("persistentvolumeclaims", "requests.storage")),
 }
-"""What can be limited within a scope."""
+"""The resources that can be limited in each scope."""
 _OPPOSITES = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
 _WITHOUT_VALUES = frozenset(
     ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
@@ -52,7 +52,7 @@ class ResourceQuotaStrategy(Strategy):
     revalidates = 0
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check names, amounts and scopes."""
+        """Validate names, amounts and scopes."""
         if ctx.subresource:
             return []
         spec = obj.get("spec") or {}
@@ -62,11 +62,11 @@ class ResourceQuotaStrategy(Strategy):
         return errors + _validate_selector(spec, hard)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of a new one that lets more be requested than used."""
+        """Warn about a new quota whose requests may exceed its limits."""
         return [] if old is not None else _limit_warnings((obj.get("spec") or {}).get("hard") or {})
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that scopes stay, or what `/status` says."""
+        """Validate that the scopes are unchanged, or validate the status."""
         if ctx.subresource == "status":
             status = new.get("status") or {}
             errors = _validate_amounts(status.get("hard") or {}, _STATUS.child("hard"))
@@ -76,7 +76,7 @@ class ResourceQuotaStrategy(Strategy):
 
 
 def _limit_warnings(hard: Mapping[str, str]) -> list[str]:
-    """Warn of requests that may be more than limits."""
+    """Warn about requests that may exceed limits."""
     found: list[str] = []
     for name in ("cpu", "memory", "storage", "ephemeral-storage"):
         asked, limit = f"requests.{name}", f"limits.{name}"
@@ -107,8 +107,8 @@ def _validate_scopes(scopes: Sequence[str], hard: Iterable[str], path: Path) -> 
 
 
 def _misfits(scope: str, hard: Iterable[str]) -> int:
-    """Count the resources that cannot be limited within a scope, up to as many as a refusal tells of."""
-    if scope not in _SCOPES:  # Kubernetes lets every resource pass within a scope that it does not know
+    """Count the resources that cannot be limited within a scope, up to the maximum number of errors in a response."""
+    if scope not in _SCOPES:  # as in Kubernetes, an unknown scope accepts every resource
         return 0
     fitting = _SCOPES[scope]
     return min(sum(is_standard_for_quota(each) and each not in fitting for each in hard), MOST_ERRORS)

@@ -1,7 +1,7 @@
-"""Secrets: what each type must hold, and the plain text that goes in but never comes out.
+"""Secrets: the required keys of each type, and `stringData`, which is written but never returned.
 
-Rules come from `ValidateSecret` and `ValidateSecretUpdate` in Kubernetes' `pkg/apis/core/validation`, from
-`pkg/registry/core/secret`, and for `stringData` from `pkg/apis/core/v1/conversion.go`.
+Source: Kubernetes `pkg/apis/core/validation`, `ValidateSecret` and `ValidateSecretUpdate`, `pkg/registry/core/secret`,
+and for `stringData` `pkg/apis/core/v1/conversion.go`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SecretStrategy(Strategy):
     fields = ("type",)
 
     def default(self, obj: Unstructured) -> None:
-        """Make it Opaque if it has no type, and put `stringData` into `data`."""
+        """Default the type to Opaque, and merge `stringData` into `data`."""
         if not obj.get("type"):
             obj["type"] = "Opaque"
         texts = obj.pop("stringData", None)
@@ -61,7 +61,7 @@ class SecretStrategy(Strategy):
             obj["data"] = {**(obj.get("data") or {}), **encoded}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check keys, the size, and what the type asks for."""
+        """Validate the keys, the size, and the requirements of the type."""
         data = obj.get("data") or {}
         errors = _validate_change(obj, ctx.old) if ctx.old is not None else []
         errors += validate_keys(data, _DATA)
@@ -70,7 +70,7 @@ class SecretStrategy(Strategy):
         return errors + _validate_type(obj["type"], data, obj["metadata"].get("annotations") or {})
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of a certificate or key that is none, in the words of Go's `tls.X509KeyPair`."""
+        """Warn about an invalid certificate or key with the message of Go's `tls.X509KeyPair`."""
         if obj["type"] != _TLS_TYPE:
             return []
         data = obj.get("data") or {}
@@ -80,12 +80,12 @@ class SecretStrategy(Strategy):
         return []
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return its type."""
+        """Return the type."""
         return {"type": obj.view(_Secret).type}
 
 
 def _validate_change(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Check that the type stays, and what is immutable."""
+    """Validate that the type is unchanged, and the immutable fields."""
     return immutable(new["type"], old["type"], Path("type")) + validate_immutability(new, old, ("data",))
 
 
@@ -100,9 +100,9 @@ def _validate_type(type_: str, data: Mapping[str, str], annotations: Mapping[str
 
 def _missing_keys(type_: str, data: Mapping[str, str]) -> Sequence[str]:
     keys = _KEYS.get(type_, ())
-    if type_ == _BASIC_AUTH_TYPE:  # either will do
+    if type_ == _BASIC_AUTH_TYPE:  # one of them is enough
         return () if any(each in data for each in keys) else keys
-    if type_ == _SSH_TYPE:  # nor may it be empty
+    if type_ == _SSH_TYPE:  # it must not be empty
         return [each for each in keys if not data.get(each)]
     return [each for each in keys if each not in data]
 
@@ -116,8 +116,8 @@ _GO_TYPES = {list: "array", str: "string", int: "number", float: "number", bool:
 
 
 def _json_problem(data: bytes) -> str:
-    """Return what Go's `json.Unmarshal` says of reading `data` as an object; empty if it is one, or null."""
-    text = data.decode("latin-1")  # a character a byte, since Go tells of bytes; in strings they may be anything
+    """Return the error of Go's `json.Unmarshal` when it decodes `data` as an object; empty for an object or null."""
+    text = data.decode("latin-1")  # one character per byte, as in Go's messages; strings may have any bytes
     try:
         value: Any = loads(text)
     except RecursionError:

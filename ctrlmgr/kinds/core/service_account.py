@@ -1,6 +1,6 @@
-"""Service accounts: they name secrets, and nothing but their names is kept.
+"""Service accounts: of their references to secrets, only the names are stored.
 
-Rules come from Kubernetes' `pkg/registry/core/serviceaccount/strategy.go`.
+Source: Kubernetes `pkg/registry/core/serviceaccount/strategy.go`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ class ServiceAccountStrategy(Strategy):
     returns_deleted = True
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Keep only the names of its secrets."""
+        """Remove all but the names from the secrets."""
         _clean_references(obj)
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Keep only the names of its secrets."""
+        """Remove all but the names from the secrets."""
         _clean_references(new)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of the annotation that is going away, when it is new."""
+        """Warn about the deprecated annotation if it is new."""
         annotations = obj["metadata"].get("annotations") or {}
         before = old["metadata"].get("annotations") or {} if old else {}
         if _ENFORCE_MOUNTABLE_SECRETS not in annotations or _ENFORCE_MOUNTABLE_SECRETS in before:

@@ -1,8 +1,8 @@
-"""What the source of a volume must say: for pods and for persistent volumes, which share most kinds of sources.
+"""Validates the sources of volumes, most of which pods and persistent volumes share.
 
-Guarantees: one function a kind of source, in a table; the table's order is that of Kubernetes' checks.
+Guarantees: a table has one function for each kind of source, in the order of Kubernetes' checks.
 
-Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`.
+Source: Kubernetes `pkg/apis/core/validation/validation.go`.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ _ISCSI_NAMES = {
 
 
 def validate_mode(source: Source, field: str, path: Path) -> list[FieldError]:
-    """Check the permissions of files."""
+    """Validate the permissions of files."""
     mode = source.get(field)
     return [invalid(path.child(field), mode, FILE_MODE)] if mode is not None and not 0 <= mode <= 0o777 else []
 
 
 def no_backsteps(target: str, path: Path) -> list[FieldError]:
-    """Check that no element of a path is `..`."""
+    """Validate that no element of a path is `..`."""
     return [invalid(path, target, "must not contain '..'")] if ".." in target.split("/") else []
 
 
 def descending_path(target: str, path: Path) -> list[FieldError]:
-    """Check that a path leads nowhere but down."""
+    """Validate that a path is relative and does not contain `..`."""
     errors = [invalid(path, target, "must be a relative path")] if target.startswith("/") else []
     return errors + no_backsteps(target, path)
 
 
 def unreserved_path(target: str, path: Path) -> list[FieldError]:
-    """Check that a path leads down and does not look like the links that the kubelet makes."""
+    """Validate that a path is relative and does not look like the links that the kubelet creates."""
     errors = descending_path(target, path)
     if target.startswith("..") and not target.startswith("../"):
         errors.append(invalid(path, target, "must not start with '..'"))
@@ -57,7 +57,7 @@ def unreserved_path(target: str, path: Path) -> list[FieldError]:
 
 
 def validate_items(source: Source, path: Path) -> list[FieldError]:
-    """Check which keys of a ConfigMap or Secret become which files."""
+    """Validate the keys of a ConfigMap or Secret and the paths of their files."""
     errors: list[FieldError] = []
     for index, item in enumerate(source.get("items") or ()):
         at = path.child("items").at(index)
@@ -68,7 +68,7 @@ def validate_items(source: Source, path: Path) -> list[FieldError]:
 
 
 def needs(*fields: str) -> Check:
-    """Return a check that asks for some fields."""
+    """Return a function that requires some fields."""
 
     def check(source: Source, path: Path) -> list[FieldError]:
         return [required(path.child(field)) for field in fields if not source.get(field)]
@@ -77,7 +77,7 @@ def needs(*fields: str) -> Check:
 
 
 def _disk(field: str) -> Check:
-    """Return the check of a cloud's disk, one partition of which is mounted."""
+    """Return the validation function of a cloud disk, one partition of which is mounted."""
     identified = needs(field)
 
     def check(source: Source, path: Path) -> list[FieldError]:
@@ -227,13 +227,13 @@ def _cinder(source: Source, path: Path) -> list[FieldError]:
 
 
 def validate_reference(source: Source, field: str, path: Path) -> list[FieldError]:
-    """Check that a reference to a secret, if there is one, has a name."""
+    """Validate that a reference to a secret has a name, if it exists."""
     reference = source.get(field)
     return [required(path.child(field, "name"))] if reference is not None and not reference.get("name") else []
 
 
 def driver_name(name: str, path: Path) -> list[FieldError]:
-    """Check the name of a CSI driver."""
+    """Validate the name of a CSI driver."""
     if not name:
         return [required(path)]
     errors = [too_long(path, 63)] if names.length(name) > 63 else []
@@ -276,4 +276,4 @@ SOURCES: dict[str, tuple[str, str, Check]] = {
     "scaleIO": ("scaleIO", "scaleIO", needs("gateway", "system", "volumeName")),
     "csi": ("csi", "csi", _csi),
 }
-"""Checks by field; each with the field's name in "more than one" errors and in its own, which differ for some."""
+"""Validation functions by field, each with the names of the field in "more than one" errors and in its own errors."""

@@ -1,6 +1,6 @@
-"""Endpoint slices: one family of addresses each, of limited size, with a generation that labels count towards.
+"""Endpoint slices: one address family each, a limited size, and a generation that also counts changes of labels.
 
-Rules come from Kubernetes' `pkg/registry/discovery/endpointslice`, `pkg/apis/discovery/validation` and
+Source: Kubernetes `pkg/registry/discovery/endpointslice`, `pkg/apis/discovery/validation` and
 `pkg/apis/discovery/v1/defaults.go`.
 """
 
@@ -43,7 +43,7 @@ class EndpointSliceStrategy(Strategy):
     compares_metadata = False
 
     def default(self, obj: Unstructured) -> None:
-        """Name ports "" and make them TCP if they do not say."""
+        """Default the name of ports to "", and their protocol to TCP."""
         for port in obj.get("ports") or ():
             if port.get("name") is None:
                 port["name"] = ""
@@ -51,12 +51,12 @@ class EndpointSliceStrategy(Strategy):
                 port["protocol"] = "TCP"
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Start the generation, and drop the topology that only v1beta1 knew."""
+        """Set the first generation, and drop the topology, which only v1beta1 has."""
         metadata_of(obj)["generation"] = 1
         _drop_topology(obj, frozenset())
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Count the change, labels included, and drop topology from endpoints that changed."""
+        """Increase the generation on changes, including labels, and drop the topology of changed endpoints."""
         old_metadata, metadata = old["metadata"], metadata_of(new)
         changed = any(_differs(new, old, field) for field in ("addressType", "endpoints", "ports"))
         if changed or _differs(metadata, old_metadata, "labels"):
@@ -66,7 +66,7 @@ class EndpointSliceStrategy(Strategy):
             _drop_topology(new, frozenset(each[_HOSTNAME] for each in topologies if each.get(_HOSTNAME)))
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check type, ports and endpoints; endpoints that are as they were stay as they are."""
+        """Validate the type, the ports and the endpoints; unchanged endpoints are not validated."""
         address_type = obj.get("addressType", "")
         path = Path("addressType")
         errors: list[FieldError] = []
@@ -81,11 +81,11 @@ class EndpointSliceStrategy(Strategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that the type of its addresses stays."""
+        """Validate that the address type is unchanged."""
         return immutable(new.get("addressType", ""), old.get("addressType", ""), Path("addressType"))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of a new slice of domain names, and of addresses in odd forms."""
+        """Warn about a new slice of domain names, and about addresses in uncommon forms."""
         warnings = []
         if old is None and obj.get("addressType") == "FQDN":
             warnings.append("spec.addressType: FQDN endpoints are deprecated")  # the path is Kubernetes'
@@ -99,12 +99,12 @@ class EndpointSliceStrategy(Strategy):
 
 
 def _differs(new: Mapping[str, Any], old: Mapping[str, Any], field: str) -> bool:
-    """Whether a field changed; no list or map is as good as an empty one."""
+    """Return whether a field changed; an absent list or map equals an empty one."""
     return bool((new.get(field) or None) != (old.get(field) or None))
 
 
 def _drop_topology(obj: Unstructured, known_nodes: frozenset[str]) -> None:
-    """Drop `deprecatedTopology`; a node that only it names becomes `nodeName` if the old slice knew it."""
+    """Drop `deprecatedTopology`; a node that only it contains becomes `nodeName` if the old slice had that node."""
     for endpoint in obj.get("endpoints") or ():
         topology = endpoint.pop("deprecatedTopology", None) or {}
         node = topology.get(_HOSTNAME)
@@ -124,7 +124,7 @@ AddressCheck = Callable[[str, int], list[FieldError]]
 
 
 def _validate_endpoint(endpoint: Mapping[str, Any], check: AddressCheck) -> list[FieldError]:
-    """Check one of many: paths are the endpoint's own, and those of its parts are made only for what is wrong."""
+    """Validate one of many endpoints; paths are relative, and those of fields are created only for errors."""
     addresses = endpoint.get("addresses") or ()
     errors: list[FieldError] = []
     if not addresses:
@@ -147,10 +147,10 @@ def _validate_endpoint(endpoint: Mapping[str, Any], check: AddressCheck) -> list
 
 
 def _address_check(address_type: str) -> AddressCheck:
-    """Return the check of a slice's addresses, which takes one and its index."""
+    """Return the function that validates an address and its index."""
     if address_type == "FQDN":
         return lambda address, at: _validate_domain(address, _ADDRESSES.at(at))
-    if address_type not in _FAMILIES:  # that is an error already
+    if address_type not in _FAMILIES:  # which has its own error
         return lambda address, at: []
     wants_ipv6 = _FAMILIES[address_type]
 
@@ -170,7 +170,7 @@ def _address_check(address_type: str) -> AddressCheck:
 
 
 def _validate_domain(address: str, path: Path) -> list[FieldError]:
-    """Check a domain name of two labels or more (`IsFullyQualifiedDomainName`)."""
+    """Validate a domain name of at least two labels (`IsFullyQualifiedDomainName`)."""
     if not address:
         return [required(path)]
     name = address.removesuffix(".")

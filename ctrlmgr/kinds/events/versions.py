@@ -1,7 +1,8 @@
-"""Events of events.k8s.io and of the core group: the same fields, some under other names.
+"""Converts Events between events.k8s.io and the core group: the same fields, some with other names.
 
-Guarantees: a conversion loses nothing on the way there and back; it changes the dict it is given, and shares the rest.
-Source: Kubernetes' `pkg/apis/events/v1/conversion.go`.
+Guarantees: a conversion and its inverse lose nothing. The result is a new dict, which shares the values.
+
+Source: Kubernetes `pkg/apis/events/v1/conversion.go`.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ _NAMES: Mapping[str, str] = {
     "deprecatedLastTimestamp": "lastTimestamp",
     "deprecatedCount": "count",
 }
-"""What fields of an events.k8s.io/v1 Event are called in v1, where that differs."""
+"""The v1 names of the fields of an events.k8s.io/v1 Event, where they differ."""
 
 _NAMES_BACK = {there: here for here, there in _NAMES.items()}
 
 
 def to_core(fields: Unstructured) -> Unstructured:
-    """Turn an events.k8s.io/v1 Event into a core one."""
+    """Convert an events.k8s.io/v1 Event to a core Event."""
     return _renamed(fields, _NAMES, "v1")
 
 
 def from_core(fields: Unstructured) -> Unstructured:
-    """Turn a core Event into an events.k8s.io/v1 one."""
+    """Convert a core Event to an events.k8s.io/v1 Event."""
     return _renamed(fields, _NAMES_BACK, "events.k8s.io/v1")
 
 

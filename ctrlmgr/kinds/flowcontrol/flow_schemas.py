@@ -1,6 +1,6 @@
-"""Flow schemas: whose requests are of which flow, and at which priority level those are served.
+"""Flow schemas: assign requests to flows and priority levels.
 
-Rules come from Kubernetes' `pkg/apis/flowcontrol/v1/defaults.go` and `pkg/apis/flowcontrol/validation/validation.go`.
+Source: Kubernetes `pkg/apis/flowcontrol/v1/defaults.go` and `pkg/apis/flowcontrol/validation/validation.go`.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class FlowSchemaStrategy(Strategy):
     status_keeps = METADATA
 
     def default(self, obj: Unstructured) -> None:
-        """Give it a precedence."""
+        """Set the default precedence."""
         spec = obj.setdefault("spec", {})
         if not spec.get("matchingPrecedence"):
             spec["matchingPrecedence"] = _PRECEDENCE
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec, or the status; the spec of the schemas that every server needs is fixed."""
+        """Validate the spec or the status; the specs of mandatory schemas are fixed."""
         if ctx.subresource:
             return validate_conditions(obj)
         name, spec = obj["metadata"].get("name", ""), obj.get("spec") or {}
@@ -131,7 +131,7 @@ def _validate_verbs(verbs: Sequence[str], path: Path) -> list[FieldError]:
 
 
 def _validate_all_of(rule: Mapping[str, Any], field: str, path: Path, one: str, others: str) -> list[FieldError]:
-    """Check a list that has at least `one`, and with a star no `others`."""
+    """Validate a list that has at least `one`, and no `others` next to a star."""
     found = rule.get(field) or ()
     if not found:
         return [required(path.child(field), f"resource rules must supply at least one {one}")]

@@ -1,6 +1,6 @@
-"""The flow schemas and priority levels that every server needs: `exempt`, which is never queued, and `catch-all`.
+"""The mandatory flow schemas and priority levels: `exempt`, which is never queued, and `catch-all`.
 
-Source: Kubernetes' `pkg/apis/flowcontrol/internalbootstrap` and `staging/src/k8s.io/apiserver/pkg/apis/flowcontrol`.
+Source: Kubernetes `pkg/apis/flowcontrol/internalbootstrap` and `staging/src/k8s.io/apiserver/pkg/apis/flowcontrol`.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ PRIORITY_LEVELS: Final[Mapping[str, Mapping[str, Any]]] = {
         "limited": {"nominalConcurrencyShares": 5, "lendablePercent": 0, "limitResponse": {"type": "Reject"}},
     },
 }
-"""Their specs; how many seats those that are exempt may lend is theirs to say, so it is not here."""
+"""Their specs, without the number of seats that exempt levels may lend, which can be configured."""
 
 
 def validate_fixed(type_: str, spec: Mapping[str, Any], fixed: Mapping[str, Any], what: str) -> list[FieldError]:
-    """Refuse another spec than the fixed one; `type_` is its Go type, and `what` says whose it is."""
+    """Refuse a spec that differs from the fixed one; `type_` is its Go type, and `what` describes its owner."""
     if spec == fixed:
         return []
     return [invalid(Path("spec"), shown(type_, spec), f"{what} must equal the fixed value")]

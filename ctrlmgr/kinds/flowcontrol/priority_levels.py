@@ -1,6 +1,6 @@
-"""Priority levels: how many requests of their flows are served at a time, and whether the others wait.
+"""Priority levels: the number of requests served at a time, and whether other requests wait.
 
-Rules come from Kubernetes' `pkg/apis/flowcontrol/v1/defaults.go` and `pkg/apis/flowcontrol/validation/validation.go`.
+Source: Kubernetes `pkg/apis/flowcontrol/v1/defaults.go` and `pkg/apis/flowcontrol/validation/validation.go`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _SHARES: Final = 30
 _QUEUING: Final = {"queues": 64, "handSize": 8, "queueLengthLimit": 50}
 _MOST_QUEUES: Final = 10_000_000
 _ZERO_SHARES: Final = "flowcontrol.k8s.io/preserve-zero-concurrency-shares"
-"""The annotation by which v1beta3 tells shares of 0 from those that are left out."""
+"""The annotation for explicit shares of 0 in v1beta3, where they are the same as absent ones."""
 _HASH_BITS: Final = 60
-"""Bits of a flow's hash, from which its hand of queues is dealt."""
+"""The number of bits of a flow's hash that selects its queues."""
 
 
 class PriorityLevelStrategy(Strategy):
@@ -34,7 +34,7 @@ class PriorityLevelStrategy(Strategy):
     status_keeps = METADATA
 
     def default(self, obj: Unstructured) -> None:
-        """Fill in shares, what may be lent, and queues."""
+        """Set the defaults of shares, of the lendable percentage, and of queues."""
         spec = obj.get("spec") or {}
         for kind, shares in (("exempt", 0), ("limited", _SHARES)):
             level = spec.get(kind)
@@ -48,7 +48,7 @@ class PriorityLevelStrategy(Strategy):
             queuing |= {field: value for field, value in _QUEUING.items() if not queuing.get(field)}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec, or the status; the spec of the levels that every server needs is fixed."""
+        """Validate the spec or the status; the specs of mandatory levels are fixed."""
         if ctx.subresource:
             return validate_conditions(obj)
         name, spec = obj["metadata"].get("name", ""), obj.get("spec") or {}
@@ -153,5 +153,5 @@ def _validate_queuing(queuing: Mapping[str, Any], path: Path) -> list[FieldError
 
 
 def _entropy(deck: int, hand: int) -> int:
-    """Return the bits that it takes to deal a hand (apiserver `pkg/util/shufflesharding`)."""
+    """Return the number of bits needed to deal a hand (apiserver `pkg/util/shufflesharding`)."""
     return math.ceil(math.log2(deck) * hand)

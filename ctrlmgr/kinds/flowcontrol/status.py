@@ -1,4 +1,4 @@
-"""The status of both kinds of the group: conditions, each of a type of its own."""
+"""The status of both kinds of the group: conditions with unique types."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ctrlmgr.api.unstructured import Unstructured
 
 
 def validate_conditions(obj: Unstructured) -> list[FieldError]:
-    """Check the types of an object's conditions."""
+    """Validate the types of an object's conditions."""
     errors: list[FieldError] = []
     known: set[str] = set()
     for index, condition in enumerate((obj.get("status") or {}).get("conditions") or ()):

@@ -1,4 +1,4 @@
-"""What the project knows of each kind of `networking.k8s.io`."""
+"""The declarations of the kinds of `networking.k8s.io`."""
 
 from __future__ import annotations
 

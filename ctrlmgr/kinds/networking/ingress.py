@@ -1,7 +1,7 @@
-"""Ingresses: which Services the outside world gets at, under which names.
+"""Ingresses: expose Services outside of the cluster by host and path.
 
-Rules come from Kubernetes' `pkg/apis/networking/validation/validation.go`,
-`pkg/registry/networking/ingress/strategy.go` and `plugin/pkg/admission/network/defaultingressclass/admission.go`.
+Source: Kubernetes `pkg/apis/networking/validation/validation.go`, `pkg/registry/networking/ingress/strategy.go` and
+`plugin/pkg/admission/network/defaultingressclass/admission.go`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class IngressStrategy(Strategy):
     has_generation = True
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec, and that a new ingress names one class only."""
+        """Validate the spec, and that a new ingress has one class at most."""
         if ctx.subresource:
             return []
         spec = obj.get("spec") or {}
@@ -43,7 +43,7 @@ class IngressStrategy(Strategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check the status."""
+        """Validate the status."""
         if not ctx.subresource:
             return []
         existing = [each["ip"] for each in _points(old) if each.get("ip")]
@@ -59,7 +59,7 @@ class IngressStrategy(Strategy):
         return errors
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of a class in an annotation, and of addresses that are written in an odd way."""
+        """Warn about a class in an annotation, and about addresses in uncommon notations."""
         if ctx.subresource:
             path = STATUS.child("loadBalancer", "ingress")
             addresses = [(path.at(index), each.get("ip") or "") for index, each in enumerate(_points(obj))]
@@ -79,7 +79,7 @@ def _has_bad_wildcards(spec: Mapping[str, Any]) -> bool:
 
 
 def _validate_spec(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
-    """Check a spec; what was allowed in `before` still is."""
+    """Validate a spec; values that are valid in `before` may stay."""
     rules, backend = spec.get("rules") or (), spec.get("defaultBackend")
     errors: list[FieldError] = []
     if not rules and backend is None:

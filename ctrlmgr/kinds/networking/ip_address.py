@@ -1,7 +1,9 @@
 """IPAddress: the claim on an address (networking.k8s.io/v1, KEP-1880).
 
-Guarantees: its name is the address in canonical form, so that there is at most one, and who holds it cannot change.
-Rules come from `pkg/apis/networking/validation` and `pkg/registry/networking/ipaddress`.
+Guarantees: its name is the address in canonical form, so each address has at most one claim. The owner of a claim
+cannot change.
+
+Source: Kubernetes `pkg/apis/networking/validation` and `pkg/registry/networking/ipaddress`.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ _PARENT = Path("spec.parentRef")
 
 
 def address_name(name: str, is_prefix: bool = False) -> list[str]:
-    """Check the name of an IPAddress, which cannot be generated (`ValidateIPAddressName`)."""
+    """Validate the name of an IPAddress, which cannot be generated (`ValidateIPAddressName`)."""
     shown = f"Invalid value: {quote(name)}: "
     return [error.body.removeprefix(shown) for error in validate_ip(ROOT, name)]
 
 
 def validate_parent(parent: ParentReference) -> list[FieldError]:
-    """Check who is to hold an address; the group of a Service is empty, so it cannot be required."""
+    """Validate the owner of an address; the group of a Service is empty, so it cannot be required."""
     errors: list[FieldError] = []
     if parent.group:
         errors += _invalid("group", parent.group, dns1123_subdomain(parent.group))
@@ -39,18 +41,18 @@ def _invalid(field: str, value: str, problems: list[str]) -> list[FieldError]:
 
 
 class IPAddressStrategy(Strategy):
-    """IPAddress: which Service, or what else, holds an address."""
+    """IPAddress: the owner of an address, a Service or another object."""
 
     name_check = staticmethod(address_name)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check that it says who holds the address."""
+        """Validate the parent reference."""
         if (parent := _parent(obj)) is None:
             return [required(_PARENT)]
         return validate_parent(parent)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that it still does."""
+        """Validate that the parent reference is unchanged."""
         parent = _parent(new)
         return [] if parent == _parent(old) else [invalid(_PARENT, parent and _as_go(parent), IMMUTABLE)]
 
@@ -63,5 +65,5 @@ def _parent(obj: Unstructured) -> ParentReference | None:
 
 
 def _as_go(parent: ParentReference) -> dict[str, str]:
-    """Show a reference as Go shows the struct: every field, by its Go name."""
+    """Format a reference as Go formats the struct: every field, with its Go name."""
     return {field.capitalize(): getattr(parent, field) for field in ParentReference.__struct_fields__}

@@ -1,6 +1,6 @@
-"""NetworkPolicies: who may talk to whom.
+"""NetworkPolicies: the allowed traffic of pods.
 
-Rules come from Kubernetes' `pkg/apis/networking/v1/defaults.go`, `pkg/apis/networking/validation/validation.go` and
+Source: Kubernetes `pkg/apis/networking/v1/defaults.go`, `pkg/apis/networking/validation/validation.go` and
 `pkg/registry/networking/networkpolicy/strategy.go`.
 """
 
@@ -37,7 +37,7 @@ class NetworkPolicyStrategy(Strategy):
     revalidates = 0
 
     def default(self, obj: Unstructured) -> None:
-        """Default protocols, and which directions it is about."""
+        """Set the defaults of the protocols and of the policy types."""
         spec = obj.setdefault("spec", {})
         for direction, _ in _DIRECTIONS:
             for rule in spec.get(direction) or ():
@@ -48,7 +48,7 @@ class NetworkPolicyStrategy(Strategy):
             spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec; networks that were in it before may stay as they are."""
+        """Validate the spec; networks of the old spec may stay."""
         spec = obj.get("spec") or {}
         existing = {network for _, block in _blocks(ctx.old or {}) for _, network in _networks(block, Path())}
         before = ((ctx.old or {}).get("spec") or {}).get("podSelector")
@@ -66,13 +66,13 @@ class NetworkPolicyStrategy(Strategy):
         return errors + _validate_types(spec.get("policyTypes") or [], SPEC.child("policyTypes"))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of networks that are written in an odd way."""
+        """Warn about networks in uncommon notations."""
         networks = (each for path, block in _blocks(obj) for each in _networks(block, path))
         return told(warning for path, network in networks for warning in cidr_warnings(path, network))
 
 
 def _blocks(obj: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Yield the blocks of addresses that a policy is about, and where they are in it."""
+    """Yield the address blocks of a policy with their paths."""
     spec = obj.get("spec") or {}
     for direction, peers in _DIRECTIONS:
         for index, rule in enumerate(spec.get(direction) or ()):
@@ -102,7 +102,7 @@ def _validate_port(port: Mapping[str, Any], path: Path) -> list[FieldError]:
     elif number is not None:
         errors += [invalid(path.child("port"), number, each) for each in names.port_number(number)]
         if end is not None and end < number:
-            # Kubernetes shows the port
+            # as in Kubernetes, the error shows the port
             errors.append(invalid(path.child("endPort"), number, "must be greater than or equal to `port`"))
         problems = names.port_number(end) if end is not None else []
         errors += [invalid(path.child("endPort"), end, each) for each in problems]
@@ -144,7 +144,7 @@ def _validate_block(block: Mapping[str, Any], existing: Collection[str], path: P
 
 
 def _is_canonical_part(text: str, network: Network) -> bool:
-    """Say whether a text is a CIDR in canonical form and a part of a network."""
+    """Return whether a text is a CIDR in canonical form and a part of a network."""
     part = canonical_network(text)
     if part is None:
         return False

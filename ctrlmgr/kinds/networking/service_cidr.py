@@ -1,7 +1,8 @@
 """ServiceCIDR: a range that Services get their addresses from (networking.k8s.io/v1, KEP-1880).
 
-Guarantees: it holds one range, or one of each IP family; a second one can be added, nothing else can change. Rules
-come from `pkg/apis/networking/validation` and `pkg/registry/networking/servicecidr`.
+Guarantees: it has one range, or one of each IP family. A second range can be added; nothing else can change.
+
+Source: Kubernetes `pkg/apis/networking/validation` and `pkg/registry/networking/servicecidr`.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ _ONE_OF_EACH = "may specify no more than one IP for each IP family, i.e 192.168.
 
 
 class ServiceCIDRStrategy(Strategy):
-    """ServiceCIDR: what there is to allocate from."""
+    """ServiceCIDR: the ranges to allocate from."""
 
     revalidates = 0
     status_keeps = METADATA
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check a new one; `validate_update` checks a changed one."""
+        """Validate a new one; `validate_update` validates a changed one."""
         return _validate(_cidrs(obj)) if ctx.old is None else []
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that ranges stay what they are (`ValidateServiceCIDRUpdate`), and one that is added."""
+        """Validate that ranges are unchanged (`ValidateServiceCIDRUpdate`), and an added range."""
         if ctx.subresource:
             return []
         before, after = _cidrs(old), _cidrs(new)
@@ -45,7 +46,7 @@ def _cidrs(obj: Unstructured) -> list[str]:
 
 
 def _validate(cidrs: list[str]) -> list[FieldError]:
-    """Check the number of ranges, each range, and that two ranges have different IP families."""
+    """Validate the number of ranges, each range, and that two ranges have different IP families."""
     if not cidrs:
         return [required(_CIDRS, "at least one CIDR required")]
     if len(cidrs) > 2:

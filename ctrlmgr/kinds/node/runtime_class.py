@@ -1,6 +1,6 @@
-"""Runtime classes: a handler that never changes, what it costs besides the containers, and where it is.
+"""Runtime classes: a handler that cannot change, its overhead, and its nodes.
 
-Rules come from Kubernetes' `pkg/apis/node/validation/validation.go` and `pkg/registry/node/runtimeclass/strategy.go`.
+Source: Kubernetes `pkg/apis/node/validation/validation.go` and `pkg/registry/node/runtimeclass/strategy.go`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RuntimeClassStrategy(Strategy):
     any_finalizer = True
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check handler, overhead, and where it is scheduled."""
+        """Validate the handler, the overhead, and the scheduling."""
         handler = obj.get("handler") or ""
         errors = each_problem(names.dns1123_label, handler, Path("handler")) if handler else [required("handler")]
         overhead, scheduling = obj.get("overhead"), obj.get("scheduling")
@@ -40,11 +40,11 @@ class RuntimeClassStrategy(Strategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that the handler stays."""
+        """Validate that the handler is unchanged."""
         return immutable(new.get("handler"), old.get("handler"), Path("handler"))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of deprecated labels of nodes."""
+        """Warn about deprecated labels of nodes."""
         selected = (obj.get("scheduling") or {}).get("nodeSelector") or ()
         return [f"scheduling.nodeSelector: {NODE_LABELS[key]}" for key in selected if key in NODE_LABELS]
 

@@ -1,4 +1,4 @@
-"""What the project knows of each kind of `policy`."""
+"""The declarations of the kinds of `policy`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""PodDisruptionBudgets: how many pods may be taken away at a time.
+"""PodDisruptionBudgets: the number of pods that may be evicted at a time.
 
-Rules come from Kubernetes' `pkg/apis/policy/validation/validation.go` and
-`pkg/registry/policy/poddisruptionbudget/strategy.go`.
+Source: Kubernetes `pkg/apis/policy/validation/validation.go` and `pkg/registry/policy/poddisruptionbudget/strategy.go`.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class PodDisruptionBudgetStrategy(Strategy):
     compares_metadata = False
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec."""
+        """Validate the spec."""
         if ctx.subresource:
             return []
         spec = obj.get("spec") or {}
@@ -55,7 +54,7 @@ class PodDisruptionBudgetStrategy(Strategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check the status."""
+        """Validate the status."""
         if not ctx.subresource:
             return []
         status = new.get("status") or {}
@@ -64,7 +63,7 @@ class PodDisruptionBudgetStrategy(Strategy):
 
 
 def _shown(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a spec as Go shows its struct in messages."""
+    """Format a spec as Go formats its struct in messages."""
     return {
         "MinAvailable": spec.get("minAvailable"),
         "Selector": shown_selector(spec.get("selector")),

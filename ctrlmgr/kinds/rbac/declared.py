@@ -1,4 +1,4 @@
-"""What the project knows of each kind of `rbac.authorization.k8s.io`."""
+"""The declarations of the kinds of `rbac.authorization.k8s.io`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Roles, and who has them. They are data here: whether their writer has what they grant is checked at admission.
+"""Roles and role bindings, as data: admission checks whether the writer has the granted permissions.
 
-Rules come from Kubernetes' `pkg/apis/rbac/v1/defaults.go`, `pkg/apis/rbac/validation/validation.go` and
+Source: Kubernetes `pkg/apis/rbac/v1/defaults.go`, `pkg/apis/rbac/validation/validation.go` and
 `pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/strategy.go`.
 """
 
@@ -26,13 +26,13 @@ _KINDS = ("ServiceAccount", "User", "Group")
 
 
 class GrantStrategy(Strategy):
-    """A kind of rbac.authorization.k8s.io/v1, which may be called anything that fits into a URL."""
+    """A kind of rbac.authorization.k8s.io/v1, whose names may contain anything that is allowed in a URL."""
 
     allow_create_on_update = True
     name_check = staticmethod(names.path_segment_name)
 
     def __init__(self, *, namespaced: bool) -> None:
-        """`namespaced` says whether its objects are in namespaces."""
+        """With `namespaced`, its objects are in namespaces."""
         self.namespaced = namespaced
 
 
@@ -40,7 +40,7 @@ class RoleStrategy(GrantStrategy):
     """Role and ClusterRole."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the rules, and which other roles' it takes."""
+        """Validate the rules, and the selectors of aggregated roles."""
         errors: list[FieldError] = []
         for index, rule in enumerate(obj.get("rules") or ()):
             errors += self._validate_rule(rule, _RULES.at(index))
@@ -75,7 +75,7 @@ def _selectors(role: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _selector_errors(selector: Mapping[str, Any], path: Path = ROOT, *, lenient: bool = False) -> list[FieldError]:
-    """Check a selector; if the stored role has invalid values (`lenient`), they give one error."""
+    """Validate a selector; if the stored role has invalid values (`lenient`), they give one error."""
     errors = validate_label_selector(selector, path, invalid_values_allowed=lenient)
     if tentatively(lambda: validate_label_selector(selector, path)):
         errors.append(invalid(path, None, "invalid label selector."))
@@ -86,14 +86,14 @@ class RoleBindingStrategy(GrantStrategy):
     """RoleBinding and ClusterRoleBinding."""
 
     def default(self, obj: Unstructured) -> None:
-        """Fill in the one group that roles and users are in."""
+        """Set the default API group of the role and of users."""
         fill(obj.setdefault("roleRef", {}), {"apiGroup": GROUP})
         for subject in obj.get("subjects") or ():
             if subject.get("kind") in ("User", "Group"):
                 fill(subject, {"apiGroup": GROUP})
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check which role it is, and who is to have it."""
+        """Validate the role reference and the subjects."""
         role, kinds = obj.get("roleRef") or {}, ("Role", "ClusterRole") if self.namespaced else ("ClusterRole",)
         errors = _validate_group(role, _ROLE)
         if (kind := role.get("kind") or "") not in kinds:
@@ -119,7 +119,7 @@ class RoleBindingStrategy(GrantStrategy):
         return errors + _validate_group(subject, path)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that the role stays."""
+        """Validate that the role is unchanged."""
         errors: list[FieldError] = []
         role = new.get("roleRef") or {}
         if role != (old.get("roleRef") or {}):

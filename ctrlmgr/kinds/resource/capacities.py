@@ -1,7 +1,8 @@
-"""Capacities of a device, and the portions in which several claims may take them (KEP-5075).
+"""Validates the capacities of devices and the portions of them that several claims may request (KEP-5075).
 
-Rules come from Kubernetes' `pkg/apis/resource/validation/validation.go`. Amounts are quantities; sums and remainders
-are of whole numbers, as Go's `Quantity.Value` rounds them.
+Amounts are quantities; sums and remainders are computed with integers, rounded as Go's `Quantity.Value`.
+
+Source: Kubernetes `pkg/apis/resource/validation/validation.go`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _TWO_POLICIES = 'exactly one policy can be specified, cannot specify "validValue
 
 
 def validate_capacity(capacity: Fields, path: Path, *, is_shared: bool) -> list[FieldError]:
-    """Check one capacity of a device; `is_shared`: several claims may have the device."""
+    """Validate one capacity of a device; with `is_shared`, several claims may have the device."""
     policy, below = capacity.get("requestPolicy"), path.child("requestPolicy")
     if policy is None:
         return []
@@ -95,7 +96,7 @@ def _validate_most(most: str, least: str, default: str, whole: str, path: Path) 
 
 
 def _validate_step(value: str, least: str, step: str, path: Path) -> list[FieldError]:
-    """Check that steps lead from the least to a value; no step of 0 does, at which Kubernetes panics."""
+    """Validate that a value is `least` plus a multiple of `step`; refuses steps of 0, at which Kubernetes panics."""
     size = _number(step)
     if size and not (_number(value) - _number(least)) % size:
         return []
@@ -103,6 +104,6 @@ def _validate_step(value: str, least: str, step: str, path: Path) -> list[FieldE
 
 
 def _number(amount: str) -> int:
-    """Return the whole number that is next to an amount, away from 0."""
+    """Return an amount as an integer, rounded away from 0."""
     billionths = parse(amount)
     return -(-billionths // WHOLE) if billionths > 0 else billionths // WHOLE

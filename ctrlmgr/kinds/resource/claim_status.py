@@ -1,7 +1,6 @@
-"""Validates the status of a claim: its devices, its users, and what drivers report of its devices.
+"""Validates the status of a claim: its devices, its users, and the drivers' reports about its devices.
 
-Rules come from Kubernetes' `pkg/apis/resource/validation/validation.go` and
-`pkg/registry/resource/resourceclaim/strategy.go`.
+Source: Kubernetes `pkg/apis/resource/validation/validation.go` and `pkg/registry/resource/resourceclaim/strategy.go`.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _UUID = f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
 
 
 class DeviceID(msgspec.Struct, frozen=True, rename="pascal"):
-    """Identifies a claim's part of a device, as messages show it."""
+    """Identifies a claim's part of a device, as shown in messages."""
 
     driver: str
     pool: str
@@ -63,14 +62,14 @@ def _id_of(fields: Fields) -> DeviceID:
 
 
 def results_of(claim: Unstructured) -> Sequence[Fields]:
-    """Return the devices that a claim was given."""
+    """Return the allocated devices of a claim."""
     allocation = (claim.get("status") or {}).get("allocation") or {}
     results: Sequence[Fields] = (allocation.get("devices") or {}).get("results") or ()
     return results
 
 
 def drop_deallocated(new: Unstructured, old: Unstructured) -> None:
-    """Drop from the status, in place, what drivers said of devices that the claim has no longer."""
+    """Drop the drivers' reports about devices that the claim no longer has from the status, in place."""
     status, was = new.get("status") or {}, (old.get("status") or {}).get("devices")
     if not status.get("devices") or not (is_on("DRAResourceClaimDeviceStatus") or was):
         return
@@ -81,7 +80,7 @@ def drop_deallocated(new: Unstructured, old: Unstructured) -> None:
 
 
 def validate_claim_status(claim: Unstructured, before: Fields) -> list[FieldError]:
-    """Check the status of a claim, whose status was `before`."""
+    """Validate the status of a claim, whose status was `before`."""
     status = claim.get("status") or {}
     allocated = {*map(_id_of, results_of(claim))}
     errors = validate_set(
@@ -103,7 +102,7 @@ def _validate_consumer(consumer: Fields, path: Path) -> list[FieldError]:
 
 
 def _validate_reservation(claim: Unstructured, status: Fields, before: Fields) -> list[FieldError]:
-    """Check that only an allocated claim is in use, and that a claim under deletion gets no new users."""
+    """Validate that only an allocated claim is in use, and that a claim under deletion gets no new users."""
     consumers = status.get("reservedFor") or ()
     if consumers and status.get("allocation") is None:
         return [forbidden(_RESERVED, "may not be specified when `allocated` is not set")]
@@ -117,7 +116,7 @@ def _validate_reservation(claim: Unstructured, status: Fields, before: Fields) -
 
 
 def _validate_allocation(claim: Unstructured, allocation: Fields | None, before: Fields | None) -> list[FieldError]:
-    """Check what a claim is given, which stays until it is all taken back."""
+    """Validate the allocation of a claim, which stays until it is completely removed."""
     path = _STATUS.child("allocation")
     if allocation is None:
         return []
@@ -162,14 +161,14 @@ def _validate_source(configuration: Fields, path: Path) -> list[FieldError]:
 
 
 def _validate_share(share: str, path: Path) -> list[FieldError]:
-    """Check an RFC 4122 UUID, in one of the forms that Go's `uuid` package reads and in the usual one."""
+    """Validate an RFC 4122 UUID: it has to be parsable by Go's `uuid` package, and in the common form."""
     if problem := _uuid_problem(share):
         return [invalid(path, share, f"error validating uid: {problem}")]
     return [] if re.fullmatch(_UUID, share) and share == share.lower() else [invalid(path, share, _NOT_NORMAL)]
 
 
 def _uuid_problem(text: str) -> str:
-    """Return what `uuid.Validate` says."""
+    """Return the error of `uuid.Validate`."""
     size = names.length(text)
     if size == 45:
         if text[:9].lower() != "urn:uuid:":

@@ -1,6 +1,6 @@
-"""Claims of devices, and the templates that claims are made of: what they ask for never changes.
+"""Claims of devices, and templates of claims; their requests cannot change.
 
-Rules come from Kubernetes' `pkg/registry/resource/{resourceclaim,resourceclaimtemplate}/strategy.go`,
+Source: Kubernetes `pkg/registry/resource/{resourceclaim,resourceclaimtemplate}/strategy.go`,
 `pkg/registry/resource/utils.go` and `pkg/apis/resource/validation/validation.go`.
 """
 
@@ -33,23 +33,23 @@ class ResourceClaimStrategy(Strategy):
     status_keeps = METADATA
 
     def default(self, obj: Unstructured) -> None:
-        """Ask for one device wherever a request does not say how many."""
+        """Default the count of requests to one device."""
         default_claim_spec(obj.get("spec") or {})
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Forget the status of devices that are no longer allocated."""
+        """Drop the status of devices that are no longer allocated."""
         if ctx.subresource:
             drop_deallocated(new, old)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec of a new claim."""
+        """Validate the spec of a new claim."""
         if ctx.old is not None:
             return []
         spec = obj.get("spec") or {}
         return _validate_admin_access(ctx, obj, spec) + validate_claim_spec(spec, _SPEC)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that the spec stays; or the status."""
+        """Validate that the spec is unchanged, or validate the status."""
         if not ctx.subresource:
             return _same_spec("ResourceClaimSpec", ctx, new, old)
         errors = _validate_admin_results(ctx, new, old)
@@ -62,11 +62,11 @@ class ResourceClaimTemplateStrategy(Strategy):
     returns_deleted = True
 
     def default(self, obj: Unstructured) -> None:
-        """Ask for one device wherever a request does not say how many."""
+        """Default the count of requests to one device."""
         default_claim_spec((obj.get("spec") or {}).get("spec") or {})
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check what claims are given that are made of it."""
+        """Validate the metadata and the spec of the template's claims."""
         template = obj.get("spec") or {}
         spec = template.get("spec") or {}
         errors = _validate_admin_access(ctx, obj, spec) if ctx.old is None else []
@@ -74,7 +74,7 @@ class ResourceClaimTemplateStrategy(Strategy):
         return errors + validate_claim_spec(spec, _SPEC.child("spec"))
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that it stays."""
+        """Validate that the spec is unchanged."""
         return _same_spec("ResourceClaimTemplateSpec", ctx, new, old)
 
 
@@ -87,7 +87,7 @@ def _same_spec(type_: str, ctx: Context, new: Unstructured, old: Unstructured) -
 
 
 def _validate_admin_access(ctx: Context, obj: Unstructured, spec: Fields) -> list[FieldError]:
-    """Check that devices that others use are asked for in a namespace of administrators only (KEP-5018)."""
+    """Validate that admin access to devices is only requested in namespaces for administrators (KEP-5018)."""
     requests = (spec.get("devices") or {}).get("requests") or ()
     for at, request in enumerate(requests):
         if (request.get("exactly") or {}).get("adminAccess"):
@@ -96,7 +96,7 @@ def _validate_admin_access(ctx: Context, obj: Unstructured, spec: Fields) -> lis
 
 
 def _validate_admin_results(ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Check that access to devices that others use is granted there only, unless it was."""
+    """Validate that admin access to devices is only granted in these namespaces, unless it was granted before."""
     if any(each.get("adminAccess") for each in results_of(old)):
         return []
     for at, result in enumerate(results_of(new)):

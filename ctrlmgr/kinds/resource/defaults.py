@@ -1,6 +1,6 @@
-"""Defaults of the objects about devices.
+"""The defaults of the kinds of devices.
 
-Rules come from Kubernetes' `pkg/apis/resource/v1/defaults.go`.
+Source: Kubernetes `pkg/apis/resource/v1/defaults.go`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ EXACT_COUNT = "ExactCount"
 
 
 def default_claim_spec(spec: Mapping[str, Any]) -> None:
-    """Ask for one device wherever a request does not say how many, in place."""
+    """Default the count of requests to one device, in place."""
     for request in _requests(spec):
         if not request.get("allocationMode"):
             request["allocationMode"] = EXACT_COUNT
@@ -29,7 +29,7 @@ def _requests(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def default_slice_spec(spec: Mapping[str, Any]) -> None:
-    """Let devices take as much of a node's resources as they are asked for, in place."""
+    """Default the multipliers of node resources in devices to one, in place."""
     for device in spec.get("devices") or ():
         for mapping in (device.get("nodeAllocatableResourceMappings") or {}).values():
             if mapping.get("allocationMultiplier") is None:
@@ -37,7 +37,7 @@ def default_slice_spec(spec: Mapping[str, Any]) -> None:
 
 
 def stamp_taints(spec: Mapping[str, Any], now: str) -> None:
-    """Note in taints that do not say it that they were added now (RFC 3339), in place."""
+    """Set the time of taints without a time to now (RFC 3339), in place."""
     for device in spec.get("devices") or ():
         for taint in device.get("taints") or ():
             if taint.get("timeAdded") is None:

@@ -1,7 +1,6 @@
-"""Device classes: which devices are meant, and how their drivers are configured.
+"""Device classes: select devices, and configure their drivers.
 
-Rules come from Kubernetes' `pkg/apis/resource/validation/validation.go` and
-`pkg/registry/resource/deviceclass/strategy.go`.
+Source: Kubernetes `pkg/apis/resource/validation/validation.go` and `pkg/registry/resource/deviceclass/strategy.go`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _SPEC = Path("spec")
 
 
 def _class_name(name: str, is_prefix: bool = False) -> list[str]:
-    """Check the name of a class; what it was generated from is not looked at (`ValidateObjectMetaWithOpts`)."""
+    """Validate the name of a class, but not its generateName (`ValidateObjectMetaWithOpts`)."""
     return [] if is_prefix else names.dns1123_subdomain(name)
 
 
@@ -30,7 +29,7 @@ class DeviceClassStrategy(Strategy):
     name_check = staticmethod(_class_name)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check selectors, configurations, and the resource that pods may ask for instead of a claim (KEP-5004)."""
+        """Validate the selectors, the configurations, and the extended resource that pods may request (KEP-5004)."""
         spec = obj.get("spec") or {}
         config, before = spec.get("config") or (), ((ctx.old or {}).get("spec") or {}).get("config") or ()
         errors = validate_selectors(spec.get("selectors") or (), _SPEC.child("selectors"))

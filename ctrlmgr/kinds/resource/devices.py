@@ -1,6 +1,6 @@
-"""One device of a slice: what it is like, what it has, what it takes from counters, and on which nodes it is.
+"""Validates a device of a slice: its attributes, its capacities, its consumed counters, and its nodes.
 
-Rules come from Kubernetes' `pkg/apis/resource/validation/validation.go`.
+Source: Kubernetes `pkg/apis/resource/validation/validation.go`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ctrlmgr.kinds.rules import each_problem
 from ctrlmgr.kinds.spec_difference import shown
 
 LISTS: Final = ("bools", "ints", "strings", "versions")
-"""The fields of an attribute that hold several values (KEP-5491)."""
+"""The fields of an attribute with several values (KEP-5491)."""
 _VALUES: Final = ("bool", "int", "string", "version")
 _PLACES: Final = ("nodeName", "nodeSelector", "allNodes")
 _MAX_ATTRIBUTES_AND_CAPACITIES = 32
@@ -57,9 +57,9 @@ _is_version = re.compile(
 
 
 def validate_device(device: Fields, before: Fields | None, path: Path, *, is_each_placed: bool) -> list[FieldError]:
-    """Check a device that was `before`, None if it is new.
+    """Validate a device; `before` is the old one, None if it is new.
 
-    `is_each_placed`: each device of its slice says for itself on which nodes it is.
+    With `is_each_placed`, each device of the slice specifies its nodes.
     """
     attributes, capacities = device.get("attributes") or {}, device.get("capacity") or {}
     taints = device.get("taints") or []
@@ -132,7 +132,7 @@ def _validate_consumption(consumption: Fields, path: Path) -> list[FieldError]:
 
 
 def validate_counters(owner: Fields, path: Path) -> list[FieldError]:
-    """Check the names of the counters that there are, or that are taken from."""
+    """Validate the names of counters, defined or consumed."""
     counters, below = owner.get("counters") or {}, path.child("counters")
     if not counters:
         return [required(below)]
@@ -140,7 +140,7 @@ def validate_counters(owner: Fields, path: Path) -> list[FieldError]:
 
 
 def _validate_place(device: Fields, path: Path, *, is_each_placed: bool) -> list[FieldError]:
-    """Check that a device says in one way on which nodes it is, where it has to; elsewhere its slice says it."""
+    """Validate that a device specifies its nodes in one way if it has to; otherwise its slice does."""
     if not is_each_placed:
         is_placed = any(device.get(field) is not None for field in _PLACES)
         return [invalid(path, None, _NO_PLACE)] if is_placed else []
@@ -155,7 +155,7 @@ def _validate_place(device: Fields, path: Path, *, is_each_placed: bool) -> list
 
 
 def node_name(owner: Fields, path: Path, detail: str) -> list[FieldError]:
-    """Check the name of a node, if there is one; `detail` is what is wrong with an empty one."""
+    """Validate the name of a node, if it exists; `detail` is the error of an empty one."""
     name, below = owner.get("nodeName"), path.child("nodeName")
     if name is None:
         return []
@@ -163,23 +163,23 @@ def node_name(owner: Fields, path: Path, detail: str) -> list[FieldError]:
 
 
 def only_true(owner: Fields, fields: Iterable[str], path: Path) -> list[FieldError]:
-    """Check fields that are true or absent."""
+    """Validate fields that are true or absent."""
     detail = "must be either unset or set to true"
     return [invalid(path.child(each), False, detail) for each in fields if owner.get(each) is False]
 
 
 def ways_of(owner: Fields, fields: Iterable[str]) -> Sequence[str]:
-    """Return which of some fields say on which nodes something is."""
+    """Return which of these fields specify nodes."""
     return [each for each in fields if owner.get(each) or (each == "nodeSelector" and owner.get(each) is not None)]
 
 
 def as_set(fields: Iterable[str]) -> str:
-    """Write fields as messages do: `a` and `b` in braces."""
+    """Format fields as in messages: `a` and `b` in braces."""
     return f"{{{', '.join(f'`{each}`' for each in fields)}}}"
 
 
 def _validate_mappings(mappings: Mapping[str, Fields], capacities: Fields, path: Path) -> list[FieldError]:
-    """Check what of a node's own resources goes with a device (KEP-5517)."""
+    """Validate the resources of a node that are allocated with a device (KEP-5517)."""
     errors: list[FieldError] = []
     for resource, mapping in sorted(mappings.items()):
         at = path.key(resource)

@@ -1,7 +1,8 @@
-"""Parts that several kinds about devices share: bounded lists, names, taints, configurations of drivers.
+"""Parts that several kinds of devices share: bounded lists, names, taints, and configurations of drivers.
 
-Rules come from Kubernetes' `pkg/apis/resource/validation/validation.go`. Where its declarative validation has a rule
-too, that one is alpha, and errors are those of this file.
+The declarative validation of Kubernetes for some of these rules is alpha, so the errors are those of this file.
+
+Source: Kubernetes `pkg/apis/resource/validation/validation.go`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _MAX_DOMAIN = 63
 MAX_QUALIFIED_NAME = _MAX_DOMAIN + 1 + _MAX_IDENTIFIER
 _MAX_BINDING_CONDITIONS = 4
 MAX_DATA = 10 * 1024
-"""Bytes of JSON that a driver's configuration or its data about a device may have."""
+"""The maximum size of a driver's configuration or its data about a device as JSON, in bytes."""
 
 _C_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 _C_IDENTIFIER_WORDS = (
@@ -51,7 +52,7 @@ _UNSHOWN = "<value omitted>"
 
 
 def validate_list(values: Sequence[T], most: int | None, check: Check[T], path: Path) -> list[FieldError]:
-    """Check the elements of a list that has at most `most` (None: any number)."""
+    """Validate the elements of a list with at most `most` elements; None stands for any number."""
     if most is not None and len(values) > most:
         return [too_many(path, len(values), most)]
     return [error for at, value in enumerate(values) for error in check(value, path.at(at))]
@@ -60,7 +61,7 @@ def validate_list(values: Sequence[T], most: int | None, check: Check[T], path: 
 def validate_set(
     values: Sequence[T], most: int | None, check: Check[T], path: Path, key: Callable[[T], Hashable] | None = None
 ) -> list[FieldError]:
-    """Do the same, and check that elements differ in their `key`; by default, an element is its own key."""
+    """Validate as `validate_list`, and that elements differ in their `key`; by default, an element is its own key."""
     errors = validate_list(values, most, check, path)
     if most is not None and len(values) > most:
         return errors
@@ -76,7 +77,7 @@ def validate_set(
 def validate_entries(
     entries: Mapping[str, T], most: int | None, check_key: Check[str], check: Check[T], path: Path, longest: int
 ) -> list[FieldError]:
-    """Check the entries of a map; the paths of values show at most `longest` characters of their key."""
+    """Validate the entries of a map; the paths of values show at most `longest` characters of their key."""
     if most is not None and len(entries) > most:
         return [too_many(path, len(entries), most)]
     errors: list[FieldError] = []
@@ -93,17 +94,17 @@ def _cut(key: str, longest: int) -> str:
 
 
 def label(name: str, path: Path) -> list[FieldError]:
-    """Check the name of a device, a request or a set of counters."""
+    """Validate the name of a device, a request or a set of counters."""
     return each_problem(names.dns1123_label, name, path)
 
 
 def required_label(name: str, path: Path) -> list[FieldError]:
-    """Check the same of a name that is required."""
+    """Validate the same names if they are required."""
     return label(name, path) if name else [required(path)]
 
 
 def pool_name(name: str, path: Path) -> list[FieldError]:
-    """Check `part/part`, each like a domain."""
+    """Validate `part/part`, each as a domain."""
     if not name:
         return [required(path)]
     errors = [too_long(path, names.SUBDOMAIN_LENGTH)] if names.length(name) > names.SUBDOMAIN_LENGTH else []
@@ -111,7 +112,7 @@ def pool_name(name: str, path: Path) -> list[FieldError]:
 
 
 def qualified_name(name: str, path: Path) -> list[FieldError]:
-    """Check `identifier` or `domain/identifier`; names of more parts are not looked at."""
+    """Validate `identifier` or `domain/identifier`; names of more parts are not validated."""
     domain, *rest = name.split("/")
     if not rest:
         return _identifier(domain, path)
@@ -122,7 +123,7 @@ def qualified_name(name: str, path: Path) -> list[FieldError]:
 
 
 def fully_qualified_name(name: str, path: Path) -> list[FieldError]:
-    """Check `domain/identifier`."""
+    """Validate `domain/identifier`."""
     errors = qualified_name(name, path)
     if "/" not in name:
         errors.append(invalid(path, name, "a fully qualified name must be a domain and a name separated by a slash"))
@@ -138,7 +139,7 @@ def _identifier(name: str, path: Path) -> list[FieldError]:
 
 
 def validate_taint(taint: Fields, path: Path) -> list[FieldError]:
-    """Check a taint of a device."""
+    """Validate a taint of a device."""
     errors = validate_label_name(taint.get("key") or "", path.child("key"))
     errors += each_problem(names.label_value, taint.get("value") or "", path.child("value"))
     effect, below = taint.get("effect") or "", path.child("effect")
@@ -150,7 +151,7 @@ def _validate_effect(effect: str, path: Path) -> list[FieldError]:
 
 
 def validate_toleration(toleration: Fields, path: Path) -> list[FieldError]:
-    """Check a toleration of taints of devices."""
+    """Validate a toleration of taints of devices."""
     key, value = toleration.get("key") or "", toleration.get("value") or ""
     effect = toleration.get("effect") or ""
     errors = validate_label_name(key, path.child("key")) if key else []
@@ -168,7 +169,7 @@ def _validate_operator(operator: str, value: str, path: Path) -> list[FieldError
 
 
 def validate_configuration(configuration: Fields, path: Path, *, stored: bool) -> list[FieldError]:
-    """Check the configuration of a driver; parameters that are `stored` already may exceed the maximum size."""
+    """Validate the configuration of a driver; parameters that are already `stored` may exceed the maximum size."""
     opaque, below = configuration.get("opaque"), path.child("opaque")
     if opaque is None:
         return [required(below)]
@@ -177,7 +178,7 @@ def validate_configuration(configuration: Fields, path: Path, *, stored: bool) -
 
 
 def validate_data(data: Any, path: Path, *, stored: bool = False) -> list[FieldError]:
-    """Check the object that a driver gave or is given; its form is the driver's own."""
+    """Validate an object from or for a driver; its content is not validated."""
     if data is None:
         return [required(path)]
     if not stored and len(msgspec.json.encode(data)) > MAX_DATA:
@@ -186,7 +187,7 @@ def validate_data(data: Any, path: Path, *, stored: bool = False) -> list[FieldE
 
 
 def validate_binding(owner: Fields, path: Path) -> list[FieldError]:
-    """Check the conditions under which a pod is bound, or is not: there are both, or neither."""
+    """Validate the binding conditions and the binding failure conditions: both exist, or neither."""
     wanted, failed = owner.get("bindingConditions") or (), owner.get("bindingFailureConditions") or ()
     at_wanted, at_failed = path.child("bindingConditions"), path.child("bindingFailureConditions")
     errors = validate_list(wanted, _MAX_BINDING_CONDITIONS, validate_label_name, at_wanted)

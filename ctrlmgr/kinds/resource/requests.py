@@ -1,6 +1,6 @@
-"""The spec of a claim: requests of devices, constraints between them, and configurations of their drivers.
+"""Validates the specs of claims: requests of devices, constraints between them, and configurations of drivers.
 
-Rules come from Kubernetes' `pkg/apis/resource/validation/validation.go`.
+Source: Kubernetes `pkg/apis/resource/validation/validation.go`.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ Requests = Mapping[str, frozenset[str]]
 
 
 def name_of(fields: Fields) -> str:
-    """Return the name of a request, a device or the like; empty if it has none."""
+    """Return the name of a request or a device; empty if it has none."""
     name: str = fields.get("name") or ""
     return name
 
 
 def requests_of(spec: Fields) -> Requests:
-    """Return how the requests of a claim are called."""
+    """Return the names of a claim's requests."""
     requests = (spec.get("devices") or {}).get("requests") or ()
     return {name_of(each): frozenset(map(name_of, each.get("firstAvailable") or ())) for each in requests}
 
 
 def validate_claim_spec(spec: Fields, path: Path) -> list[FieldError]:
-    """Check the spec of a new claim, or of a template's claims."""
+    """Validate the spec of a new claim, or of a template's claims."""
     devices, below, known = spec.get("devices") or {}, path.child("devices"), requests_of(spec)
     errors = validate_set(
         devices.get("requests") or (), MAX_REQUESTS, _validate_request, below.child("requests"), name_of
@@ -87,7 +87,7 @@ def _validate_alternative(alternative: Fields, path: Path) -> list[FieldError]:
 
 
 def _validate_wanted(wanted: Fields, path: Path) -> list[FieldError]:
-    """Check which devices, how many, and what may be wrong with them."""
+    """Validate the class, the number and the tolerations of the requested devices."""
     device_class, below = wanted.get("deviceClassName") or "", path.child("deviceClassName")
     errors = each_problem(names.dns1123_subdomain, device_class, below) if device_class else [required(below)]
     errors += validate_selectors(wanted.get("selectors") or (), path.child("selectors"))
@@ -115,13 +115,13 @@ def _validate_constraint(constraint: Fields, known: Requests, path: Path) -> lis
 
 
 def validate_request_configuration(configuration: Fields, known: Requests, path: Path) -> list[FieldError]:
-    """Check a configuration of the devices of some requests."""
+    """Validate a configuration for the devices of some requests."""
     errors = validate_request_names(configuration, known, path)
     return errors + validate_configuration(configuration, path, stored=False)
 
 
 def validate_request_names(owner: Fields, known: Requests, path: Path) -> list[FieldError]:
-    """Check the requests that something is said of."""
+    """Validate the requests that a constraint or configuration refers to."""
     return validate_set(
         owner.get("requests") or (),
         MAX_REQUESTS,
@@ -131,7 +131,7 @@ def validate_request_names(owner: Fields, known: Requests, path: Path) -> list[F
 
 
 def request_name(name: str, known: Requests, path: Path) -> list[FieldError]:
-    """Check the name of a request, or of one of its alternatives: `request/alternative`."""
+    """Validate the name of a request, or of one of its alternatives: `request/alternative`."""
     request, *rest = name.split("/")
     if len(rest) > 1:
         return [invalid(path, name, _UNKNOWN_REQUEST)]

@@ -1,6 +1,6 @@
-"""Selectors of devices: CEL expressions about one device, which must be cheap enough for every device there is.
+"""Selectors of devices: CEL expressions about one device, with a cost limit because they are evaluated for each one.
 
-Source: Kubernetes' `pkg/apis/resource/validation/validation.go` (`validateCELSelector`) and
+Source: Kubernetes `pkg/apis/resource/validation/validation.go` (`validateCELSelector`) and
 `k8s.io/dynamic-resource-allocation/cel/compile.go`.
 """
 
@@ -55,11 +55,11 @@ _SIZES: Final[Mapping[Place, int]] = {
         )
     },
 }
-"""The largest size of a value in a device, by its place."""
+"""The maximum size of a value in a device, by its path."""
 
 
 def validate_selectors(selectors: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Check what devices a request or a class means."""
+    """Validate the device selectors of a request or a class."""
     return validate_list(selectors, _MAX_SELECTORS, _validate_selector, path)
 
 
@@ -80,7 +80,7 @@ def _validate_expression(source: str, path: Path) -> list[FieldError]:
 
 
 def _judge(source: str, has_portions: bool, has_lists: bool) -> tuple[str, int]:
-    """Return what is wrong with an expression, and the most that it may cost."""
+    """Return the error of an expression and its maximum cost."""
     try:
         expression = _environment(has_portions, has_lists).compile(source)
     except CompileError as error:
@@ -95,9 +95,9 @@ _judged = lru_cache(maxsize=512)(_judge)
 
 @cache
 def _environment(has_portions: bool, has_lists: bool) -> Environment:
-    """Return what expressions may name.
+    """Return the variables of expressions.
 
-    `has_portions`: several claims may have a part of a device each (KEP-5075); `has_lists`: attributes may have several
+    With `has_portions`, several claims may share a device (KEP-5075); with `has_lists`, attributes may have several
     values (KEP-5491).
     """
     fields = {**_FIELDS, "attributes": map_of(STRING, map_of(STRING, DYN if has_lists else ANY))}
@@ -112,7 +112,7 @@ def _most_cost(expression: Expression) -> int:
 
 
 def _size_at(place: Place) -> Range | None:
-    """Return how large the value at a place in `device` can be; any attribute of a domain is as large as the others."""
+    """Return the maximum size of a value in `device`; all attributes of a domain have the same."""
     if not place or place[0] != "device":
         return None
     below = place[1:]

@@ -1,7 +1,6 @@
-"""Slices of a driver's pool of devices: where their devices are, and what these have in common.
+"""Slices of a driver's pool of devices: their nodes, their devices, and shared counters.
 
-Rules come from Kubernetes' `pkg/apis/resource/validation/validation.go` and
-`pkg/registry/resource/resourceslice/strategy.go`.
+Source: Kubernetes `pkg/apis/resource/validation/validation.go` and `pkg/registry/resource/resourceslice/strategy.go`.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class _ResourceSlice(msgspec.Struct, frozen=True, gc=False):
 
 
 class ResourceSliceStrategy(Strategy):
-    """resource.k8s.io/v1 ResourceSlice: a node's own are found by its name."""
+    """resource.k8s.io/v1 ResourceSlice; field selectors find the slices of a node."""
 
     returns_deleted = True
     has_generation = True
@@ -58,19 +57,19 @@ class ResourceSliceStrategy(Strategy):
     fields = ("spec.nodeName", "spec.driver")
 
     def default(self, obj: Unstructured) -> None:
-        """Let devices take as much of a node's resources as they are asked for."""
+        """Default the multipliers of node resources in devices to one."""
         default_slice_spec(obj.get("spec") or {})
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Note when taints were added."""
+        """Set the time of new taints."""
         stamp_taints(obj.get("spec") or {}, ctx.now)
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Note when taints were added."""
+        """Set the time of new taints."""
         stamp_taints(new.get("spec") or {}, ctx.now)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check driver, pool, place and devices; driver, pool and node stay."""
+        """Validate the driver, the pool, the nodes and the devices; the driver, the pool and the node cannot change."""
         spec, before = obj.get("spec") or {}, None if ctx.old is None else ctx.old.get("spec") or {}
         pool = spec.get("pool") or {}
         errors = driver_name(spec.get("driver") or "", _SPEC.child("driver"))
@@ -83,18 +82,18 @@ class ResourceSliceStrategy(Strategy):
         return errors + _validate_place(spec) + _validate_contents(ctx, spec, before or {})
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of a driver whose name has capitals."""
+        """Warn about a driver's name with capitals."""
         driver = (obj.get("spec") or {}).get("driver") or ""
         if driver == driver.lower():
             return []
         return [f"spec.driver: driver names should be lowercase; {quote(driver)} contains uppercase characters"]
 
     def field_refusal(self, field: str) -> str:
-        """Say that `field` cannot be selected by."""
+        """Return the error for a `field` that is not selectable."""
         return f"field label not supported for {_V1}, Kind=ResourceSlice: {field}"
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the node and the driver that a slice is of."""
+        """Return the node and the driver of a slice."""
         spec = obj.view(_ResourceSlice).spec
         return {"spec.nodeName": spec.node_name, "spec.driver": spec.driver}
 
@@ -110,7 +109,7 @@ def _validate_pool(pool: Fields, path: Path) -> list[FieldError]:
 
 
 def _validate_place(spec: Fields) -> list[FieldError]:
-    """Check that the slice says in one way on which nodes its devices are."""
+    """Validate that the slice specifies the nodes of its devices in one way."""
     errors = node_name(spec, _SPEC, "must be either unset or set to a non-empty string")
     selector, below = spec.get("nodeSelector"), _SPEC.child("nodeSelector")
     if selector is not None:
@@ -129,7 +128,7 @@ def _validate_place(spec: Fields) -> list[FieldError]:
 
 
 def _validate_contents(ctx: Context, spec: Fields, before: Fields) -> list[FieldError]:
-    """Check devices, or the counters that devices of other slices share."""
+    """Validate the devices, or the counters that devices of other slices share."""
     devices, counters = spec.get("devices") or (), spec.get("sharedCounters") or ()
     errors: list[FieldError] = []
     if _are_set(ctx, spec, ("sharedCounters", "devices")):
@@ -149,7 +148,7 @@ def _validate_contents(ctx: Context, spec: Fields, before: Fields) -> list[Field
 
 
 def _are_set(ctx: Context, spec: Fields, fields: tuple[str, ...]) -> bool:
-    """Whether all of some fields were sent, be they empty lists."""
+    """Return whether all of these fields were sent, including empty lists."""
     said = ctx.sent_at("spec") if any(spec.get(each) for each in fields) else None
     return all(spec.get(each) or at(said, each) is not None for each in fields)
 

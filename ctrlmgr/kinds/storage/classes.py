@@ -1,6 +1,6 @@
-"""The classes of volumes: which driver makes them, with what, and where. What a class means never changes.
+"""Classes of volumes: the driver, its parameters, and the topology. Classes are immutable.
 
-Rules come from Kubernetes' `pkg/apis/storage/v1/defaults.go`, `pkg/apis/storage/validation/validation.go`,
+Source: Kubernetes `pkg/apis/storage/v1/defaults.go`, `pkg/apis/storage/validation/validation.go`,
 `pkg/apis/core/validation/validation.go` (`ValidateTopologySelectorTerm`), `pkg/api/storage/util.go` and
 `pkg/registry/storage/{storageclass,volumeattributesclass}/strategy.go`.
 """
@@ -38,11 +38,11 @@ class StorageClassStrategy(Strategy):
     returns_deleted = True
 
     def default(self, obj: Unstructured) -> None:
-        """Let volumes go with their claims, and be bound at once."""
+        """Default to deleting volumes with their claims, and to binding them immediately."""
         fill_nil(obj, {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"})
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check all of it."""
+        """Validate the whole object."""
         errors = _validate_provisioner(obj.get("provisioner") or "", Path("provisioner"))
         errors += _validate_parameters(obj.get("parameters") or {})
         policy, mode = obj["reclaimPolicy"], obj["volumeBindingMode"]
@@ -51,14 +51,14 @@ class StorageClassStrategy(Strategy):
         return errors + _validate_topologies(obj.get(_TOPOLOGIES) or ())
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that all that volumes are made with stays."""
+        """Validate that the fields that determine volumes are unchanged."""
         errors = immutable(sorted_map(new.get("parameters")), sorted_map(old.get("parameters")), _PARAMETERS)
         for field in ("provisioner", "reclaimPolicy", "volumeBindingMode"):
             errors += immutable(new.get(field) or "", old.get(field) or "", Path(field))
         return errors
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of labels of nodes that are called otherwise today."""
+        """Warn about deprecated labels of nodes."""
         expressions = (
             (_TOPOLOGIES.at(at).child(_EXPRESSIONS).at(index).child("key"), expression.get("key") or "")
             for at, term in enumerate(obj.get(_TOPOLOGIES) or ())
@@ -73,11 +73,11 @@ class VolumeAttributesClassStrategy(Strategy):
     returns_deleted = True
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check a new one; of a change that is done after what else it may not be."""
+        """Validate a new object; for an update, `validate_update` does it after its other checks."""
         return [] if ctx.old is not None else _validate_attributes(obj)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that it stays, and all of it."""
+        """Validate that the object is unchanged, then the whole object."""
         errors = [
             forbidden(field, f"updates to {field} are forbidden.")
             for field in ("driverName", "parameters")
@@ -105,9 +105,9 @@ def _validate_parameters(parameters: Mapping[str, str]) -> list[FieldError]:
 
 
 def _validate_topologies(terms: Sequence[Term]) -> list[FieldError]:
-    """Check where volumes may be; each term is compared with those before it.
+    """Validate the allowed topologies; each term is compared with the earlier ones.
 
-    As in Kubernetes there are as many empty terms before the first one as there are terms.
+    As in Kubernetes, the first term is preceded by as many empty terms as there are terms.
     """
     errors: list[FieldError] = []
     before = Counter({frozenset[Any](): len(terms)})

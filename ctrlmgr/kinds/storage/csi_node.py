@@ -1,6 +1,6 @@
-"""CSINodes: the drivers that run on a node, and how many volumes each can attach to it.
+"""CSINodes: the drivers on a node, and the number of volumes that each can attach.
 
-Rules come from Kubernetes' `pkg/apis/storage/validation/validation.go` and `pkg/registry/storage/csinode/strategy.go`.
+Source: Kubernetes `pkg/apis/storage/validation/validation.go` and `pkg/registry/storage/csinode/strategy.go`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class CSINodeStrategy(GuardedStrategy):
     compares_metadata = False
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check each driver."""
+        """Validate each driver."""
         errors: list[FieldError] = []
         found: set[str] = set()
         for index, driver in enumerate(_drivers_of(obj)):
@@ -38,7 +38,7 @@ class CSINodeStrategy(GuardedStrategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that a driver that stays changes nothing but how many volumes it can attach."""
+        """Validate that an existing driver changes only its number of attachable volumes."""
         drivers: dict[str, list[tuple[dict[str, Any], Any]]] = {}
         for driver, written in zip(_drivers_of(new), _drivers_of(with_empties(new, ctx.sent_at())), strict=True):
             drivers.setdefault(driver.get("name") or "", []).append((_fixed(driver), written))
@@ -59,7 +59,7 @@ def _fixed(driver: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _validate_driver(driver: Mapping[str, Any], found: set[str], path: Path) -> list[FieldError]:
-    """Check one driver; `found` holds the names of those before it, and then its own."""
+    """Validate one driver; `found` has the names of the earlier ones, and gets its name."""
     name, below = driver.get("name") or "", path.child("name")
     errors = driver_name(name, below)
     errors += _validate_node_id(driver.get("nodeID") or "", path.child("nodeID"))
@@ -79,7 +79,7 @@ def _validate_node_id(node_id: str, path: Path) -> list[FieldError]:
 
 
 def _validate_topology_keys(keys: Sequence[str], path: Path) -> list[FieldError]:
-    """Check the labels of nodes that a driver knows; errors carry the path of the driver, as Kubernetes' do."""
+    """Validate the node labels of a driver; errors have the path of the driver, as in Kubernetes."""
     errors: list[FieldError] = []
     found: set[str] = set()
     for key in keys:

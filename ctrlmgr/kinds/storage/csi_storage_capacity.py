@@ -1,7 +1,7 @@
-"""CSIStorageCapacities: how much room a driver has for volumes of a class, near some nodes.
+"""CSIStorageCapacities: the storage available to a driver for volumes of a class on some nodes.
 
-Rules come from Kubernetes' `pkg/apis/storage/validation/validation.go`,
-`pkg/registry/storage/csistoragecapacity/strategy.go` and `pkg/api/{storage,node}/util.go`.
+Source: Kubernetes `pkg/apis/storage/validation/validation.go`, `pkg/registry/storage/csistoragecapacity/strategy.go`
+and `pkg/api/{storage,node}/util.go`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class CSIStorageCapacityStrategy(GuardedStrategy):
     """storage.k8s.io/v1 CSIStorageCapacity."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check which nodes, which class, and how much; a selector that is wrong already may have any values."""
+        """Validate the nodes, the class and the amounts; a selector that was already invalid may have any values."""
         was_wrong = ctx.old is not None and _is_wrong(ctx.old.get(_TOPOLOGY))
         errors = validate_label_selector(obj.get(_TOPOLOGY), _TOPOLOGY, invalid_values_allowed=was_wrong)
         errors += each_problem(names.dns1123_subdomain, obj.get(_CLASS) or "", _CLASS)
@@ -38,7 +38,7 @@ class CSIStorageCapacityStrategy(GuardedStrategy):
         return [*errors, invalid(_CAPACITY, capacity, NEGATIVE)] if capacity and parse(capacity) < 0 else errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that what a driver was asked about stays."""
+        """Validate that the nodes, the class and the maximum volume size are unchanged."""
         topology = new.get(_TOPOLOGY)
         errors: list[FieldError] = []
         if topology != old.get(_TOPOLOGY):
@@ -47,7 +47,7 @@ class CSIStorageCapacityStrategy(GuardedStrategy):
         return errors + immutable(new.get(_CLASS) or "", old.get(_CLASS) or "", _CLASS)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of labels of nodes that are called otherwise today."""
+        """Warn about deprecated labels of nodes."""
         topology = obj.get(_TOPOLOGY) or {}
         labels, path = topology.get("matchLabels") or (), _TOPOLOGY.child("matchLabels")
         found = [f"{path.child(label)}: {NODE_LABELS[label]}" for label in labels if label in NODE_LABELS]

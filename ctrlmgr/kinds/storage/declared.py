@@ -1,4 +1,4 @@
-"""What the project knows of each kind of `storage.k8s.io`."""
+"""The declarations of the kinds of `storage.k8s.io`."""
 
 from __future__ import annotations
 

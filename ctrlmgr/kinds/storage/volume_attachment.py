@@ -1,7 +1,7 @@
-"""VolumeAttachments: that a volume should be attached to a node, and whether it is.
+"""VolumeAttachments: the intent to attach a volume to a node, and its state.
 
-Rules come from Kubernetes' `pkg/apis/storage/validation/validation.go`, `pkg/apis/storage/v1/zz_generated.defaults.go`
-and `pkg/registry/storage/volumeattachment/strategy.go`.
+Source: Kubernetes `pkg/apis/storage/validation/validation.go`, `pkg/apis/storage/v1/zz_generated.defaults.go` and
+`pkg/registry/storage/volumeattachment/strategy.go`.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class VolumeAttachmentStrategy(GuardedStrategy):
     compares_metadata = False
 
     def default(self, obj: Unstructured) -> None:
-        """Default the source of a volume that is described here."""
+        """Set the defaults of the source of an inline volume."""
         if (inline := _source_of(obj).get(_INLINE)) is not None:
             default_volume_source(inline)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the volume, the node and the attacher of a new one, and the status."""
+        """Validate the volume, the node and the attacher of a new object, and the status."""
         spec, source = obj.get("spec") or {}, _source_of(obj)
         errors = driver_name(spec.get("attacher") or "", SPEC.child("attacher"))
         errors += _validate_source(source)
@@ -56,7 +56,7 @@ class VolumeAttachmentStrategy(GuardedStrategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that the spec stays."""
+        """Validate that the spec is unchanged."""
         spec = new.get("spec") or {}
         if spec == (old.get("spec") or {}):
             return []
@@ -93,7 +93,7 @@ def _validate_status(status: Mapping[str, Any]) -> list[FieldError]:
 def _validate_error(error: Mapping[str, Any], path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
     if names.length(error.get("message") or "") > _MESSAGE_SIZE:
-        errors.append(too_long(path.child("message"), _METADATA_SIZE))  # the limit that is named is Kubernetes'
+        errors.append(too_long(path.child("message"), _METADATA_SIZE))  # the message has Kubernetes' limit
     code = error.get("errorCode")
     if code is not None and code < 0:
         errors.append(invalid(path.child("errorCode"), code, names.out_of_range(0, _HIGHEST_CODE)))

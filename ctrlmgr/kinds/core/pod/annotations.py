@@ -1,7 +1,7 @@
-"""Annotations of pods that mean something: mirror pods, deletion cost, and what seccomp and AppArmor once were.
+"""Annotations of pods with a meaning: mirror pods, the deletion cost, and the old forms of seccomp and AppArmor.
 
-Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidatePodSpecificAnnotations` and
-`ValidatePodSpecificAnnotationUpdates`, and from `pkg/registry/core/pod/strategy.go`, `applyAppArmorVersionSkew`.
+Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePodSpecificAnnotations` and
+`ValidatePodSpecificAnnotationUpdates`, and `pkg/registry/core/pod/strategy.go`, `applyAppArmorVersionSkew`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MUST_MATCH = "{} {} in annotation and field must match"
 def validate_pod_annotations(
     annotations: Mapping[str, str], spec: Mapping[str, Any], path: Path, *, any_cost: bool = False
 ) -> list[FieldError]:
-    """Check the annotations of a pod or a template; `any_cost` allows a deletion cost that is no number."""
+    """Validate the annotations of a pod or a template; `any_cost` allows a deletion cost that is not a number."""
     errors: list[FieldError] = []
     if MIRROR in annotations and not spec.get("nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"
@@ -106,7 +106,7 @@ def _validate_apparmor(key: str, profile: str, containers: frozenset[str], path:
 
 
 def validate_annotations_agree(annotations: Mapping[str, str], spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check on creation that old annotations say what the fields say that replace them; `path` is the spec's."""
+    """Validate on creation that old annotations agree with the fields that replace them; `path` is the spec's."""
     if not any(key == SECCOMP_POD or key.startswith((SECCOMP_CONTAINER, APPARMOR)) for key in annotations):
         return []
     of_pod = spec.get("securityContext") or {}
@@ -144,7 +144,7 @@ def _disagreement(what: str, context: Mapping[str, Any], annotation: str | None,
 
 
 def validate_annotation_update(new: Unstructured, old: Unstructured, path: Path) -> list[FieldError]:
-    """Check the annotations of a changed pod, and that those which a kubelet acted upon stay as they are."""
+    """Validate the annotations of a changed pod, and that those used by kubelets are unchanged."""
     after, before = ((each.get("metadata") or {}).get("annotations") or {} for each in (new, old))
     if not after and not before:
         return []
@@ -165,7 +165,7 @@ def validate_annotation_update(new: Unstructured, old: Unstructured, path: Path)
 
 
 def apply_apparmor_annotations(pod: dict[str, Any]) -> list[str]:
-    """Set the fields that a new pod's AppArmor annotations stand for, in place; return what to warn of (KEP-24)."""
+    """Set the fields for a new pod's AppArmor annotations in place; return the warnings (KEP-24)."""
     annotations = (pod.get("metadata") or {}).get("annotations") or {}
     spec = pod.get("spec") or {}
     warnings: list[str] = []
@@ -190,7 +190,7 @@ def apply_apparmor_annotations(pod: dict[str, Any]) -> list[str]:
 
 
 def apparmor_field(annotation: str) -> dict[str, str] | None:
-    """Return the profile that an annotation stands for, None if it is empty or unknown."""
+    """Return the profile of an annotation, None if it is empty or unknown."""
     if annotation == "unconfined":
         return {"type": "Unconfined"}
     if annotation == "runtime/default":

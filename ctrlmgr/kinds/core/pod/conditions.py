@@ -1,6 +1,6 @@
-"""Conditions of pods: set so that the time says when their status last changed.
+"""Conditions of pods, with the times of their last change.
 
-Rules come from Kubernetes' `pkg/api/pod/util.go`, `UpdatePodCondition`.
+Source: Kubernetes `pkg/api/pod/util.go`, `UpdatePodCondition`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 def set_condition(
     status: dict[str, Any], now: str, type_: str, value: str, reason: str = "", message: str = ""
 ) -> None:
-    """Set one condition of a pod's status, in place: where it stands already, or at the end."""
+    """Set one condition of a pod's status in place, at its current position or at the end."""
     conditions = list(status.get("conditions") or ())
     at = next((index for index, each in enumerate(conditions) if each.get("type") == type_), len(conditions))
     old = conditions[at] if at < len(conditions) else {}
@@ -28,5 +28,5 @@ def set_condition(
 
 
 def is_ready(status: dict[str, Any]) -> bool:
-    """Say whether a pod's status says that it serves."""
+    """Return whether a pod is ready by its status."""
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in status.get("conditions") or ())

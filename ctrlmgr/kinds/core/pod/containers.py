@@ -1,8 +1,8 @@
-"""Whether a pod's containers can be run: regular ones, init containers, and ephemeral ones.
+"""Validates the containers of pods: regular containers, init containers, and ephemeral containers.
 
-Guarantees: a container that says nothing but its name and image costs a few lookups.
+Guarantees: a container with only a name and an image costs few lookups.
 
-Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `validateContainers` and its siblings.
+Source: Kubernetes `pkg/apis/core/validation/validation.go`, `validateContainers` and its siblings.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _MOST_RULES, _MOST_CODES = 20, 255
 
 
 class Surroundings(NamedTuple):
-    """What a container's validation needs of its pod."""
+    """The parts of a pod that the validation of its containers needs."""
 
     volumes: Mapping[str, Mapping[str, Any]]
     claims: Collection[str]
@@ -58,11 +58,11 @@ class Surroundings(NamedTuple):
     restart_policy: str
     host_users: bool
     system: str | None
-    """`spec.os.name`; None if the pod does not name an operating system."""
+    """`spec.os.name`; None if the pod has no operating system."""
 
 
 def validate_containers(spec: Mapping[str, Any], pod: Surroundings, path: Path) -> list[FieldError]:
-    """Check all containers of a pod spec; `path` is the spec's."""
+    """Validate all containers of a pod spec; `path` is the spec's."""
     containers = spec.get("containers") or ()
     initial = spec.get("initContainers") or ()
     errors = _validate_regular(containers, pod, path.child("containers"))
@@ -179,7 +179,7 @@ def _validate_name_and_image(container: Mapping[str, Any], path: Path) -> list[F
 
 
 def validate_padding(container: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check what templates of pods may have and pods may not (`validateContainerOnlyForPod`)."""
+    """Validate what templates may have but pods may not (`validateContainerOnlyForPod`)."""
     image = container.get("image") or ""
     return [invalid(path.child("image"), image, PADDED)] if image != image.strip() else []
 
@@ -261,7 +261,7 @@ def _validate_init_restart_policy(container: Mapping[str, Any], path: Path) -> l
 
 
 def _validate_restart_policy(container: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check a container's own restart policy and its exceptions (KEP-5307)."""
+    """Validate a container's own restart policy and its rules (KEP-5307)."""
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
     errors: list[FieldError] = []
     if policy is None and rules:

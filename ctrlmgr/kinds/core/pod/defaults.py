@@ -1,10 +1,10 @@
-"""What a pod's spec says where its author said nothing.
+"""The defaults of pod specs.
 
-Guarantees: everything happens in place, twice changes nothing more, and only what is absent (or Go's zero value of a
-field that has no pointer) is filled in. `default_pod_spec` is for every pod spec, templates included; `default_pod`
-adds what holds for pods alone, so that a template stays as short as it was written.
+Guarantees: all defaults are set in place, and setting them twice has no further effect. Only absent fields are set, and
+fields without a pointer in Go that have the zero value. `default_pod_spec` is for every pod spec, templates included;
+`default_pod` sets the defaults of pods only, which templates do not get.
 
-Rules come from Kubernetes' `pkg/apis/core/v1/{defaults,conversion,zz_generated.defaults}.go`.
+Source: Kubernetes `pkg/apis/core/v1/{defaults,conversion,zz_generated.defaults}.go`.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _PROBE_DEFAULTS = (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThresh
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HOOKS = ("postStart", "preStop")
 _NESTED = frozenset(("ports", "env", "lifecycle", *_PROBES))
-"""The fields of a container in which there may be something to fill in; `resources` is there always."""
+"""The fields of a container that may contain fields with defaults; `resources` always exists."""
 
 
 def containers_of(spec: Unstructured) -> Iterator[tuple[str, int, Unstructured]]:
-    """Yield every container of a pod spec with its list and index, in `VisitContainersWithPath`'s order."""
+    """Yield every container of a pod spec with its list and index, in the order of `VisitContainersWithPath`."""
     for kind in ("initContainers", "containers", "ephemeralContainers"):
         for index, container in enumerate(spec.get(kind) or ()):
             yield kind, index, container
 
 
 def default_pod(pod: Unstructured) -> None:
-    """Default a whole Pod."""
+    """Set the defaults of a Pod."""
     spec = pod.setdefault("spec", {})
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         spec["terminationGracePeriodSeconds"] = 1
@@ -52,20 +52,20 @@ def default_pod(pod: Unstructured) -> None:
 
 
 def default_pod_status(pod: Unstructured) -> None:
-    """Default a Pod's status and metadata."""
+    """Set the defaults of a Pod's status and metadata."""
     _drop_stale_annotations(pod)
     if status := pod.get("status"):
         _converge_addresses(status)
 
 
 def default_template(template: Unstructured) -> None:
-    """Default a PodTemplateSpec."""
+    """Set the defaults of a PodTemplateSpec."""
     default_pod_spec(template.setdefault("spec", {}))
     _drop_stale_annotations(template)
 
 
 def default_pod_spec(spec: Unstructured) -> None:
-    """Default what pods and templates have in common."""
+    """Set the defaults that pods and templates share."""
     for field, value in (
         ("dnsPolicy", "ClusterFirst"),
         ("restartPolicy", "Always"),
@@ -136,7 +136,7 @@ def _default_handler(handler: dict[str, Any]) -> None:
 
 
 def _default_requests(spec: Unstructured) -> None:
-    """Let requests be the limits where only these are given."""
+    """Default requests to the limits."""
     for field in ("containers", "initContainers"):
         for container in spec.get(field) or ():
             resources = container.get("resources")
@@ -159,7 +159,7 @@ def _drop_stale_annotations(owner: Unstructured) -> None:
 
 
 def _converge_addresses(status: dict[str, Any]) -> None:
-    """Make `podIP` the first of `podIPs`: a different `podIP` replaces them all."""
+    """Make `podIP` the first of `podIPs`; a different `podIP` replaces them all."""
     address, addresses = status.get("podIP"), status.get("podIPs")
     if address and (not addresses or addresses[0].get("ip") != address):
         status["podIPs"] = [{"ip": address}]

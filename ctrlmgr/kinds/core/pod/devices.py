@@ -1,6 +1,6 @@
-"""Validates devices in a pod's status: their health, and the claims that they were allocated for.
+"""Validates devices in the status of pods: their health, and the claims of the allocation.
 
-Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidatePodStatusUpdate`.
+Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePodStatusUpdate`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EMPTY = "must not be empty"
 def validate_allocated(
     allocated: Sequence[Mapping[str, Any]], field: str, container: Mapping[str, Any] | None, path: Path
 ) -> list[FieldError]:
-    """Check the health of what a container was given; ephemeral ones are given nothing."""
+    """Validate the health of a container's allocated resources; ephemeral containers have none."""
     if field == "ephemeralContainerStatuses":
         return [forbidden(path, "must not be specified in container status")]
     errors: list[FieldError] = []
@@ -66,7 +66,7 @@ def _validate_message(message: str | None, path: Path) -> list[FieldError]:
 
 
 def validate_extended_resources(status: Mapping[str, Any], spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check which requests of a claim stand for extended resources of containers (KEP-5004)."""
+    """Validate which requests of a claim stand for extended resources of containers (KEP-5004)."""
     containers = {
         each.get("name") or "": each for each in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
     }
@@ -104,7 +104,7 @@ def _validate_mapping(key: tuple[str, ...], containers: Mapping[str, Any], path:
 def validate_node_allocatable(
     statuses: Sequence[Mapping[str, Any]], status: Mapping[str, Any], spec: Mapping[str, Any], path: Path
 ) -> list[FieldError]:
-    """Check what claims give of what a node can allocate (KEP-5517); `path` is the status's."""
+    """Validate the amounts of a node's allocatable resources that claims provide (KEP-5517); `path` is the status's."""
     known = {each.get("resourceClaimName") for each in spec.get("resourceClaims") or ()}
     known |= {each.get("resourceClaimName") for each in status.get("resourceClaimStatuses") or ()}
     errors: list[FieldError] = []

@@ -1,6 +1,6 @@
 """References to a pod's own fields and resources, in environment variables and downward API volumes.
 
-Rules come from Kubernetes' `pkg/apis/core/validation/validation.go` and `pkg/apis/core/pods/helpers.go`.
+Source: Kubernetes `pkg/apis/core/validation/validation.go` and `pkg/apis/core/pods/helpers.go`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BYTE_UNITS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1T
 
 
 def validate_field_reference(reference: Mapping[str, Any], allowed: frozenset[str], path: Path) -> list[FieldError]:
-    """Check an ObjectFieldSelector; `allowed` are the fields that may be referred to in this place."""
+    """Validate an ObjectFieldSelector; `allowed` are the fields that may be referred to here."""
     for field in ("apiVersion", "fieldPath"):
         if not reference.get(field):
             return [required(path.child(field))]
@@ -58,7 +58,7 @@ def validate_field_reference(reference: Mapping[str, Any], allowed: frozenset[st
 
 
 def _split_subscript(label: str) -> tuple[str, str, bool]:
-    """Return the path and the key of `path['key']`, and whether it is one (`fieldpath.SplitMaybeSubscriptedPath`)."""
+    """Split `path['key']`; returns the path, the key, and whether there is a key (`SplitMaybeSubscriptedPath`)."""
     name, bracket, key = label.removesuffix("']").partition("['")
     return (name, key, True) if label.endswith("']") and bracket and name else (label, "", False)
 
@@ -68,7 +68,7 @@ def _unconvertible(path: Path, label: str, problem: str) -> FieldError:
 
 
 def validate_resource_reference(reference: Mapping[str, Any], path: Path, *, named: bool) -> list[FieldError]:
-    """Check a ResourceFieldSelector; `named` says that it must name a container."""
+    """Validate a ResourceFieldSelector; with `named`, it has to name a container."""
     resource = reference.get("resource") or ""
     errors: list[FieldError] = []
     if named and not reference.get("containerName"):

@@ -1,6 +1,6 @@
-"""A container's environment variables and where their values come from.
+"""The environment variables of containers, and the sources of their values.
 
-Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidateEnv` and `ValidateEnvFrom`.
+Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidateEnv` and `ValidateEnvFrom`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TOO_MANY = "may not have more than one field specified at a time"
 
 
 def validate_environment(variables: Iterable[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Check `env`."""
+    """Validate `env`."""
     errors: list[FieldError] = []
     for index, variable in enumerate(variables):
         name = variable.get("name") or ""
@@ -83,7 +83,7 @@ def _validate_file_key(reference: Mapping[str, Any], path: Path) -> list[FieldEr
 
 
 def validate_file_volumes(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check that variables are read from files of empty directories (`validateFileKeyRefVolumes`)."""
+    """Validate that variables are read from files of empty directories (`validateFileKeyRefVolumes`)."""
     volumes = {each.get("name") or "": each for each in spec.get("volumes") or ()}
     errors: list[FieldError] = []
     for kind, index, container in containers_of(dict(spec)):
@@ -101,7 +101,7 @@ def validate_file_volumes(spec: Mapping[str, Any], path: Path) -> list[FieldErro
 
 
 def validate_environment_sources(sources: Iterable[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Check `envFrom`."""
+    """Validate `envFrom`."""
     errors: list[FieldError] = []
     for index, source in enumerate(sources):
         at = path.at(index)

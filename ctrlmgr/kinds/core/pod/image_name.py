@@ -1,6 +1,6 @@
-"""Reads in an image's name what the pull policy depends on: whether it says `latest`, openly or by saying nothing.
+"""Parses image names, which determine the default pull policy: `Always` for the explicit or implied tag `latest`.
 
-Rules come from Kubernetes' `pkg/util/parsers/parsers.go` and `github.com/distribution/reference`.
+Source: Kubernetes `pkg/util/parsers/parsers.go` and `github.com/distribution/reference`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 _DIGEST = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}"
 _IMAGE = re.compile(rf"(?:{_DOMAIN}/)?{_COMPONENT}(?:/{_COMPONENT})*(?::(?P<tag>{_TAG}))?(?P<digest>@{_DIGEST})?")
-_LONGEST = 600  # a name of 255, a tag of 128 and a digest; what is longer is no image's name
+_LONGEST = 600  # a name of 255, a tag of 128, and a digest; longer texts are not image names
 _LONGEST_PATH = 255
 _DIGEST_LIKE = re.compile("[a-f0-9]{64}")
 
 
 @memoized(entries=4096, longest=_LONGEST)  # most pods run the same few images
 def pull_policy(image: str) -> str:
-    """Return `Always` for an image whose tag is `latest`, or that has neither tag nor digest, else `IfNotPresent`.
+    """Return `Always` for an image with the tag `latest` or with neither tag nor digest, else `IfNotPresent`.
 
-    So is what cannot be read: validation does not mind what an image is called.
+    Unparsable names get `IfNotPresent` too: validation accepts any image name.
     """
     match = _IMAGE.fullmatch(image) if len(image) <= _LONGEST else None
     if match is None or _DIGEST_LIKE.fullmatch(image) or len(_path(image, match)) > _LONGEST_PATH:
@@ -34,7 +34,7 @@ def pull_policy(image: str) -> str:
 
 
 def _path(image: str, match: re.Match[str]) -> str:
-    """Return the repository's path, as `splitDockerDomain` tells it from the registry's domain."""
+    """Return the path of the repository, split from the registry's domain as in `splitDockerDomain`."""
     name = image[: match.start("tag") - 1 if match["tag"] else len(image) - len(match["digest"] or "")]
     domain, slash, rest = name.partition("/")
     if slash and (any(each in domain for each in ".:") or domain == "localhost" or domain.lower() != domain):

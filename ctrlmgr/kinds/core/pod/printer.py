@@ -1,4 +1,4 @@
-"""The row of a pod: what `kubectl get pods` shows of its containers' states (`pkg/printers/internalversion`)."""
+"""The table row of a pod, with its containers' states, as in `kubectl get pods` (`pkg/printers/internalversion`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _is_restartable(container: Any) -> bool:
 
 
 def _terminated(terminated: dict[str, Any]) -> str:
-    """Return why a container ended, its signal or exit code when it gave no reason."""
+    """Return the reason of a container's end, or its signal or exit code if it has no reason."""
     if terminated.get("reason"):
         return str(terminated["reason"])
     if terminated.get("signal"):
@@ -34,7 +34,7 @@ def _terminated(terminated: dict[str, Any]) -> str:
 
 
 class _Counts:
-    """Ready containers and restarts, counted as the statuses are read."""
+    """The number of ready containers and of restarts, counted while the statuses are read."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -49,7 +49,7 @@ class _Counts:
 
 
 def _init_reason(pod: Fields, counts: _Counts) -> str | None:
-    """Return what the pod's initialisation waits for, None once it is over."""
+    """Return the pending step of the pod's initialization, None if it is complete."""
     listed = {each.get("name"): each for each in at(pod, "spec", "initContainers") or ()}
     statuses = at(pod, "status", "initContainerStatuses") or []
     for index, status in enumerate(statuses):

@@ -1,6 +1,6 @@
-"""How a container is asked whether it is well, and told what happens to it: probes and lifecycle hooks.
+"""Probes and lifecycle hooks of containers.
 
-Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `validateHandler` and its callers.
+Source: Kubernetes `pkg/apis/core/validation/validation.go`, `validateHandler` and its callers.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _STOP_SIGNALS = {
         )
     ),
 }
-"""The signals that each operating system knows, by `spec.os.name`."""
+"""The signals of each operating system, by `spec.os.name`."""
 _SCHEMES = ("HTTP", "HTTPS")
 
 
 def validate_probes(
     container: Mapping[str, Any], grace_period: int | None, system: str | None, path: Path
 ) -> list[FieldError]:
-    """Check a container's hooks, then its probes.
+    """Validate a container's hooks, then its probes.
 
-    `grace_period` is the pod's, in seconds, `system` its operating system, None if it does not name one.
+    `grace_period` is the pod's in seconds, and `system` its operating system, None if it has none.
     """
     errors: list[FieldError] = []
     if lifecycle := container.get("lifecycle"):
@@ -53,7 +53,7 @@ def validate_probes(
 
 
 def _validate_stop_signal(signal: str, system: str | None, path: Path) -> list[FieldError]:
-    """Check the signal that stops a container (KEP-4960)."""
+    """Validate the signal that stops a container (KEP-4960)."""
     if system is None:
         return [forbidden(path, "may not be set for containers with empty `spec.os.name`")]
     known = _STOP_SIGNALS.get(system)
@@ -111,7 +111,7 @@ def _validate_sleep(action: Mapping[str, Any], grace_period: int | None, path: P
 
 
 def validate_port(port: int | str, path: Path) -> list[FieldError]:
-    """Check a port given by number or by name."""
+    """Validate a port that is a number or a name."""
     if isinstance(port, str):
         return each_problem(names.port_name, port, path)
     return [invalid(path, port, problem) for problem in names.port_number(port)]

@@ -1,7 +1,7 @@
-"""What a write to a pod's `/resize` may change: how much cpu and memory a pod and its containers ask for, as they run.
+"""Writes to a pod's `/resize`: they change the cpu and memory of a running pod and its containers.
 
-Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidatePodResize`, and
-`pkg/registry/core/pod/strategy.go`, `dropNonResizeUpdates` (KEP-1287; KEP-5419 for pods as a whole).
+Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePodResize`, and
+`pkg/registry/core/pod/strategy.go`, `dropNonResizeUpdates` (KEP-1287; KEP-5419 for whole pods).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _RESTARTS = "non-sidecar init containers with a resize policy of RestartContaine
 
 
 def keep_all_but_resources(new: Unstructured, old: Unstructured) -> None:
-    """Take nothing of a write to `/resize` but resources and resize policies, in place.
+    """Revert everything in a write to `/resize` except resources and resize policies, in place.
 
-    If it adds, removes or reorders containers it stays as it is, for validation to refuse.
+    If containers are added, removed or reordered, they stay in the object and validation refuses them.
     """
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     if any(len(spec.get(field) or ()) != len(before.get(field) or ()) for field in _LISTS):
@@ -55,7 +55,7 @@ def _resized(containers: list[dict[str, Any]], before: list[dict[str, Any]]) -> 
 
 
 def validate_resize(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Check a resize."""
+    """Validate a resize."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     if reason := _impossible(before, old):
         return [forbidden("[]", reason)]
@@ -88,13 +88,13 @@ def _impossible(before: Mapping[str, Any], old: Unstructured) -> str:
 
 
 def _node_can_resize(status: Mapping[str, Any]) -> bool:
-    """Say whether the first running container tells of its resources, as kubelets that can resize make it do."""
+    """Return whether the first running container's status has resources, as with kubelets that can resize."""
     running = [each for each in status.get("containerStatuses") or () if (each.get("state") or {}).get("running")]
     return not running or running[0].get("resources") is not None
 
 
 def _validate_pod_level(new: Mapping[str, Any] | None, old: Mapping[str, Any] | None) -> list[FieldError]:
-    """Check what a pod asks for as a whole."""
+    """Validate the resources of the pod as a whole."""
     path = SPEC.child("resources")
     if not any((each or {}).get(field) for each in (new, old) for field in ("limits", "requests")):
         return []
@@ -108,7 +108,7 @@ def _validate_pod_level(new: Mapping[str, Any] | None, old: Mapping[str, Any] | 
 
 
 def _misplaced(field: str, spec: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Yield what is wrong with which containers there are, and their order."""
+    """Yield the errors of added, removed and reordered containers."""
     new, old = spec.get(field) or (), before.get(field) or ()
     if len(new) != len(old):
         yield forbidden(SPEC.child(field), f"{field} may not be added or removed on resize")
@@ -135,7 +135,7 @@ def _validate_init(new: Mapping[str, Any], old: Mapping[str, Any], path: Path) -
 
 
 def _rest(owner: Mapping[str, Any]) -> dict[str, Any]:
-    """Return resources without cpu and memory, so that equal ones are equal, however they are written."""
+    """Return resources without cpu and memory, normalized so that equal amounts compare equal."""
     kept = {
         field: {name: parse(amount) for name, amount in amounts_of(owner, field).items() if name not in _COMPUTE}
         for field in ("limits", "requests")
@@ -144,7 +144,7 @@ def _rest(owner: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_compute(container: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a resized container without what may change; also without claims, which no resized container may have."""
+    """Return a resized container without its changeable fields, and without claims, which it may not have."""
     return {**_with_claims(container), "claims": None}
 
 

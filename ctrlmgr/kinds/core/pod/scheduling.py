@@ -1,6 +1,6 @@
-"""What a pod says about where it may run: tolerations, affinities, spreading, gates.
+"""Validates the scheduling fields of pods: tolerations, affinities, spreading, and gates.
 
-Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`.
+Source: Kubernetes `pkg/apis/core/validation/validation.go`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DEFAULT_TOLERATIONS = tuple(
     {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for taint in ("not-ready", "unreachable")
 )
-"""What every pod tolerates that does not say otherwise, for seconds."""
+"""The tolerations that every pod gets if it has none for these taints, with their seconds."""
 NOT_POSITIVE = "must be greater than zero"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_OPERATORS = ("Equal", "Exists")
@@ -37,7 +37,7 @@ _NO_SELECTOR = "must not be specified when labelSelector is not set"
 
 
 def validate_tolerations(tolerations: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Check which taints a pod bears."""
+    """Validate the tolerations."""
     errors: list[FieldError] = []
     for index, toleration in enumerate(tolerations):
         if toleration not in DEFAULT_TOLERATIONS:
@@ -72,7 +72,7 @@ def _validate_toleration(toleration: Mapping[str, Any], at: Path) -> list[FieldE
 
 
 def _validate_comparison(operator: str, value: str, at: Path) -> list[FieldError]:
-    """Check a toleration of taints with numbers (KEP-5471)."""
+    """Validate a toleration that compares numbers (KEP-5471)."""
     if not is_on("TaintTolerationComparisonOperators"):
         return [not_supported(at.child("operator"), operator, (*_TOLERATION_OPERATORS, *_COMPARISONS))]
     errors: list[FieldError] = []
@@ -86,7 +86,7 @@ def _validate_comparison(operator: str, value: str, at: Path) -> list[FieldError
 
 
 def validate_affinity(affinity: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check a pod's affinities to nodes and to other pods."""
+    """Validate a pod's affinities to nodes and to other pods."""
     errors: list[FieldError] = []
     if (node := affinity.get("nodeAffinity")) is not None:
         errors += _validate_node_affinity(node, path.child("nodeAffinity"))
@@ -108,7 +108,7 @@ def _validate_node_affinity(affinity: Mapping[str, Any], path: Path) -> list[Fie
 
 
 def validate_node_selector(selector: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check a NodeSelector."""
+    """Validate a NodeSelector."""
     below = path.child("nodeSelectorTerms")
     terms = selector.get("nodeSelectorTerms") or ()
     if not terms:
@@ -193,7 +193,7 @@ def _validate_pod_term(term: Mapping[str, Any], path: Path) -> list[FieldError]:
 
 
 def _validate_label_keys(term: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check the keys whose values are taken from the pod itself (KEP-3633)."""
+    """Validate the keys whose values are read from the pod's own labels (KEP-3633)."""
     selector = term.get("labelSelector")
     matched, mismatched = term.get("matchLabelKeys") or (), term.get("mismatchLabelKeys") or ()
     errors: list[FieldError] = []
@@ -219,7 +219,7 @@ def _validate_label_keys(term: Mapping[str, Any], path: Path) -> list[FieldError
 
 
 def validate_spreading(constraints: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Check how a pod spreads with its like."""
+    """Validate the topology spread constraints."""
     errors: list[FieldError] = []
     left = Counter(map(_spread_pair, constraints))
     for index, constraint in enumerate(constraints):
@@ -262,7 +262,7 @@ def _validate_domains(constraint: Mapping[str, Any], action: str, path: Path) ->
 
 
 def validate_gates(gates: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Check what must happen before a pod is scheduled."""
+    """Validate the scheduling gates."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, gate in enumerate(gates):
@@ -275,7 +275,7 @@ def validate_gates(gates: Sequence[Mapping[str, Any]], path: Path) -> list[Field
 
 
 def merge_label_keys(pod: Mapping[str, Any]) -> None:
-    """Add to a new pod's selectors what they are to take from its own labels, in place (KEP-3633, KEP-3243)."""
+    """Add the values of the pod's own labels to a new pod's selectors, in place (KEP-3633, KEP-3243)."""
     spec, labels = pod.get("spec") or {}, (pod.get("metadata") or {}).get("labels") or {}
     for constraint in spec.get("topologySpreadConstraints") or ():
         _merge(constraint, "matchLabelKeys", "In", labels)

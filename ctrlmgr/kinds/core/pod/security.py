@@ -1,6 +1,6 @@
-"""What a pod and its containers may do on their node: security contexts, for Linux and for Windows.
+"""Validates the security contexts of pods and containers, for Linux and for Windows.
 
-Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `validatePodSpecSecurityContext`,
+Source: Kubernetes `pkg/apis/core/validation/validation.go`, `validatePodSpecSecurityContext`,
 `ValidateSecurityContext`, `validateOS` and their parts.
 """
 
@@ -35,7 +35,7 @@ _SWAPPED = str.maketrans("./", "/.")
 
 
 def validate_pod_security(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check a pod's own security context; `path` is the spec's."""
+    """Validate a pod's own security context; `path` is the spec's."""
     context = spec.get("securityContext") or {}
     below = path.child("securityContext")
     errors: list[FieldError] = []
@@ -60,7 +60,7 @@ def _one_of(context: Context, field: str, allowed: tuple[str, ...], path: Path) 
 
 
 def validate_host_users(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check that a pod with `hostUsers: false` shares no other namespace of the host and has no block devices."""
+    """Validate that a pod with `hostUsers: false` shares no other namespace of the host and has no block devices."""
     if spec.get("hostUsers") is not False:
         return []
     shared = [("hostPID", "HostPID"), ("hostIPC", "HostIPC")]
@@ -74,7 +74,7 @@ def validate_host_users(spec: Mapping[str, Any], path: Path) -> list[FieldError]
 
 
 def validate_security_context(context: Context, host_users: bool, path: Path) -> list[FieldError]:
-    """Check a container's security context."""
+    """Validate a container's security context."""
     errors: list[FieldError] = []
     if context.get("privileged") and not CAPABILITIES.allow_privileged:
         errors.append(forbidden(path.child("privileged"), "disallowed by cluster policy"))
@@ -140,7 +140,7 @@ def _validate_seccomp(profile: Context | None, path: Path) -> list[FieldError]:
 
 
 def validate_apparmor(profile: Context, path: Path) -> list[FieldError]:
-    """Check an AppArmor profile (`ValidateAppArmorProfileField`)."""
+    """Validate an AppArmor profile (`ValidateAppArmorProfileField`)."""
     kind, local = profile.get("type") or "", profile.get("localhostProfile")
     below = path.child("localhostProfile")
     if not kind:
@@ -183,7 +183,7 @@ def _validate_sysctls(spec: Mapping[str, Any], sysctls: Any, path: Path) -> list
 
 
 def _namespace(sysctl: str) -> str:
-    """Return the kernel namespace of a sysctl, empty for none (component-helpers `GetNamespace`)."""
+    """Return the kernel namespace of a sysctl, empty if it has none (component-helpers `GetNamespace`)."""
     separator = next((character for character in sysctl if character in "./"), ".")
     dotted = (sysctl if separator == "." else sysctl.translate(_SWAPPED)).partition("*")[0]
     if dotted.startswith("net."):

@@ -1,6 +1,6 @@
-"""What a pod's status may become: what a kubelet forgets to repeat stays, and what ended stays ended.
+"""Updates of pod statuses: omitted required fields are kept, and ended containers stay ended.
 
-Rules come from Kubernetes' `pkg/registry/core/pod/strategy.go` (`podStatusStrategy`) and
+Source: Kubernetes `pkg/registry/core/pod/strategy.go` (`podStatusStrategy`) and
 `pkg/apis/core/validation/validation.go`, `ValidatePodStatusUpdate`.
 """
 
@@ -36,7 +36,7 @@ _LISTS = {
 
 
 def prepare_status(new: Unstructured, old: Unstructured) -> None:
-    """Keep what a writer of the status may leave out but not take away, in place."""
+    """Keep the fields that a status update may omit but not remove, in place."""
     status: dict[str, Any] = new.setdefault("status", {})
     before = old.get("status") or {}
     if not status.get("qosClass") and before.get("qosClass"):
@@ -61,7 +61,7 @@ def _keep_owners(new: dict[str, Any], old: Mapping[str, Any]) -> None:
 
 
 def validate_status_update(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Check a change of a pod's status."""
+    """Validate an update of a pod's status."""
     spec, status, before = new.get("spec") or {}, new.get("status") or {}, old.get("status") or {}
     errors = validate_annotation_update(new, old, ANNOTATIONS)
     errors += _validate_conditions(status.get("conditions") or ())
@@ -84,7 +84,7 @@ def validate_status_update(new: Unstructured, old: Unstructured) -> list[FieldEr
 
 
 def _validate_containers(status: Mapping[str, Any], spec: Mapping[str, Any]) -> list[FieldError]:
-    """Check which users containers run as, and the health of what they were given."""
+    """Validate the users of containers, and the health of their resources."""
     places = [
         (field, STATUS.child(field).at(index), container)
         for field in _LISTS
@@ -145,7 +145,7 @@ def _validate_conditions(conditions: Sequence[Mapping[str, Any]]) -> list[FieldE
 def _validate_transitions(
     spec: Mapping[str, Any], status: Mapping[str, Any], before: Mapping[str, Any]
 ) -> list[FieldError]:
-    """Check that no container runs again whose pod, or whose nature, does not let it."""
+    """Validate that no ended container runs again if its pod or its kind does not allow restarts."""
     lists = ["ephemeralContainerStatuses"] if _may_all_restart(spec) else [*_LISTS]
     errors: list[FieldError] = []
     for field in lists:
@@ -169,7 +169,7 @@ def _may_all_restart(spec: Mapping[str, Any]) -> bool:
 
 
 def _may_restart(spec: Mapping[str, Any], field: str, name: str | None, exit_code: int) -> bool:
-    """Return whether a container that ended may run again (`ContainerShouldRestart`); ephemeral ones never do."""
+    """Return whether an ended container may run again (`ContainerShouldRestart`); ephemeral containers never may."""
     container = None if field == "ephemeralContainerStatuses" else _named(name, spec.get(_LISTS[field]) or ())
     if container is None:
         return False
@@ -203,7 +203,7 @@ def _validate_claims(statuses: Sequence[Mapping[str, Any]], spec: Mapping[str, A
 
 
 def _validate_addresses(status: Mapping[str, Any], before: Mapping[str, Any], field: str) -> list[FieldError]:
-    """Check addresses; malformed ones that were there before may stay."""
+    """Validate the addresses; malformed ones may stay if they existed before."""
     path, texts = STATUS.child(field), [each.get("ip") or "" for each in status.get(field) or ()]
     known = {each.get("ip") or "" for each in before.get(field) or ()}
     errors: list[FieldError] = []

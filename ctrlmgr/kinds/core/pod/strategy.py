@@ -1,9 +1,9 @@
-"""Pods, without kubelets: what the API server alone makes of them.
+"""The strategy of pods, without kubelets.
 
-A pod that has a node stays when it is deleted until its kubelet (or what plays it) deletes it again with a grace
-period of 0; one without a node, or one that has ended, goes at once.
+A deleted pod on a node stays until its kubelet (or its simulation) deletes it again with a grace period of 0. A pod
+without a node, and a pod that has ended, is deleted immediately.
 
-Rules come from Kubernetes' `pkg/registry/core/pod/strategy.go`.
+Source: Kubernetes `pkg/registry/core/pod/strategy.go`.
 """
 
 from __future__ import annotations
@@ -94,15 +94,15 @@ class PodStrategy(Strategy):
     )
 
     def default(self, obj: Unstructured) -> None:
-        """Default the spec, and let the status's addresses agree."""
+        """Set the defaults of the spec, and make the addresses of the status agree."""
         default_pod(obj)
 
     def default_status(self, obj: Unstructured) -> None:
-        """Leave the spec alone."""
+        """Set the defaults of the status only."""
         default_pod_status(obj)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Give it its first status."""
+        """Set the first status."""
         spec = obj["spec"]
         if spec.get("affinity") or spec.get("topologySpreadConstraints"):
             merge_label_keys(obj)
@@ -114,25 +114,25 @@ class PodStrategy(Strategy):
         obj["status"] = status
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Keep what the subresource written to does not change."""
+        """Keep the fields that a write to this subresource does not change."""
         if prepare := _PREPARE.get(ctx.subresource):
             prepare(new, old)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec and annotations of a new pod; `validate_update` checks those of a changed one."""
+        """Validate the spec and annotations of a new pod; `validate_update` validates those of a changed one."""
         if ctx.old is not None:
             return []
         return validate_pod(obj) + validate_new_pod(obj)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check the change, by the rules of the subresource written to."""
+        """Validate the change by the rules of the subresource."""
         if not ctx.subresource:
             return validate_pod_update(new, old, lambda: ctx.sent_at("spec"))
         check = _VALIDATE.get(ctx.subresource)
         return check(new, old) if check else []
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn at creation, and of addresses in a status that should be written otherwise."""
+        """Warn on creation, and about addresses in uncommon forms in a status."""
         if old is None:
             problems = dns1123_label(metadata_of(obj).get("name") or "")
             named = [f"{_HOSTNAME}[{' '.join(problems)}]"] if problems else []
@@ -149,7 +149,7 @@ class PodStrategy(Strategy):
         ]
 
     def grace_period(self, obj: Object, asked: int | None) -> int:
-        """Return what was asked for, else what the pod says; 0 if nothing runs that could use it."""
+        """Return the requested grace period, else the pod's, or 0 if nothing runs that could use it."""
         pod = _decode(obj.body)
         if not pod.spec.node_name or pod.status.phase in _ENDED:
             return 0
@@ -157,7 +157,7 @@ class PodStrategy(Strategy):
         return 1 if (period or 0) < 0 else period or 0
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return what field selectors can ask for."""
+        """Return the fields that field selectors can select by."""
         spec, status = (pod := _decode(obj.body)).spec, pod.status
         return {
             "spec.nodeName": spec.node_name,

@@ -1,10 +1,10 @@
-"""Binding a pod to a node, and evicting it: decisions, which the engine carries out.
+"""Bindings and evictions of pods: the decisions, which the engine carries out.
 
-Guarantees: both are pure; what is passed in is changed only where it says so. An eviction and the budget it uses up
-are in the log together or not at all, so two evictions never share what is left of one budget.
+Guarantees: both are pure; arguments are changed only where this is documented. An eviction and the update of its budget
+are logged together or not at all, so two evictions never use the same disruption of a budget.
 
-Rules come from Kubernetes' `pkg/registry/core/pod/storage/{storage,eviction}.go`,
-`plugin/pkg/admission/podtopologylabels` and `component-helpers/apps/poddisruptionbudget`.
+Source: Kubernetes `pkg/registry/core/pod/storage/{storage,eviction}.go`, `plugin/pkg/admission/podtopologylabels` and
+`component-helpers/apps/poddisruptionbudget`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ctrlmgr.kinds.label_selectors import selector_of
 BINDINGS = Resource("", "pods/binding")
 BUDGETS = Resource("policy", "poddisruptionbudgets")
 MOST_DISRUPTED = 2000
-"""Evictions that a budget's controller may not have noticed yet."""
+"""The maximum number of evictions that a budget's controller has not yet observed."""
 
 _WOULD_VIOLATE = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -41,10 +41,10 @@ _BUDGET_STATUS = (  # in Go's order
 
 
 def bind(ctx: Context, pod: Unstructured, binding: Unstructured) -> None:
-    """Assign `pod` to the node that `binding` names, in place.
+    """Assign `pod` to the node of `binding`, in place.
 
-    Raises `BadRequest` for another pod's binding, `InternalError` for one without a node (as Kubernetes does), and
-    `Conflict` if the pod is another one, is terminating, has a node already or must not be scheduled yet.
+    Raises `BadRequest` if the binding is for another pod, and `InternalError` if it has no node (as Kubernetes does).
+    Raises `Conflict` if the UID or version differs, or if the pod is terminating, already has a node, or is gated.
     """
     metadata, wanted = metadata_of(pod), binding.get("metadata") or {}
     name, target = metadata["name"], binding.get("target") or {}
@@ -95,21 +95,22 @@ def _unbindable(pod: Unstructured, name: str) -> str:
 
 
 class Evicted(NamedTuple):
-    """How to carry out an eviction: store `pod`, then delete it, with `budget` in the same append."""
+    """The steps of an eviction: store `pod`, then delete it, with `budget` in the same append."""
 
     pod: Unstructured
-    """The pod with the condition that says why it goes; as it was for a dry run."""
+    """The pod with the condition for the eviction; unchanged in a dry run."""
     budget: Proposal | None
-    """The disruption budget that has one less to give; None if it uses up none."""
+    """The disruption budget with one disruption less; None if the eviction uses none."""
     options: Unstructured
-    """The DeleteOptions to delete it with."""
+    """The DeleteOptions of the deletion."""
 
 
 def evict(ctx: Context, pod: Object, eviction: Unstructured) -> Evicted:
     """Decide whether `pod` may be evicted; `eviction` is a policy/v1 Eviction.
 
-    Raises `TooManyRequests` with a cause `DisruptionBudget` if its budget does not allow that now, `Forbidden` if the
-    budget is broken, `UnknownError` if there are several, `BadRequest` for another pod's eviction.
+    Raises `TooManyRequests` with the cause `DisruptionBudget` if the budget does not allow it now, and `Forbidden` if
+    the budget is malformed. Raises `UnknownError` if there are several budgets, and `BadRequest` if the eviction is for
+    another pod.
     """
     if ((eviction.get("metadata") or {}).get("name") or pod.name) != pod.name:
         raise BadRequest("name in URL does not match name in Eviction object")
@@ -131,7 +132,7 @@ def evict(ctx: Context, pod: Object, eviction: Unstructured) -> Evicted:
 
 
 def has_uncounted(ctx: Context, pod: Object) -> bool:
-    """Whether a budget of a pod says nothing yet of pods that were evicted: its controller has yet to see them go."""
+    """Return whether a budget of the pod has evicted pods whose end its controller has not yet observed."""
     return any((budget.to_dict().get("status") or {}).get("disruptedPods") for budget in _budgets_of(ctx, pod))
 
 
@@ -149,7 +150,7 @@ def _budgets_of(ctx: Context, pod: Object) -> list[Object]:
 
 
 def _is_spared(budget: Object, status: dict[str, Any]) -> bool:
-    """Say whether an unhealthy pod goes without using up its budget (KEP-3017)."""
+    """Return whether an unhealthy pod can be evicted without using its budget (KEP-3017)."""
     if is_ready(status):
         return False
     fields = budget.to_dict()

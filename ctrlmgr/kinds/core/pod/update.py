@@ -1,9 +1,9 @@
-"""What of a pod's spec may change, and how: in the pod itself, by adding ephemeral containers, by resizing.
+"""Updates of pod specs: in the pod itself, with new ephemeral containers, and by resizes.
 
-Guarantees: whatever is not named here as changeable stays as it was.
+Guarantees: all fields stay unchanged except those that are changeable here.
 
-Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidatePodUpdate`,
-`ValidatePodEphemeralContainersUpdate` and `ValidatePodResize`, and `pkg/registry/core/pod/strategy.go`.
+Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePodUpdate`, `ValidatePodEphemeralContainersUpdate`
+and `ValidatePodResize`, and `pkg/registry/core/pod/strategy.go`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TERM = "NodeSelectorTerm"
 
 
 def validate_pod_update(new: Unstructured, old: Unstructured, sent: Callable[[], Any]) -> list[FieldError]:
-    """Check a change of the pod itself, its status aside; `sent` reads the spec that a PUT sent."""
+    """Validate a change of the pod except its status; `sent` returns the spec in the body of a PUT."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     errors = validate_pod(new) + validate_annotation_update(new, old, ANNOTATIONS)
     for field in ("containers", "initContainers"):
@@ -60,7 +60,7 @@ def validate_pod_update(new: Unstructured, old: Unstructured, sent: Callable[[],
 
 
 def _as_sent(reverted: Mapping[str, Any], before: Mapping[str, Any], spec: Any) -> dict[str, Any]:
-    """Return the spec with what was sent empty, except where it was reverted."""
+    """Return the spec with the empty values of the body, except where it was reverted."""
     if not isinstance(spec, dict):
         return dict(reverted)
     kept = {"containers", "initContainers", "schedulingGates", "tolerations"}
@@ -70,13 +70,13 @@ def _as_sent(reverted: Mapping[str, Any], before: Mapping[str, Any], spec: Any) 
     for field in ("containers", "initContainers"):
         for container in found.get(field) or ():
             resources = container.get("resources") or {}
-            if resources.get("limits") == {}:  # requests are defaulted from limits, so that they are not nil then
+            if resources.get("limits") == {}:  # requests are defaulted from limits, so they are not nil in this case
                 resources.setdefault("requests", {})
     return found
 
 
 def is_same(spec: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """Return whether two specs mean the same (`Semantic.DeepEqual`): amounts may be written in other notations."""
+    """Return whether two specs are equal (`Semantic.DeepEqual`); amounts may have different notations."""
     return spec == before or _read(spec) == _read(before)
 
 
@@ -116,7 +116,7 @@ def _validate_images(containers: Sequence[Mapping[str, Any]], path: Path) -> lis
 
 
 def _validate_deadline(spec: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[list[FieldError], bool]:
-    """Return what is wrong with the deadline, and whether that ends the matter."""
+    """Return the errors of the deadline, and whether validation stops here."""
     path = SPEC.child("activeDeadlineSeconds")
     new, old = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
     if new is None:
@@ -157,7 +157,7 @@ def _validate_gates(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[
 
 
 def _reverted(spec: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[dict[str, Any], list[FieldError]]:
-    """Return the spec with all that may change as it was before, and what is wrong with how that changed."""
+    """Return the spec with all changeable fields reverted, and the errors of their changes."""
     reverted = dict(spec)
     fields = ["activeDeadlineSeconds", "schedulingGates", "tolerations"]
     if (before.get("terminationGracePeriodSeconds") or 0) < 0 and spec.get("terminationGracePeriodSeconds") == 1:
@@ -230,7 +230,7 @@ def _only_adds(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
 
 
 def _with_node_affinity(new: dict[str, Any] | None, old: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the new affinity with the old affinity to nodes; None if that leaves nothing and nothing was there."""
+    """Return the new affinity with the old node affinity; None if the result is empty and there was none before."""
     node = (old or {}).get("nodeAffinity")
     if new is None:
         return None if node is None else {"nodeAffinity": node}
@@ -241,7 +241,7 @@ def _with_node_affinity(new: dict[str, Any] | None, old: dict[str, Any] | None) 
 
 
 def validate_ephemeral_update(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Check a write to `/ephemeralcontainers`, which only adds."""
+    """Validate a write to `/ephemeralcontainers`, which only adds containers."""
     if MIRROR in ((old.get("metadata") or {}).get("annotations") or {}):
         return [forbidden("[]", "static pods do not support ephemeral containers")]
     errors = validate_pod(new) + validate_annotation_update(new, old, ANNOTATIONS)
@@ -258,7 +258,7 @@ def validate_ephemeral_update(new: Unstructured, old: Unstructured) -> list[Fiel
 
 
 def keep_all_but_ephemeral(new: Unstructured, old: Unstructured) -> None:
-    """Take nothing of a write to `/ephemeralcontainers` but that list, in place."""
+    """Revert everything in a write to `/ephemeralcontainers` except that list, in place."""
     spec = dict(old.get("spec") or {})
     _set(spec, "ephemeralContainers", (new.get("spec") or {}).get("ephemeralContainers"))
     new["spec"] = spec
@@ -266,7 +266,7 @@ def keep_all_but_ephemeral(new: Unstructured, old: Unstructured) -> None:
 
 
 def keep_all_but_spec(new: Unstructured, old: Unstructured) -> None:
-    """Keep status and metadata as they were, in place (`ResetObjectMetaForStatus`)."""
+    """Revert status and metadata, in place (`ResetObjectMetaForStatus`)."""
     _set(new, "status", old.get("status"))
     for field in ("labels", "annotations", "ownerReferences", "finalizers"):
         _set(metadata_of(new), field, metadata_of(old).get(field))

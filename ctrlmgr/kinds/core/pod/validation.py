@@ -1,9 +1,8 @@
-"""Whether a pod's spec makes sense as such: what holds for pods and for templates of pods.
+"""Validates pod specs by the rules for pods and for templates.
 
-Guarantees: the typical pod (one container, nothing special) is checked with a few dozen lookups; whatever is absent
-costs one.
+Guarantees: a typical pod with one container and no special fields costs a few dozen lookups; an absent field costs one.
 
-Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidatePodSpec`.
+Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePodSpec`.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from ctrlmgr.kinds.spec_difference import shown
 SPEC = Path("spec")
 ANNOTATIONS = Path("metadata.annotations")
 LONGEST = 2**31 - 1
-"""The most seconds a pod may be active."""
+"""The maximum of activeDeadlineSeconds."""
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
@@ -49,7 +48,7 @@ _NAMESERVERS, _SEARCHES, _SEARCH_LENGTH = 3, 32, 2048
 
 
 def validate_pod(pod: Mapping[str, Any]) -> list[FieldError]:
-    """Check a pod's spec and special annotations (`validatePodMetadataAndSpec`, without the metadata)."""
+    """Validate a pod's spec and special annotations (`validatePodMetadataAndSpec`, without the metadata)."""
     metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
     annotations = metadata.get("annotations") or {}
     errors: list[FieldError] = []
@@ -65,7 +64,7 @@ def validate_pod(pod: Mapping[str, Any]) -> list[FieldError]:
 
 
 def validate_new_pod(pod: Mapping[str, Any]) -> list[FieldError]:
-    """Check what a pod may not have from its beginning."""
+    """Validate by the rules for new pods only."""
     spec = pod.get("spec") or {}
     errors: list[FieldError] = []
     if spec.get("ephemeralContainers"):
@@ -79,7 +78,7 @@ def validate_new_pod(pod: Mapping[str, Any]) -> list[FieldError]:
 
 
 def validate_template(template: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check a PodTemplateSpec."""
+    """Validate a PodTemplateSpec."""
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     errors: list[FieldError] = []
     if labels := metadata.get("labels"):
@@ -98,9 +97,9 @@ def validate_template(template: Mapping[str, Any], path: Path) -> list[FieldErro
 def validate_pod_spec(
     spec: Mapping[str, Any], path: Path, *, pod_name: str | None = None, is_mirror: bool = False
 ) -> list[FieldError]:
-    """Check a PodSpec: of a pod, if `pod_name` is given, else of a template.
+    """Validate a PodSpec: of a pod if `pod_name` is given, else of a template.
 
-    `pod_name` is what ephemeral volumes' claims are called after; `is_mirror` says that the pod mirrors a static one.
+    The claims of ephemeral volumes are named after `pod_name`; `is_mirror` means that the pod mirrors a static pod.
     """
     is_pod = pod_name is not None
     grace_period, policy = spec.get("terminationGracePeriodSeconds"), spec.get("restartPolicy") or ""
@@ -176,7 +175,7 @@ def _not_one_of(value: str, allowed: Sequence[str], path: Path) -> list[FieldErr
 
 
 def _validate_hostname_override(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check `hostnameOverride`, which replaces the host name of a pod (KEP-4762)."""
+    """Validate `hostnameOverride`, which replaces the host name of a pod (KEP-4762)."""
     name, below = spec.get("hostnameOverride"), path.child("hostnameOverride")
     if name is None:
         return []
@@ -192,7 +191,7 @@ def _validate_deadline(seconds: int, path: Path) -> list[FieldError]:
 
 
 def _validate_claims(claims: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Check the pod's claims on devices (KEP-4381)."""
+    """Validate the pod's claims on devices (KEP-4381)."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     fields = ("resourceClaimName", "resourceClaimTemplateName")
@@ -294,7 +293,7 @@ _WHOLE: tuple[Callable[[Mapping[str, Any], Path], list[FieldError]], ...] = (
     validate_host_users,
     _validate_hostname_override,
 )
-"""Checks that look at more than one field."""
+"""Validation functions that read more than one field."""
 _CHECKS: dict[str, Callable[[Any, Path], list[FieldError]]] = {
     "serviceAccountName": _name(names.dns1123_subdomain),
     "nodeName": _name(names.dns1123_subdomain),
@@ -305,4 +304,4 @@ _CHECKS: dict[str, Callable[[Any, Path], list[FieldError]]] = {
     "hostAliases": _validate_host_aliases,
     "priorityClassName": _name(names.dns1123_subdomain),
 }
-"""Fields that are checked on their own when they are there, in Kubernetes' order."""
+"""Validation functions for single fields, in Kubernetes' order."""

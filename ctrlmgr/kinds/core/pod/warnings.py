@@ -1,6 +1,6 @@
-"""What a pod's author should know although it is allowed: what is deprecated, ignored, or hardly meant.
+"""Warnings about allowed pods: deprecated, ignored and probably mistaken fields.
 
-Rules come from Kubernetes' `pkg/api/pod/warnings.go` and `pkg/api/node/util.go`.
+Source: Kubernetes `pkg/api/pod/warnings.go` and `pkg/api/node/util.go`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NODE_LABELS = {
     "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
     "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
 }
-"""Labels of nodes that are deprecated, and what is said of them."""
+"""Deprecated node labels and their warnings."""
 
 _ANNOTATIONS = {
     "scheduler.alpha.kubernetes.io/critical-pod": 'non-functional in v1.16+; use the "priorityClassName" field instead',
@@ -48,13 +48,13 @@ VOLUMES = {
     "cephfs": ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     "rbd": ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 }
-"""Sources of volumes that are no more, as they are called in warnings, and what became of them."""
+"""Removed volume sources, by their names in warnings, and their replacements."""
 
 _BYTES = ("memory", "ephemeral-storage")
 
 
 def pod_warnings(owner: Mapping[str, Any], path: Path) -> list[str]:
-    """Return the warnings for a pod, or for a template at `path` (the empty path for a pod), see `warned.told`."""
+    """Return the warnings for a pod, or for a template at `path` (empty for a pod), limited by `told`."""
     return told(_found(owner, path))
 
 
@@ -120,7 +120,7 @@ def _placement(spec: Mapping[str, Any], path: Path) -> Iterator[str]:
 
 
 def node_term_warnings(term: Mapping[str, Any], path: Path) -> Iterator[str]:
-    """Yield the warnings for a term of a node selector: labels that are called otherwise today."""
+    """Yield the warnings for a term of a node selector: deprecated labels."""
     for index, expression in enumerate(term.get("matchExpressions") or ()):
         key = expression.get("key") or ""
         if key in NODE_LABELS:
@@ -207,7 +207,7 @@ def _fractions(amounts: Mapping[str, str], path: Path) -> Iterator[str]:
 
 
 def _ports(spec: Mapping[str, Any], path: Path) -> Iterator[str]:
-    """Warn of ports that are there twice, which is harmless until they are applied or exposed."""
+    """Warn about duplicate ports, which have no effect until they are applied or exposed."""
     taken: dict[tuple[int, str], _Taken] = {}
     for kind, number, container in containers_of(dict(spec)):
         for index, port in enumerate(container.get("ports") or ()):
@@ -228,7 +228,7 @@ class _Port(NamedTuple):
 
 
 class _Taken:
-    """The definitions of one port of a pod: a new one is held against those alone that it is in conflict with."""
+    """The definitions of one port of a pod; a new definition is compared only with those that it conflicts with."""
 
     def __init__(self) -> None:
         self._all: list[_Port] = []
@@ -238,7 +238,7 @@ class _Taken:
         self._same: dict[tuple[str, int], list[int]] = {}
 
     def take(self, port: _Port) -> Iterator[str]:
-        """Yield what is to be said of one more, in the order of those before it."""
+        """Yield the warnings for one more definition, in the order of the earlier ones."""
         at, address, host_port = port
         for each in map(self._all.__getitem__, self._conflicts(address, host_port)):
             if (address, host_port) == (each.address, each.host_port):
@@ -263,7 +263,7 @@ class _Taken:
 
 
 def _shown(port: Mapping[str, Any]) -> str:
-    """Write a port as Go's `%+v` does."""
+    """Format a port as Go's `%+v`."""
     values = (
         ("Name", port.get("name") or ""),
         ("HostPort", port.get("hostPort") or 0),

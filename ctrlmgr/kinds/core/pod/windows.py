@@ -1,7 +1,7 @@
-"""What differs for pods that run on Windows, and what only Windows knows.
+"""The differences of pods on Windows, and the fields for Windows only.
 
-Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`: `validateOS`, `validateWindows`,
-`validateLinux`, `validateWindowsHostProcessPod` and `validateWindowsSecurityContextOptions`.
+Source: Kubernetes `pkg/apis/core/validation/validation.go`, `validateOS`, `validateWindows`, `validateLinux`,
+`validateWindowsHostProcessPod` and `validateWindowsSecurityContextOptions`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _USER_LENGTH = 104
 _DNS_LABEL = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
 _is_domain = re.compile(rf'(?:[^\\/:*?"<>|.][^\\/:*?"<>|]{{0,14}}|{_DNS_LABEL}(?:\.{_DNS_LABEL})*)').fullmatch
 _POD_FIELDS = frozenset(("hostUsers", "hostPID", "hostIPC", "shareProcessNamespace"))
-"""What the published spec of a pod has itself, and the internal type's security context."""
+"""Fields of the published pod spec that are in the security context of the internal type."""
 _POD_CONTEXT = (
     "appArmorProfile",
     "seLinuxOptions",
@@ -59,7 +59,7 @@ _ZERO_IS_UNSET = ("hostPID", "hostIPC", "sysctls")
 
 
 def validate_system(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check `spec.os`, and that nothing asks for what that system does not have."""
+    """Validate `spec.os`, and that no field is set that the operating system does not support."""
     system = spec.get("os")
     if system is None:
         return []
@@ -94,7 +94,7 @@ def _is_set(owner: Mapping[str, Any], field: str) -> bool:
 
 
 def validate_host_process(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check that containers which are processes of their Windows host all are."""
+    """Validate that either all containers are host processes on Windows or none is."""
     of_pod = _host_process(spec)
     errors: list[FieldError] = []
     flags: list[bool] = []
@@ -123,7 +123,7 @@ def _host_process(owner: Mapping[str, Any]) -> bool | None:
 
 
 def validate_windows_options(options: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Check WindowsSecurityContextOptions."""
+    """Validate WindowsSecurityContextOptions."""
     errors: list[FieldError] = []
     if (name := options.get("gmsaCredentialSpecName")) is not None:
         errors += each_problem(names.dns1123_subdomain, name, path.child("gmsaCredentialSpecName"))

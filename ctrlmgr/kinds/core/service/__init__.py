@@ -1,1 +1,1 @@
-"""Service: its defaults, validation and the addresses and ports that it is given."""
+"""Service: its defaults, its validation, and the allocation of its addresses and ports."""

@@ -1,8 +1,8 @@
-"""What a Service's addresses and IP families may be, and how they may change.
+"""Validates the addresses and IP families of Services, and their changes.
 
 Guarantees: errors are those of `ValidateServiceClusterIPsRelatedFields`, `validateUpgradeDowngradeClusterIPs` and
-`validateUpgradeDowngradeIPFamilies` in Kubernetes' `pkg/apis/core/validation/validation.go`, in their order. Lists
-are shown as Go shows them: none at all as null.
+`validateUpgradeDowngradeIPFamilies` in Kubernetes' `pkg/apis/core/validation/validation.go`, in their order. Lists are
+formatted as Go does: an absent list as null.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _UNCHANGING = "may not change once set"
 
 
 def validate_addresses(spec: Unstructured, old: Unstructured | None) -> list[FieldError]:
-    """Check clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy, by themselves and against each other."""
+    """Validate clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy, each alone and together."""
     if spec.get("type") == EXTERNAL_NAME:
         return []
     addresses = items(spec, "clusterIPs")
@@ -93,7 +93,7 @@ def _of_other_family(addresses: Sequence[str], families: Sequence[str]) -> list[
 
 
 def validate_address_change(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Check that addresses are only added and, secondary ones, taken away; never from or to a type that has none."""
+    """Validate that addresses are only added, or secondary ones removed; types without an address are skipped."""
     if EXTERNAL_NAME in (new.get("type"), old.get("type")) or (is_headless(old) and is_headless(new)):
         return []
     before, after = items(old, "clusterIPs"), items(new, "clusterIPs")
@@ -114,7 +114,10 @@ def validate_address_change(new: Unstructured, old: Unstructured) -> list[FieldE
 
 
 def validate_family_change(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Check the same of families; a Service that is headless may change them, one that becomes so may not be seen."""
+    """Validate the changes of families.
+
+    A headless Service may change them, and one that becomes headless is skipped.
+    """
     if EXTERNAL_NAME in (new.get("type"), old.get("type")) or is_headless(old) or is_headless(new):
         return []
     before, after = items(old, "ipFamilies"), items(new, "ipFamilies")

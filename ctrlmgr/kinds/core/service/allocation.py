@@ -1,12 +1,13 @@
-"""Giving a Service its addresses and node ports, and taking back what it no longer uses.
+"""Allocates the addresses and node ports of Services, and releases unused ones.
 
 Guarantees:
-- When a write of a Service is in the log, so are the claims on what it newly holds and the end of those on what it
-  gave up; an update that changes nothing of the kind touches no claim.
-- A refusal has Kubernetes' words and codes: 422 for what was asked for by value, 500 when a range is full.
 
-The flow is that of `pkg/registry/core/service/storage/alloc.go`, except that what is claimed and released is the
-difference between what the old and the new Service hold, so that no path through it can leak or share anything.
+- The append that stores a Service also stores the claims on its new addresses and ports, and ends the claims on those
+  that it released. An update without such changes affects no claim.
+- Refusals have Kubernetes' messages and codes: 422 for a value that was requested, 500 for a full range.
+
+The order of steps is that of `pkg/registry/core/service/storage/alloc.go`. The claims are computed as the difference
+between the old and the new Service, so that none can leak or be shared.
 """
 
 from __future__ import annotations
@@ -40,22 +41,22 @@ _PORTS = Path("spec.ports")
 
 
 def allocate_for_create(ctx: Context, service: Unstructured, allocator: Allocator) -> None:
-    """Fill in what a new Service is allocated; raises an `ApiError` if it cannot have it."""
+    """Set the allocated fields of a new Service; raises an `ApiError` if the allocation fails."""
     _Request(ctx, service, None, allocator).fill()
 
 
 def allocate_for_update(ctx: Context, new: Unstructured, old: Unstructured, allocator: Allocator) -> None:
-    """Fill in what a changed Service is allocated, and release what it no longer holds; raises an `ApiError`."""
+    """Set the allocated fields of a changed Service, and release its unused ones; raises an `ApiError`."""
     _Request(ctx, new, old, allocator).fill()
 
 
 def release_all(ctx: Context, service: Unstructured) -> None:
-    """Release what a Service holds that is being deleted."""
+    """Release all addresses and ports of a deleted Service."""
     exchange(ctx, service_parent(service), holdings(service), NOTHING)
 
 
 class _Request:
-    """One create or update; `old` is None on creation."""
+    """A create or update; `old` is None for a create."""
 
     def __init__(self, ctx: Context, service: Unstructured, old: Unstructured | None, allocator: Allocator) -> None:
         self.ctx = ctx
@@ -68,7 +69,7 @@ class _Request:
         self.parent = service_parent(service)
 
     def fill(self) -> None:
-        """Decide on the families first, because everything else depends on them."""
+        """Determine the families first, because everything else depends on them."""
         if errors := errors_of(lambda: init_families(self.spec, self.was, self.families)):
             raise refuse("Service", "", self.parent.name, errors)
         self.fill_addresses()
@@ -79,7 +80,7 @@ class _Request:
             exchange(self.ctx, self.parent, before, holdings(self.service))
 
     def fill_addresses(self) -> None:
-        """Allocate all addresses of what had none, and the second one of what becomes dual-stack."""
+        """Allocate all addresses of a Service without any, and the second one of a Service that becomes dual-stack."""
         spec, was = self.spec, self.was
         if spec.get("type") == EXTERNAL_NAME or items(spec, "clusterIPs")[:1] == [NONE]:
             return
@@ -91,7 +92,7 @@ class _Request:
             self.allocate_addresses(1)
 
     def allocate_addresses(self, first: int) -> None:
-        """Allocate an address for each family from the `first` one on: the one asked for, or any."""
+        """Allocate the requested address, or any address, for each family from the `first` one on."""
         families = self.spec["ipFamilies"]
         addresses = list(items(self.spec, "clusterIPs"))
         addresses += [""] * (len(families) - len(addresses))
@@ -101,7 +102,7 @@ class _Request:
         self.spec["clusterIP"] = addresses[0]
 
     def allocate_address(self, family: str, asked: str, addresses: Sequence[str]) -> str:
-        """Return `asked`, or any free address if it is empty; `addresses` are what the error shows."""
+        """Return `asked`, or any free address if it is empty; the error shows `addresses`."""
         if asked:
             problem = self.allocation.address_problem(family, asked)
             address: str | None = asked
@@ -116,14 +117,17 @@ class _Request:
         return address
 
     def claim_problem(self, address: str) -> str:
-        """Say why there can be no claim for this Service: it has no name, or one that cannot be referred to."""
+        """Return why this Service cannot have claims: it has no name, or one that references cannot contain."""
         name = self.parent.name
         if self.ctx.dry_run or (name and not path_segment_name(name)):
             return ""
         return str(refuse("IPAddress", IP_ADDRESSES.group, address, validate_parent(self.parent)))
 
     def fill_ports(self) -> None:
-        """Allocate node ports; ports of one number share theirs on creation, as TCP and UDP of one service do."""
+        """Allocate node ports.
+
+        On creation, ports with the same number share one, such as TCP and UDP of one service.
+        """
         if not has_node_ports(self.spec):
             return
         kept = set(node_ports(self.was)) if self.was is not None and has_node_ports(self.was) else set()
@@ -136,7 +140,7 @@ class _Request:
                     self.change_port(index, port, kept)
 
     def share_port(self, index: int, port: Unstructured, shared: dict[int, int]) -> None:
-        """Allocate on creation (`initNodePorts`): the node port that any port of this number asks for, or any."""
+        """Allocate on creation (`initNodePorts`): the node port that a port of this number requests, or any."""
         number, asked = port.get("port") or 0, port.get("nodePort") or 0
         if known := shared.get(number):
             if asked and asked != known:
@@ -150,7 +154,7 @@ class _Request:
         port["nodePort"] = shared[number] = wanted or self.next_port()
 
     def change_port(self, index: int, port: Unstructured, kept: set[int]) -> None:
-        """Allocate on update (`updateNodePorts`); `kept` are those that are the Service's already."""
+        """Allocate on update (`updateNodePorts`); `kept` are the node ports that the Service already has."""
         asked = port.get("nodePort")
         if not asked:
             asked = port["nodePort"] = self.next_port()
@@ -159,19 +163,19 @@ class _Request:
         kept.add(asked)
 
     def take_port(self, index: int, port: int) -> None:
-        """Take a certain node port for the port at `index`, or refuse."""
+        """Claim the requested node port for the port at `index`, or raise an `ApiError`."""
         if problem := self.allocation.claim_port(port):
             raise self.refuse(_PORTS.at(index).child("nodePort"), port, problem)
 
     def next_port(self) -> int:
-        """Take any node port."""
+        """Allocate any node port."""
         port = self.allocation.next_port()
         if port is None:
             raise _internal_error(f"failed to allocate a nodePort: {FULL}")
         return port
 
     def fill_health_check_port(self) -> None:
-        """Allocate the port for health checks if the Service begins to need one."""
+        """Allocate the port for health checks if the Service now needs one."""
         if not needs_health_check(self.spec) or (self.was is not None and needs_health_check(self.was)):
             return
         if asked := self.spec.get("healthCheckNodePort"):
@@ -192,7 +196,7 @@ def _no_address() -> InternalError:
 
 
 def _internal_error(problem: str) -> InternalError:
-    """Return what Kubernetes answers for want of a better code (`errors.NewInternalError`)."""
+    """Return the error for problems without a specific code (`errors.NewInternalError`)."""
     return InternalError(
         f"Internal error occurred: {problem}", details=StatusDetails(causes=(StatusCause(message=problem),))
     )

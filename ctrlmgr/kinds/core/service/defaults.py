@@ -1,8 +1,8 @@
-"""What a Service is taken to mean by what it leaves out, and by what an update of it leaves out.
+"""The defaults of Services, for new ones and for updates.
 
-`set_defaults` needs nothing but the object (`SetDefaults_Service`, `pkg/apis/core/v1/defaults.go`). The rest looks at
-what was there before, so that a manifest can be sent again without the values that were allocated for it, and a
-change of type does not need every field of the old type to be cleared by hand (`pkg/registry/core/service`).
+`set_defaults` depends only on the object (`SetDefaults_Service`, `pkg/apis/core/v1/defaults.go`). The other functions
+also read the old object (`pkg/registry/core/service`). They let a client send a manifest again without the allocated
+values, and change the type without clearing the fields of the old type.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AFFINITY_SECONDS = 10800
 
 
 def set_defaults(service: Unstructured) -> None:
-    """Fill in what depends on nothing but the object. Its spec and ports are its own afterwards, and not shared."""
+    """Set the defaults that depend only on the object, whose spec and ports are copied first."""
     spec = service["spec"] = dict(service.get("spec") or {})
     _default_affinity(spec)
     kind = spec["type"] = spec.get("type") or "ClusterIP"
@@ -71,7 +71,7 @@ def _lacks_mode(point: Unstructured) -> bool:
 
 
 def keep_allocated(new: Unstructured, old: Unstructured) -> None:
-    """Let a new spec that leaves allocated values out keep those of the old one (`patchAllocatedValues`)."""
+    """Copy allocated values that the new spec omits from the old one (`patchAllocatedValues`)."""
     if has_address(old) and has_address(new):
         _keep(new, old, "clusterIP")
         _keep(new, old, "clusterIPs")
@@ -87,7 +87,7 @@ def _keep(new: Unstructured, old: Unstructured, field: str) -> None:
 
 
 def _keep_node_ports(new: Unstructured, old: Unstructured) -> None:
-    """Keep node ports by the ports' names, but none that another port of the new spec asks for."""
+    """Keep node ports by the names of ports, except those that another port of the new spec requests."""
     used = set(node_ports(old)) & set(node_ports(new))
     known = {port.get("name") or "": port.get("nodePort") or 0 for port in items(old, "ports")}
     for port in items(new, "ports"):
@@ -97,9 +97,9 @@ def _keep_node_ports(new: Unstructured, old: Unstructured) -> None:
 
 
 def link_addresses(new: Unstructured, old: Unstructured | None) -> None:
-    """Make clusterIP and clusterIPs agree where the caller plainly meant one of them (`normalizeClusterIPs`).
+    """Make clusterIP and clusterIPs agree if a client obviously changed only one of them (`normalizeClusterIPs`).
 
-    Callers use clusterIP alone, or both; clusterIPs alone is for validation to refuse.
+    Clients set clusterIP alone, or both; validation refuses clusterIPs alone.
     """
     address, addresses = new.get("clusterIP") or "", items(new, "clusterIPs")
     if old is None:
@@ -115,7 +115,10 @@ def link_addresses(new: Unstructured, old: Unstructured | None) -> None:
 
 
 def drop_foreign_fields(new: Unstructured, old: Unstructured) -> None:
-    """Clear what the new type has no use for, if it is as it was: it was not asked for (`dropTypeDependentFields`)."""
+    """Clear unchanged fields that the new type does not use (`dropTypeDependentFields`).
+
+    They were not requested, because the client sent the old values.
+    """
     if has_address(old) and not has_address(new):
         _drop_addresses(new, old)
     if has_node_ports(old) and not has_node_ports(new) and set(node_ports(new)) <= set(node_ports(old)):
@@ -145,9 +148,9 @@ def _drop_unchanged(new: Unstructured, old: Unstructured, field: str) -> None:
 
 
 def drop_unused_policy(spec: Unstructured) -> None:
-    """Clear the internal traffic policy of what has no traffic inside of the cluster.
+    """Clear the internal traffic policy of a Service without traffic inside of the cluster.
 
-    Kubernetes stores it and leaves it out when it reads the object (`defaultOnReadInternalTrafficPolicy`).
+    Kubernetes stores it and removes it when it reads the object (`defaultOnReadInternalTrafficPolicy`).
     """
     if spec.get("type") == EXTERNAL_NAME:
         spec.pop("internalTrafficPolicy", None)

@@ -1,9 +1,9 @@
-"""Which IP families a Service gets: `ipFamilies` and `ipFamilyPolicy`, inferred from each other and from the addresses.
+"""The IP families of Services: infers `ipFamilies` and `ipFamilyPolicy` from each other and from the addresses.
 
-Guarantees: families are changed only by a client that changes the policy, the families or the addresses; a Service that
-prefers dual stack stays as it is when the cluster becomes dual-stack or ceases to be.
+Guarantees: families change only when a client changes the policy, the families or the addresses. A Service that prefers
+dual stack stays unchanged when the cluster becomes dual-stack or single-stack.
 
-The rules are `initIPFamilyFields` of `pkg/registry/core/service/storage/alloc.go` (KEP-563).
+Source: Kubernetes `pkg/registry/core/service/storage/alloc.go`, `initIPFamilyFields` (KEP-563).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ADDRESSES = Path("spec.clusterIPs")
 
 
 def init_families(spec: Unstructured, old: Unstructured | None, configured: Sequence[str]) -> list[FieldError]:
-    """Fill in the families and the policy, or say why that is impossible; `configured` starts with the default."""
+    """Set the families and the policy, or return the errors; `configured` starts with the default family."""
     if spec.get("type") == EXTERNAL_NAME or keeps_dual_stack(spec, old):
         return []
     if old is None and _asks_for_nothing(spec):
@@ -49,13 +49,13 @@ def init_families(spec: Unstructured, old: Unstructured | None, configured: Sequ
 
 
 def _asks_for_nothing(spec: Unstructured) -> bool:
-    """Tell what is true of most new Services, and makes everything below superfluous."""
+    """Return whether a Service has no requests, as most new ones; the steps below are then skipped."""
     linked = spec.get("clusterIP") or spec.get("clusterIPs") or spec.get("ipFamilies")
     return not linked and spec.get("ipFamilyPolicy") is None
 
 
 def keeps_dual_stack(spec: Unstructured, old: Unstructured | None) -> bool:
-    """Tell whether an update leaves a Service that prefers dual stack as it is (its addresses are not looked at)."""
+    """Return whether an update keeps a Service that prefers dual stack; its addresses are not validated."""
     return (
         old is not None
         and spec.get("ipFamilyPolicy") == PREFER_DUAL_STACK
@@ -77,7 +77,7 @@ def _default_policy(spec: Unstructured, old: Unstructured | None) -> None:
 
 
 def _apply_policy(spec: Unstructured, old: Unstructured | None) -> list[FieldError]:
-    """Release what the policy no longer wants, if the caller left it as it was; refuse what contradicts it."""
+    """Remove unchanged values that the policy no longer allows, and refuse values that contradict it."""
     policy = spec["ipFamilyPolicy"]
     errors: list[FieldError] = []
     for field, singular, plural in (
@@ -97,7 +97,7 @@ def _apply_policy(spec: Unstructured, old: Unstructured | None) -> list[FieldErr
 
 
 def _infer_families(spec: Unstructured, configured: Sequence[str]) -> list[FieldError]:
-    """Add the families of addresses that have none; validation made sure that addresses are well-formed."""
+    """Add the families of the addresses; validation made sure that addresses are well-formed."""
     addresses, families = items(spec, "clusterIPs"), list(items(spec, "ipFamilies"))
     errors: list[FieldError] = []
     if addresses[:1] == [NONE]:
@@ -114,7 +114,7 @@ def _infer_families(spec: Unstructured, configured: Sequence[str]) -> list[Field
 
 
 def _complete(spec: Unstructured, configured: Sequence[str]) -> list[FieldError]:
-    """Add the families that the policy asks for; headless without selector may have ones the cluster lacks."""
+    """Add the families that the policy requires; a headless Service without selector may have unconfigured ones."""
     any_family = is_headless_without_selector(spec)
     errors = [] if any_family else _not_configured(spec, configured)
     if errors:

@@ -1,7 +1,8 @@
-"""Reading a Service's spec: what its type means for its other fields.
+"""Reads the fields of a Service's spec, depending on its type.
 
-Guarantees: an absent, null or empty field reads the same everywhere, as the zero values of Go's types do.
-The rules are those of Kubernetes' `pkg/api/service/util.go` and `pkg/registry/core/service/strategy.go`.
+Guarantees: absent, null and empty fields read the same everywhere, as with the zero values of Go's types.
+
+Source: Kubernetes `pkg/api/service/util.go` and `pkg/registry/core/service/strategy.go`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ LOAD_BALANCER = "LoadBalancer"
 EXTERNAL_NAME = "ExternalName"
 
 NONE = "None"
-"""The clusterIP of a Service that has none: headless. Also the session affinity of most."""
+"""The clusterIP of a headless Service, and the default session affinity."""
 
 SINGLE_STACK = "SingleStack"
 PREFER_DUAL_STACK = "PreferDualStack"
@@ -31,48 +32,48 @@ def items(spec: Unstructured, field: str) -> list[Any]:
 
 
 def has_address(spec: Unstructured) -> bool:
-    """Tell whether the type takes a clusterIP, even if it is `None`."""
+    """Return whether the type has a clusterIP, including `None`."""
     return spec.get("type") != EXTERNAL_NAME
 
 
 def has_node_ports(spec: Unstructured) -> bool:
-    """Tell whether the type exposes its ports on every node."""
+    """Return whether the type exposes its ports on every node."""
     return spec.get("type") in (NODE_PORT, LOAD_BALANCER)
 
 
 def allocates_node_ports(spec: Unstructured) -> bool:
-    """Tell whether a port that asks for no node port is given one."""
+    """Return whether ports without a node port get one."""
     kind = spec.get("type")
     return kind == NODE_PORT or (kind == LOAD_BALANCER and spec.get("allocateLoadBalancerNodePorts") is True)
 
 
 def needs_health_check(spec: Unstructured) -> bool:
-    """Tell whether load balancers must find out which nodes have an endpoint."""
+    """Return whether load balancers must find out which nodes have an endpoint."""
     return spec.get("type") == LOAD_BALANCER and spec.get("externalTrafficPolicy") == "Local"
 
 
 def is_externally_accessible(spec: Unstructured) -> bool:
-    """Tell whether traffic from outside of the cluster can reach it."""
+    """Return whether traffic from outside of the cluster can reach the Service."""
     return has_node_ports(spec) or (spec.get("type") == CLUSTER_IP and bool(spec.get("externalIPs")))
 
 
 def is_headless(spec: Unstructured) -> bool:
-    """Tell whether it is to have no address."""
+    """Return whether the Service is headless."""
     return items(spec, "clusterIPs") == [NONE]
 
 
 def is_headless_without_selector(spec: Unstructured) -> bool:
-    """Tell whether it is headless with endpoints that another component provides, of families unknown here."""
+    """Return whether the Service is headless and other components provide its endpoints, with unknown families."""
     return spec.get("clusterIP") == NONE and not spec.get("selector")
 
 
 def node_ports(spec: Unstructured) -> list[int]:
-    """Return the node ports its ports name, in their order."""
+    """Return the node ports of the ports, in their order."""
     return [port["nodePort"] for port in items(spec, "ports") if port.get("nodePort")]
 
 
 def holdings(service: Unstructured) -> Holdings:
-    """Return what a valid Service holds of what Services are allocated."""
+    """Return the addresses and node ports of a valid Service."""
     spec = service.get("spec") or {}
     if not has_address(spec):
         return NOTHING

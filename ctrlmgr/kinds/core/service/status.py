@@ -1,7 +1,7 @@
-"""What may be written to a Service's status: where a load balancer made it reachable.
+"""Validates the status of Services: the addresses of load balancers.
 
 Guarantees: errors are those of `ValidateServiceStatusUpdate` and `ValidateLoadBalancerStatus` in Kubernetes'
-`pkg/apis/core/validation/validation.go`. Conditions are not checked, as there.
+`pkg/apis/core/validation/validation.go`. Conditions are not validated, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _IP_MODES = frozenset(("Proxy", "VIP"))
 
 
 def validate_status(service: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Check a new status; the spec is the old one's."""
+    """Validate a new status; the spec is the old one's."""
     ingress = _ingress(service)
     if ingress and service["spec"].get("type") != LOAD_BALANCER:
         return [forbidden(_INGRESS, "may only be used when `spec.type` is 'LoadBalancer'")]

@@ -1,11 +1,12 @@
-"""Service: the kind whose fields depend on each other, on its type, and on what else there is.
+"""The strategy of Services, whose fields depend on each other, on the type, and on other objects.
 
-Guarantees: what a Service is answered with is what Kubernetes 1.36 answers, dry runs included; what it holds of the
-cluster's addresses and ports is claimed in the append that stores it and released in the append that ends it. Rules
-come from `pkg/registry/core/service`.
+Guarantees: responses are those of Kubernetes 1.36, including dry runs. The claims on addresses and ports are made in
+the append that stores the Service and released in the append that removes it.
 
-`service_defaults` fills in, `service_families` and `service_allocation` allocate, `service_validation`,
-`service_address_validation` and `service_status` check, `service_warnings` warns.
+`defaults` sets the defaults, `families` and `allocation` allocate, `validation`, `address_validation` and `status`
+validate, and `warnings` warns.
+
+Source: Kubernetes `pkg/registry/core/service`.
 """
 
 from __future__ import annotations
@@ -47,20 +48,20 @@ class _Selectable(msgspec.Struct):
 
 
 class ServiceStrategy(Strategy):
-    """Service, given what there is to allocate from."""
+    """The strategy of Services, with the ranges to allocate from."""
 
     allow_create_on_update = True
     returns_deleted = True
-    revalidates = 0  # names and labels that were allowed once are not looked at again
+    revalidates = 0  # names and labels that were valid once are not validated again
     name_check = staticmethod(label_name)
     fields = ("spec.clusterIP", "spec.type")
 
     def __init__(self, ranges: Ranges = DEFAULT_RANGES) -> None:
-        """Take the ranges of addresses and node ports."""
+        """Use these ranges of addresses and node ports."""
         self.allocator = Allocator(ranges)
 
     def default(self, obj: Unstructured) -> None:
-        """Fill in what depends on nothing but the object."""
+        """Set the defaults that depend only on the object."""
         set_defaults(obj)
 
     def begin_create(self, ctx: Context, obj: Unstructured) -> None:
@@ -69,7 +70,7 @@ class ServiceStrategy(Strategy):
         allocate_for_create(ctx, obj, self.allocator)
 
     def begin_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Allocate what the change needs, release what it no longer does."""
+        """Allocate the addresses and ports that the change needs, and release unused ones."""
         if ctx.subresource:
             return
         keep_allocated(new["spec"], old["spec"])
@@ -77,7 +78,7 @@ class ServiceStrategy(Strategy):
         allocate_for_update(ctx, new, old, self.allocator)
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Clear what only the old type had a use for, the load balancer's status included."""
+        """Clear the fields for the old type only, including the load balancer's status."""
         if ctx.subresource:
             return
         drop_foreign_fields(new["spec"], old["spec"])
@@ -86,32 +87,32 @@ class ServiceStrategy(Strategy):
             new["status"] = {**new["status"], "loadBalancer": {}}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the change, and the object, against what it held before, which it may keep."""
+        """Validate the change and the object; old values may stay."""
         if ctx.subresource:
             return []
         changes = [] if ctx.old is None else validate_change(obj["spec"], ctx.old["spec"])
         return changes + validate_service(obj, ctx.old)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check the new status."""
+        """Validate the new status."""
         return validate_status(new, old) if ctx.subresource else []
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Return what is allowed but unwise."""
+        """Return the warnings for the object or its status."""
         return status_warnings(obj) if ctx.subresource == "status" else service_warnings(obj)
 
     def conceal(self, obj: Unstructured) -> None:
-        """Clear the internal traffic policy of what has no traffic inside of the cluster."""
+        """Clear the internal traffic policy of a Service without traffic inside of the cluster."""
         drop_unused_policy(obj["spec"])
 
     def begin_delete(self, ctx: Context, obj: Object) -> None:
-        """Release what it holds, and remove its Endpoints, lest a new Service of that name begin with old ones."""
+        """Release the addresses and ports, and remove the Endpoints, so that a new Service does not inherit them."""
         release_all(ctx, obj.to_dict())
         endpoints = ctx.view.get(ENDPOINTS, obj.key)
         if endpoints is not None and not endpoints.metadata.finalizers:
             ctx.companions.append(Proposal(EventType.DELETED, endpoints, endpoints.revision))
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return its address and type."""
+        """Return the address and the type."""
         spec = obj.view(_Selectable).spec
         return {"spec.clusterIP": spec.cluster_ip, "spec.type": spec.type}

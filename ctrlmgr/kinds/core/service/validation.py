@@ -1,8 +1,8 @@
-"""What a Service may be, beyond its addresses.
+"""Validates Services, except their addresses.
 
-Guarantees: errors are those of `validateService` and `ValidateServiceUpdate` in Kubernetes'
-`pkg/apis/core/validation/validation.go`, byte for byte. What an older object was allowed to hold
-(addresses in odd spellings) it may keep.
+Guarantees: errors are identical to those of `validateService` and `ValidateServiceUpdate` in Kubernetes'
+`pkg/apis/core/validation/validation.go`. Values that were valid in the old object (addresses in uncommon notations) may
+stay.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ _BEYOND = frozenset(
         "loadBalancerSourceRanges",
     )
 )
-"""What a Service for the inside of the cluster has nothing of."""
+"""Fields that a Service inside of the cluster does not have."""
 _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
 _BALANCERS_ONLY = "may only be used when `type` is 'LoadBalancer'"
 
 
 def validate_service(service: Unstructured, old: Unstructured | None) -> list[FieldError]:
-    """Check a Service with its defaults and allocations in place; `old` is what an update changes."""
+    """Validate a Service after defaulting and allocation; `old` is None for a create."""
     spec, was = service["spec"], (old or {}).get("spec") or {}
     annotations = service["metadata"].get("annotations") or {}
     old_annotations = ((old or {}).get("metadata") or {}).get("annotations") or {}
@@ -93,7 +93,7 @@ def validate_service(service: Unstructured, old: Unstructured | None) -> list[Fi
 def _reachable(
     spec: Unstructured, was: Unstructured, annotations: Unstructured, old_annotations: Unstructured
 ) -> list[FieldError]:
-    """Check what is about traffic from outside of the cluster, among it what most Services have nothing of."""
+    """Validate the fields for traffic from outside of the cluster, and other fields that most Services do not have."""
     return [
         *_external_addresses(items(spec, "externalIPs"), items(was, "externalIPs")),
         *_known_type(spec.get("type") or ""),
@@ -105,7 +105,7 @@ def _reachable(
 
 
 def validate_change(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Check what an update may not do to a spec, whatever it would be by itself."""
+    """Validate the changes of a spec, independent of the validity of the result."""
     errors = validate_address_change(new, old) + validate_family_change(new, old)
     both_balance = new.get("type") == old.get("type") == LOAD_BALANCER
     if both_balance and new.get("loadBalancerClass") != old.get("loadBalancerClass"):
@@ -215,7 +215,7 @@ def _known_type(kind: str) -> list[FieldError]:
 
 
 def _distinct_ports(spec: Unstructured) -> list[FieldError]:
-    """Check that (protocol, port) and (protocol, node port) pairs are there once."""
+    """Validate that (protocol, port) and (protocol, node port) pairs are unique."""
     ports = items(spec, "ports")
     errors: list[FieldError] = []
     if spec.get("type") == CLUSTER_IP:
@@ -256,7 +256,7 @@ def _again(seen: set[Hashable], value: Hashable) -> bool:
 def _source_ranges(
     spec: Unstructured, was: Unstructured, annotations: Unstructured, old_annotations: Unstructured
 ) -> list[FieldError]:
-    """Check the field, or else the annotation that came before it; both may be padded with spaces."""
+    """Validate the field, or else the annotation that it replaced; both may be padded with spaces."""
     ranges, annotation = items(spec, "loadBalancerSourceRanges"), annotations.get(SOURCE_RANGES, "")
     if not ranges and SOURCE_RANGES not in annotations:
         return []

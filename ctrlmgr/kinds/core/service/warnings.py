@@ -1,4 +1,4 @@
-"""What is allowed in a Service but does nothing, or will not be allowed for long (`pkg/api/service/warnings.go`)."""
+"""Warnings about allowed Services: fields without effect, and deprecated fields (`pkg/api/service/warnings.go`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SPEC = Path("spec")
 
 
 def service_warnings(service: Unstructured) -> list[str]:
-    """Return what to tell the client that wrote a valid Service."""
+    """Return the warnings for a valid Service."""
     spec = service["spec"]
     found: list[str] = []
     if TOPOLOGY_HINTS in (service["metadata"].get("annotations") or ()):
@@ -34,7 +34,7 @@ def service_warnings(service: Unstructured) -> list[str]:
 
 
 def status_warnings(service: Unstructured) -> list[str]:
-    """Return what to tell the client that wrote a valid status."""
+    """Return the warnings for a valid status."""
     ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
     path = Path("status.loadBalancer.ingress")
     return [each for at, point in enumerate(ingress) for each in ip_warnings(path.at(at), point.get("ip") or "")]
@@ -44,7 +44,7 @@ def _spelling(spec: Unstructured, field: str) -> list[str]:
     return told(
         each
         for index, text in enumerate(items(spec, field))
-        if text != canonical_ip(text)  # as good as always: what is allocated is spelled well
+        if text != canonical_ip(text)  # rarely true, because allocated addresses are canonical
         for each in ip_warnings(_SPEC.child(field).at(index), text)
     )
 

@@ -1,1 +1,1 @@
-"""The volumes of pods: sources, defaults, mounts, and files in each other's place."""
+"""The volumes of pods: sources, defaults, mounts, and overlapping files."""

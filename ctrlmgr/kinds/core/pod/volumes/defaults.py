@@ -1,8 +1,8 @@
-"""What a volume of a pod is where its author left it open; and the volume that a pod is given for its account's token.
+"""The defaults of volumes, and the volume for the token of a pod's service account.
 
-Guarantees: in place, twice changes nothing more.
+Guarantees: the defaults are set in place, and setting them twice has no further effect.
 
-Rules come from Kubernetes' `pkg/apis/core/v1/{defaults,zz_generated.defaults}.go` and, for the token's volume,
+Source: Kubernetes `pkg/apis/core/v1/{defaults,zz_generated.defaults}.go` and, for the token's volume,
 `plugin/pkg/admission/serviceaccount/admission.go` (`TokenVolumeSource`).
 """
 
@@ -15,12 +15,12 @@ from ctrlmgr.kinds.core.pod.image_name import pull_policy
 
 FILE_MODE = 0o644
 TOKEN_VOLUME: Final = "kube-api-access-"
-"""How the name of the volume begins that a pod is given for its account's token."""
+"""The name prefix of the volume for a service account's token."""
 _ABSENT: tuple[Any, ...] = (None, "")
 
 
 def default_volume(volume: dict[str, Any]) -> None:
-    """Default one volume: an empty directory, if it says nothing."""
+    """Set the defaults of one volume; a volume without a source becomes an empty directory."""
     found = False
     for field, source in volume.items():
         if field != "name" and source is not None:
@@ -32,7 +32,7 @@ def default_volume(volume: dict[str, Any]) -> None:
 
 
 def default_claim_spec(spec: dict[str, Any]) -> None:
-    """Default a PersistentVolumeClaimSpec."""
+    """Set the defaults of a PersistentVolumeClaimSpec."""
     if spec.get("volumeMode") is None:
         spec["volumeMode"] = "Filesystem"
 
@@ -99,22 +99,22 @@ _DEFAULTS: dict[str, Callable[[dict[str, Any]], None]] = {
     "azureDisk": _fill({"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"}),
     "scaleIO": _fill({"storageMode": "ThinProvisioned", "fsType": "xfs"}),
 }
-"""Volume sources that have defaults; the same for persistent volumes, which have some of them."""
+"""The defaults by volume source; persistent volumes share some of these sources."""
 
 
 def default_volume_source(spec: dict[str, Any]) -> None:
-    """Default the source of a PersistentVolume's spec."""
+    """Set the defaults of the source of a PersistentVolume's spec."""
     for field, default in _DEFAULTS.items():
         if spec.get(field) is not None:
             default(spec[field])
 
 
 def token_source() -> dict[str, Any]:
-    """Return what is projected into the volume of an account's token."""
+    """Return the projected source of the volume for a service account's token."""
     field = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
     return {
         "sources": [
-            # The seconds by which TokenRequests know that a pod did not ask for a token itself.
+            # TokenRequests recognize by these seconds that the pod did not request the token itself.
             {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
             {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
             {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": field}]}},
@@ -124,4 +124,4 @@ def token_source() -> dict[str, Any]:
 
 
 TOKEN_SOURCE: Final = token_source()
-"""The same, to compare with: it is valid, and need not be looked at again in every pod."""
+"""A constant to compare with: it is valid, so it is not validated again for every pod."""

@@ -1,6 +1,6 @@
-"""Where a container sees its pod's volumes: mounts and devices.
+"""The mounts and devices of volumes in containers.
 
-Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidateVolumeMounts`, `ValidateVolumeDevices`.
+Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidateVolumeMounts` and `ValidateVolumeDevices`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Volumes = Mapping[str, Mapping[str, Any]]
 
 
 def validate_mounts(container: Mapping[str, Any], volumes: Volumes, path: Path) -> list[FieldError]:
-    """Check a container's `volumeMounts` and `volumeDevices`; `volumes` are the pod's usable ones, by name."""
+    """Validate a container's `volumeMounts` and `volumeDevices`; `volumes` are the pod's valid volumes by name."""
     mounts: Sequence[Mapping[str, Any]] = container.get("volumeMounts") or ()
     devices: Sequence[Mapping[str, Any]] = container.get("volumeDevices") or ()
     security = container.get("securityContext") or {}

@@ -1,6 +1,6 @@
-"""Warns of files of a volume, of several keys or sources, whose paths overlap.
+"""Warns about overlapping paths of a volume's files, from several keys or sources.
 
-Rules come from Kubernetes' `pkg/api/pod/warnings.go`, `warningsForOverlappingVirtualPaths`.
+Source: Kubernetes `pkg/api/pod/warnings.go`, `warningsForOverlappingVirtualPaths`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ctrlmgr.golang.go_text import quote
 class _File(NamedTuple):
     path: str
     source: str = ""
-    """Its source, if the volume has several."""
+    """The source of the file, if the volume has several."""
 
     @property
     def shown(self) -> str:
@@ -68,7 +68,7 @@ def _items(source: Mapping[str, Any], described: str = "") -> list[_File]:
 
 
 def _projected(source: Mapping[str, Any]) -> list[_File]:
-    """Return the files of one projection: of several kinds in one, the first that says which."""
+    """Return the files of one projection; if it has several sources, those of the first."""
     for field, kind in (("configMap", "ConfigMap"), ("secret", "Secret")):
         if (source.get(field) or {}).get("items"):
             return _items(source[field], f"{kind} {quote(source[field].get('name') or '')}")

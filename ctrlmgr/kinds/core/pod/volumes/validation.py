@@ -1,6 +1,6 @@
-"""Whether a pod's volumes can be made: every one named once, of one kind, and that kind complete.
+"""Validates volumes of pods: each has a unique name and one complete source.
 
-Rules come from Kubernetes' `pkg/apis/core/validation/validation.go`, `ValidateVolumes` and what it calls.
+Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidateVolumes` and the functions that it calls.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _KEY_TYPES = ("ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519", "RSA3072", "RSA4
 def validate_volumes(
     volumes: Sequence[Mapping[str, Any]], pod_name: str, path: Path, *, is_pod: bool
 ) -> tuple[dict[str, Source], list[FieldError]]:
-    """Return the usable volumes by name, and what is wrong with the others.
+    """Return the valid volumes by name, and the errors of the others.
 
-    `pod_name` is empty in templates: the claims of ephemeral volumes cannot be named then.
+    `pod_name` is empty in templates; the claims of ephemeral volumes have no names there.
     """
     errors: list[FieldError] = []
     usable: dict[str, Source] = {}
@@ -108,14 +108,14 @@ _POD_SOURCES = {
     "ephemeral": "ephemeral",
     "image": "image",
 }
-"""Sources that only pods have, by the name that "more than one" errors give them (one of them misspelt)."""
+"""Sources that only pods have, by their name in "more than one" errors (Kubernetes misspells one of them)."""
 _ORDER = (
     *("emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret", "nfs", "iscsi"),
     *("glusterfs", "flocker", "persistentVolumeClaim", "rbd", "cinder", "cephfs", "quobyte", "downwardAPI", "fc"),
     *("flexVolume", "configMap", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume"),
     *("azureDisk", "storageos", "projected", "scaleIO", "csi", "ephemeral", "image"),
 )
-"""All sources in the order of Kubernetes' checks: of several the first is checked."""
+"""All sources in the order of Kubernetes' checks; if there are several, only the first is validated."""
 
 
 def _validate_files(source: Source, path: Path) -> list[FieldError]:
@@ -169,7 +169,7 @@ def _validate_projection(field: str, source: Source, path: Path, volume_path: Pa
 
 
 def _conflicts(field: str, source: Source, taken: set[str], path: Path) -> list[FieldError]:
-    """Return an error for each file that an earlier projection makes already, and note the others."""
+    """Return an error for each file that an earlier projection already contains, and record the others."""
     errors: list[FieldError] = []
     if field == "clusterTrustBundle":
         targets = [source.get("path") or ""]
@@ -230,7 +230,7 @@ _CERTIFICATE_PATHS = ("credentialBundlePath", "keyPath", "certificateChainPath")
 _SHORTEST_CERTIFICATE = 3600
 _LONGEST_CERTIFICATE = 91 * 86400
 _LONGEST_OF_KUBERNETES = 86400
-"""Seconds that a certificate of one of Kubernetes' own signers may live at most."""
+"""The maximum lifetime of certificates of Kubernetes' own signers, in seconds."""
 
 
 def _validate_certificate(source: Source, path: Path) -> list[FieldError]:
@@ -283,7 +283,7 @@ def _validate_ephemeral(source: Source, name: str, pod_name: str, path: Path) ->
 
 
 def validate_template_metadata(metadata: Source, path: Path) -> list[FieldError]:
-    """Check what claims that are made of a template are given (`ValidateTemplateObjectMeta`)."""
+    """Validate the metadata of a claim template (`ValidateTemplateObjectMeta`)."""
     errors = validate_annotations(metadata.get("annotations") or {}, path.child("annotations"))
     errors += validate_labels(metadata.get("labels") or {}, path.child("labels"))
     others = [field for field, value in metadata.items() if value and field not in ("annotations", "labels")]
@@ -298,7 +298,7 @@ def _validate_image(source: Source, path: Path, is_pod: bool) -> list[FieldError
 
 
 def validate_pull_policy(policy: str, path: Path) -> list[FieldError]:
-    """Check when an image is pulled."""
+    """Validate the pull policy of an image."""
     if policy in PULL_POLICIES:
         return []
     return [not_supported(path, policy, PULL_POLICIES) if policy else required(path)]
