@@ -1,6 +1,5 @@
 """Quotas: measure the usage of objects, decide whether a write fits, and count the used total.
 
-Start reading here: `amounts` calculates. The evaluators (`pods`, `claims`, `services`, `devices`, `counts`) measure one
-object, and `evaluators` lists them. `scopes` says which objects a quota covers, `charging` decides on a write,
-`counting` recalculates the totals.
+`amounts` calculates. The evaluators (`pods`, `claims`, `services`, `devices`, and `evaluator` for their base class)
+measure one object, and `evaluators` lists them. `charging` decides which quotas cover a write, and whether it fits.
 """
