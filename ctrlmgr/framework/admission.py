@@ -1,9 +1,9 @@
-"""Admission plugins of one's own: functions that change or refuse objects before they are stored.
+"""Admission functions of apps: they change or refuse objects before they are stored.
 
-Guarantees: the function is given an object of its own; what it changes of it is changed, and what its class does not
-name stays as it was. What it raises that is not meant as a refusal fails the write with a 500 that names it: nothing
-slips through because a plugin is broken. It may read the state on which the write is decided (`Write.cache`). It runs
-while others wait, so it must not wait for anything itself.
+Guarantees: the function gets a copy of the object. Its changes are applied; fields that the class does not declare are
+unchanged. An exception that is no refusal fails the write with a 500 that contains it, so that a broken plugin allows
+nothing. The function may read the state on which the write is decided (`Write.cache`). It blocks other writes, so it
+must not wait.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ log = structlog.get_logger(__name__)
 
 
 _KNOWN = frozenset(Metadata.__struct_encode_fields__)
-"""Fields of the metadata that `Metadata` has."""
+"""The fields that `Metadata` has."""
 
 
 class Refused(Exception):
-    """Raised by an admission function for what it does not let pass: the caller is answered 403 with these words."""
+    """Raised by an admission function to refuse a write: the response is a 403 with this message."""
 
 
 class Write(NamedTuple):
-    """The write that an admission function is asked about."""
+    """The write that an admission function decides."""
 
     operation: str
     """`CREATE`, `UPDATE` or `DELETE`."""
     name: str
-    """Empty while a generated name is not known yet."""
+    """Empty if the name is generated later."""
     namespace: str
     user: str
     groups: Sequence[str]
     old: Any
-    """The object before; None on creation."""
+    """The previous object; None on creation."""
     dry_run: bool
     warnings: list[str]
     cache: Cache
-    """All objects, of any kind, as they are where the write is decided."""
+    """All objects, of any kind, in the state on which the write is decided."""
 
     def warn(self, text: str) -> None:
-        """Tell the caller something, as `kubectl` shows warnings."""
+        """Add a warning to the response, which `kubectl` prints."""
         self.warnings.append(text)
 
 
@@ -72,17 +72,17 @@ class AppAdmission:
     operations: tuple[Verb, ...]
     subresource: str = ""
     validates: bool = False
-    """Whether it only judges: it then sees the object as it will be stored."""
+    """Whether it only validates: then it gets the object as it will be stored."""
     on: tuple[str, ...] = ()
     """The fields, such as `spec.replicas`, of which an update must change one; empty for every update."""
 
     def __call__(self, obj: Any, write: Write) -> None:
-        """Decide."""
+        """Call the function."""
         self.function(obj, write)
 
     @property
     def where(self) -> str:
-        """Where it is declared."""
+        """Return where it is declared."""
         return f"{self.function.__module__}:{self.function.__qualname__}"
 
 
@@ -93,14 +93,14 @@ def plugin_of(declared: AppAdmission) -> Plugin:
 
 
 class _FunctionPlugin(Plugin):
-    """Calls one function; its name is the function's."""
+    """Calls one function, and has its name."""
 
     def __init__(self, declared: AppAdmission) -> None:
         """Call `declared`."""
         self._declared = declared
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Look at what the function is declared for."""
+        """Return whether the function is declared for this operation."""
         declared = self._declared
         return (
             resource == declared.declaration.resource
@@ -109,12 +109,12 @@ class _FunctionPlugin(Plugin):
         )
 
     def admit(self, attributes: Attributes) -> None:
-        """Have the function change the object."""
+        """Let the function change the object."""
         if not self._declared.validates:
             self._call(attributes)
 
     def validate(self, attributes: Attributes) -> None:
-        """Have the function judge the object."""
+        """Let the function validate the object."""
         if self._declared.validates:
             self._call(attributes)
 
@@ -122,7 +122,7 @@ class _FunctionPlugin(Plugin):
         if self._passes(attributes):
             return
         fields = attributes.object if attributes.object is not None else attributes.old
-        assert fields is not None  # a write is of one or the other
+        assert fields is not None  # a write has at least one of them
         requester = attributes.requester
         try:
             obj = self._read(fields)
@@ -153,14 +153,14 @@ class _FunctionPlugin(Plugin):
                 attributes.changed(self.name)
 
     def _passes(self, attributes: Attributes) -> bool:
-        """Whether a write is an update that leaves alone every field that the function is about."""
+        """Return whether a write is an update that changes none of the fields in `on`."""
         new, old = attributes.object, attributes.old
         if not self._declared.on or attributes.operation is not Verb.UPDATE or new is None or old is None:
             return False
         return all(_field(new, each) == _field(old, each) for each in self._declared.on)
 
     def _read(self, fields: Mapping[str, Any]) -> Any:
-        """Return fields as the class that was declared; the caller may do with them as it likes."""
+        """Return fields as the declared class; the result may be changed."""
         declared = self._declared.declaration.cls
         if declared is not None:
             return msgspec.convert(fields, declared)
@@ -168,7 +168,7 @@ class _FunctionPlugin(Plugin):
         return Untyped(msgspec.convert(own["metadata"], Metadata), own)
 
     def _failed(self, error: Exception) -> InternalError:
-        """Return the 500 for a function that is broken; it says which one, and where."""
+        """Return the 500 for a broken function, with its location; log the error."""
         frames = traceback.extract_tb(error.__traceback__)
         where = f" ({frames[-1].filename}:{frames[-1].lineno})"
         log.error("admission function failed", plugin=self.name, declared=self._declared.where, exc_info=error)
@@ -180,7 +180,7 @@ class _FunctionPlugin(Plugin):
 
 
 def _field(fields: Any, path: str) -> Any:
-    """Return what is at a path such as `spec.replicas`; None if nothing is."""
+    """Return the value at a path such as `spec.replicas`; None if there is none."""
     for part in path.split("."):
         fields = fields.get(part) if isinstance(fields, dict) else None
     return fields
@@ -197,7 +197,7 @@ def _plain(obj: Any) -> Unstructured:
 
 
 def _changed(fields: Unstructured, before: Unstructured, after: Unstructured) -> Unstructured:
-    """Return `fields` with what has become of `before` in `after`."""
+    """Return `fields` with the changes from `before` to `after`."""
     if before == after:
         return fields
     merged: Unstructured = _merged(fields, before, after)

@@ -1,7 +1,6 @@
-"""Apps: the controllers and kinds that belong together, and run together wherever they run.
+"""Apps: controllers and kinds that belong together.
 
-Guarantees: an app is a declaration and does nothing; what cannot be right is refused where it is declared, with a
-TypeError that says what.
+Guarantees: an app is only a declaration. Invalid declarations raise a TypeError with the reason at once.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ctrlmgr.framework.declaration import Declaration, declaration_of, sequence_
 from ctrlmgr.framework.model import Kind, Untyped
 from ctrlmgr.manager.reconcile import Result
 
-if TYPE_CHECKING:  # a context knows of apps
+if TYPE_CHECKING:  # a context imports apps
     from ctrlmgr.framework.context import Context
     from ctrlmgr.framework.reading import Cache
 
@@ -28,7 +27,7 @@ T = TypeVar("T", bound=Kind)
 
 Reconcile: TypeAlias = "Callable[[K, Context], Result | None]"
 Target: TypeAlias = "str | Key | Kind | Untyped"
-"""Which object to look at: its name, in the namespace of what changed; its key; or itself."""
+"""An object to reconcile: its name, in the namespace of the changed object; its key; or the object itself."""
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _OPERATIONS = ("CREATE", "UPDATE", "DELETE")
@@ -37,9 +36,9 @@ _FINALIZER = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9]([-._A-Za-z0
 
 @dataclass(frozen=True)
 class Watch:
-    """Something else to look at: when an object of `kind` changes, `to(object, cache)` says whom that concerns.
+    """A further watch: when an object of `kind` changes, `to(object, cache)` returns the objects to reconcile.
 
-    `to` is asked of the object as it was and as it is, and returns names, keys or objects. It must not wait.
+    `to` is called with the previous and the new state, and returns names, keys or objects. It must not wait.
     """
 
     kind: type[Kind] | str
@@ -47,7 +46,7 @@ class Watch:
 
     @property
     def declaration(self) -> Declaration:
-        """What is watched."""
+        """Return the watched kind."""
         return declaration_of(self.kind)
 
 
@@ -70,13 +69,14 @@ class AppController(Generic[K]):
     """Whether the function is a generator, which lasts as long as the object."""
 
     def __call__(self, obj: K, context: Context) -> Result | None:
-        """Reconcile."""
+        """Call the function."""
         return self.function(obj, context)
 
     def finalize(self, name: str) -> Callable[[Reconcile[K]], Reconcile[K]]:
-        """Have a function called when an object is deleted, and the object kept until that returns None.
+        """Return a decorator for the function that is called when an object is deleted.
 
-        `name` is the finalizer, such as `example.com/bucket`: it is on every object before the first reconcile.
+        The object is kept until the function returns None. `name` is the finalizer, such as `example.com/bucket`, which
+        is added to every object before its first reconcile.
         """
         if not _FINALIZER.fullmatch(name):
             raise TypeError(f"{name!r} is no name of a finalizer; it looks like `example.com/bucket`")
@@ -92,23 +92,23 @@ class AppController(Generic[K]):
 
     @property
     def does(self) -> str:
-        """What it sees to, in a phrase."""
+        """Return a short description."""
         text = (self.function.__doc__ or "").strip().split("\n")[0].rstrip(".")
         return text or f"{self.declaration.label} as {self.where} has it"
 
     @property
     def where(self) -> str:
-        """Where it is declared."""
+        """Return where it is declared."""
         return f"{self.function.__module__}:{self.function.__qualname__}"
 
     @property
     def declared(self) -> tuple[Declaration, ...]:
-        """Every kind that it names, as often as it does."""
+        """Return every kind that it declares, with duplicates."""
         return (self.declaration, *self.owns, *(each.declaration for each in self.watches), *self.reads)
 
     @property
     def kinds(self) -> tuple[Declaration, ...]:
-        """Every kind that it reads, once."""
+        """Return every kind that it reads, without duplicates."""
         return tuple({each.resource: each for each in reversed(self.declared)}.values())
 
 
@@ -116,7 +116,7 @@ class App:
     """Controllers and kinds under one name."""
 
     def __init__(self, name: str, *, kinds: Sequence[type[Kind]] = ()) -> None:
-        """Start with no controllers; `kinds` are those that no controller of this app deals with."""
+        """Start without controllers; `kinds` are those that no controller of this app uses."""
         if not _NAME.fullmatch(name):
             raise TypeError(f"{name!r} is no name of an app; it looks like `shop`")
         self.name = name
@@ -126,7 +126,7 @@ class App:
 
     @property
     def kinds(self) -> Sequence[Declaration]:
-        """The kinds whose definitions are this app's."""
+        """Return the kinds whose definitions belong to this app."""
         found = [*self._kinds, *(kind for each in self.controllers for kind in each.kinds)]
         found += [each.declaration for each in self.admissions]
         return [*{each.resource: each for each in found if not each.existing and each.cls is not None}.values()]
@@ -171,12 +171,12 @@ class App:
         resync: float | None = None,
         max_retries: int | None = None,
     ) -> Callable[[Reconcile[Any]], AppController[Any]]:
-        """Make a function the controller of `kind`, a class or a name such as `v1/Namespace`.
+        """Return a decorator that makes a function a controller of `kind`, a class or a name such as `v1/Pod`.
 
-        It is called for an object when that changes, when something changes that it `owns` (has applied as owned), when
-        one of its `watches` says so, when its `Result` or `resync` (seconds) does, and after it has raised. `reads` are
-        kinds that it only looks at. `workers` objects are reconciled at a time, one by one worker at most. An object
-        that failed 1 + `max_retries` times waits for its next change. `name` is by default the function's.
+        It is called for an object after a change of it, or of an object that it `owns` (applied as owned); when one of
+        its `watches` returns it; after the time in its `Result` or `resync` (seconds); and after it raised. `reads` are
+        kinds that it only reads. At most `workers` objects are reconciled at a time, each by one worker. An object that
+        failed 1 + `max_retries` times waits for its next change. `name` is by default the function's.
         """
 
         def decorate(function: Reconcile[Any]) -> AppController[Any]:
@@ -211,11 +211,11 @@ class App:
         reads: Sequence[type[Kind] | str] = (),
         workers: int = 1,
     ) -> Callable[[Callable[[Any, Context], Iterator[float]]], AppController[Any]]:
-        """Have a generator run for each object of `kind` while that exists: `yield 5` sleeps for five seconds.
+        """Return a decorator for a generator that runs for each object of `kind`: `yield 5` sleeps for five seconds.
 
-        It begins with the object, and ends with a `GeneratorExit` at its `yield` when the object is deleted, so that
-        `finally` cleans up. `yield` returns the object as it is then. Of `workers` objects it runs at a time; code that
-        blocks holds a worker.
+        It starts with the object, and ends with a `GeneratorExit` at its `yield` when the object is deleted, so that
+        `finally` cleans up. `yield` returns the current object. It runs for `workers` objects at a time; blocking code
+        occupies a worker.
         """
 
         def decorate(function: Callable[[Any, Context], Iterator[float]]) -> AppController[Any]:
@@ -238,13 +238,14 @@ class App:
         validates: bool = False,
         on: str | Sequence[str] = (),
     ) -> Callable[[Admit], AppAdmission]:
-        """Have a function called for writes of `kind` before they are stored: `function(object, write)`.
+        """Return a decorator for a function that is called before writes of `kind` are stored.
 
-        It changes the object in place, raises `Refused` to refuse the write, or does nothing. `operations` are of
-        `CREATE`, `UPDATE`, `DELETE`; `subresource` is `status`, say, or empty for the object itself. With `validates`
-        it is called when the object is complete, and only judges. With `on`, fields such as `spec` or `spec.replicas`,
-        an update that changes none of them passes; the removal of a finalizer is one. `name` is by default the
-        function's; the settings `--disable-admission-plugins` knows it.
+        The function's arguments are the object and the `Write`. It changes the object in place, raises `Refused` to
+        refuse the write, or does nothing. `operations` are some of `CREATE`, `UPDATE`, `DELETE`; `subresource` is for
+        example `status`, or empty for the object itself. With `validates` it is called with the complete object, and
+        only validates. With `on`, fields such as `spec` or `spec.replicas`, it is not called for an update that changes
+        none of them, such as the removal of a finalizer. `name` is by default the function's;
+        `--disable-admission-plugins` uses it.
         """
 
         def decorate(function: Admit) -> AppAdmission:

@@ -1,6 +1,6 @@
-"""Puts a controller of an app together: it is declared and built like our own, and runs wherever those run.
+"""Builds a controller of an app: it is declared and built like ours, and runs like them.
 
-Guarantees: a change of an object, of what it owns, or of what a watch says concerns it is followed by a reconcile; a
+Guarantees: a change of an object, of an object that it owns, or of one that a watch maps to it causes a reconcile. A
 mapping that raises is logged and counted, and stops nothing.
 """
 
@@ -30,7 +30,7 @@ from ctrlmgr.manager import Watch as KeyWatch
 log = structlog.get_logger(__name__)
 
 _EVERYTHING = (PolicyRule(("*",), ("*",), ("*",)),)
-"""What apps that `serve` runs may do, unless the owner of the cluster, who chose them, narrows their roles."""
+"""The permissions of apps in `serve`, unless the cluster's administrator restricts their roles."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class AppDescriptor(ControllerDescriptor[NoOptions]):
     controller: AppController[Any] = field(compare=False)
 
     def build(self, context: ControllerContext, options: NoOptions) -> Controller:
-        """Put the controller together, before the informers sync."""
+        """Build the controller, before the informers sync."""
         return build(self, context)
 
 
@@ -60,7 +60,7 @@ def descriptors(app: App) -> Iterator[AppDescriptor]:
 
 
 def check_names(apps: Iterable[App], others: Iterable[ControllerDescriptor[Any]]) -> None:
-    """Raise `SettingsError` when two controllers have one name, saying where each is."""
+    """Raise `SettingsError` if two controllers have the same name."""
     known = {each.name: each.builder for each in others}
     for app in apps:
         for each in app.controllers:
@@ -73,11 +73,11 @@ def check_names(apps: Iterable[App], others: Iterable[ControllerDescriptor[Any]]
 
 
 Failed: TypeAlias = Callable[[str, Object, Exception], None]
-"""Told of what a controller has raised, for which object."""
+"""Called with a controller's name, the object and the exception."""
 
 
 def build(descriptor: AppDescriptor, context: ControllerContext, *, failed: Failed | None = None) -> Controller:
-    """Build a controller from what it declares; `failed` is told of everything that it raises."""
+    """Build a controller from its declaration; `failed` is called for each exception."""
     controller = descriptor.controller
     informers = {kind.resource: context.informers.informer(kind.resource) for kind in controller.kinds}
     cache = Cache({resource: informer.lister for resource, informer in informers.items()}, controller.name)
@@ -98,7 +98,7 @@ def build(descriptor: AppDescriptor, context: ControllerContext, *, failed: Fail
 
 
 def _states(change: Change) -> Iterator[Object]:
-    """Yield an object as it was and as it is."""
+    """Yield the previous and the new state of an object."""
     yield from (each for each in (change.old, change.new) if each is not None)
 
 
@@ -120,7 +120,7 @@ def _contained(name: str, watch: Watch, cache: Cache) -> Callable[[Change], Iter
     def keys(change: Change) -> list[Key]:
         try:
             found = {_key(target, obj) for obj in _states(change) for target in watch.to(read(declaration, obj), cache)}
-        except Exception as error:  # foreign code on the thread that all controllers hear of changes on
+        except Exception as error:  # user code on the thread that notifies all controllers
             log.error(
                 "mapping failed", controller=name, kind=declaration.kind, object=str(change.object.key), exc_info=error
             )

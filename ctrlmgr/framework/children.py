@@ -1,6 +1,6 @@
-"""What a controller writes, as manifests: plain data with nothing in it that is the server's to say.
+"""The objects that a controller writes, as manifests: plain data without fields that the server sets.
 
-Guarantees: pure functions; a manifest holds what its author said and nothing else, as server-side apply wants it.
+Guarantees: pure functions; a manifest contains only the author's fields, as server-side apply requires.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Fields: TypeAlias = dict[str, Any]
 Child: TypeAlias = "Kind | Untyped | Mapping[str, Any]"
 
 _OURS = ("name", "generateName", "namespace", "labels", "annotations", "finalizers", "ownerReferences")
-"""The fields of metadata that an author says."""
+"""The fields of metadata that an author sets."""
 
 
 def declared(child: Child) -> Declaration:
-    """Return the kind of what is to be written; raises TypeError for what has none."""
+    """Return the kind of an object to write; raises TypeError if it has none."""
     if isinstance(child, Kind):
         return declaration_of(type(child))
     fields = child.fields if isinstance(child, Untyped) else child
@@ -34,7 +34,7 @@ def declared(child: Child) -> Declaration:
 
 
 def manifest(child: Child) -> Fields:
-    """Return what an author says of an object: without a status, and without what the server says."""
+    """Return the author's fields of an object: without status, and without fields that the server sets."""
     declaration = declared(child)
     fields = plain(child.fields if isinstance(child, Untyped) else child)
     metadata = {name: value for name, value in fields.pop("metadata", {}).items() if name in _OURS and value}
@@ -44,7 +44,7 @@ def manifest(child: Child) -> Fields:
 
 
 def plain(value: Any) -> Any:
-    """Return a struct as JSON has it, without the fields that are None."""
+    """Return a struct as JSON values, without the fields that are None."""
     return _without_nulls(msgspec.to_builtins(value, str_keys=True))
 
 
@@ -55,7 +55,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def owner_reference(owner: Object, declaration: Declaration) -> Fields:
-    """Return the reference of what an object controls (`metav1.NewControllerRef`)."""
+    """Return a controller reference to an object (`metav1.NewControllerRef`)."""
     return {
         "apiVersion": declaration.api_version,
         "kind": declaration.kind,
@@ -67,9 +67,9 @@ def owner_reference(owner: Object, declaration: Declaration) -> Fields:
 
 
 def owned(fields: Fields, owner: Object, declaration: Declaration) -> Fields:
-    """Return a manifest with its owner in it; raises ValueError where Kubernetes allows no such owner.
+    """Return a manifest with an owner; raises ValueError if Kubernetes forbids it.
 
-    What is owned by an object in a namespace is in the same (`controllerutil.SetControllerReference`).
+    An object that is owned by a namespaced object is in the same namespace (`controllerutil.SetControllerReference`).
     """
     metadata = dict(fields["metadata"])
     if owner.namespace and metadata.get("namespace", owner.namespace) != owner.namespace:
@@ -82,13 +82,13 @@ def owned(fields: Fields, owner: Object, declaration: Declaration) -> Fields:
 
 
 def to_object(fields: Mapping[str, Any], resource: Resource) -> Object:
-    """Return a manifest as an object of a resource, whose plural no rule may lead to."""
+    """Return a manifest as an object of a resource, whose plural may be irregular."""
     obj = Object.from_dict(fields)
     return obj if obj.resource == resource else Object(resource, obj.body, obj.revision)
 
 
 def says(current: Any, wanted: Any) -> bool:
-    """Whether `current` has all that is `wanted`: every field of it, and lists item by item."""
+    """Return whether `current` contains all of `wanted`: every field of it, and lists item by item."""
     if isinstance(wanted, dict):
         return isinstance(current, dict) and all(
             name in current and says(current[name], each) for name, each in wanted.items()

@@ -1,7 +1,7 @@
-"""A typed client for scripts, tests and whatever else is no controller: objects of one's own classes, over HTTP.
+"""A typed client for scripts and tests: objects of users' classes, over HTTP.
 
-Guarantees: what it returns is what the server has now, read as the class that was asked for; what it raises is what the
-server refuses, as errors of `ctrlmgr`. A controller has its `Context` instead, which reads caches.
+Guarantees: results are the server's current state, decoded as the given class; refusals are raised as errors of
+`ctrlmgr`. Controllers use their `Context` instead, which reads caches.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _APPLY: Final = "application/apply-patch+yaml"
 
 
 class Client:
-    """A cluster, as one user sees it; threads may share one. Namespaces are by default the context's, or `default`."""
+    """A cluster as one user; thread-safe. The default namespace is the kubeconfig context's, or `default`."""
 
     def __init__(self, api: Api, *, namespace: str = "default", manager: str = "ctrlmgr") -> None:
-        """Made by `connect`; `manager` is the field manager of what it writes."""
+        """Use `connect` instead; `manager` is the field manager of its writes."""
         self._api = api
         self._namespace = namespace
         self._manager = manager
@@ -46,10 +46,10 @@ class Client:
     def connect(
         cls, kubeconfig: str | Path | None = None, *, context: str = "", qps: float = 0, manager: str = "ctrlmgr"
     ) -> Client:
-        """Return a client for the cluster of a kubeconfig, by default as kubectl finds it, or the one around this pod.
+        """Return a client for a kubeconfig's cluster, by default the one of kubectl, or of this pod.
 
-        `qps` is how many requests it sends in a second at most, 0 for as many as there are. Nothing is sent yet. Raises
-        `SettingsError` for a kubeconfig that cannot be used.
+        `qps` is the maximum number of requests per second, 0 for no limit. No request is sent yet. Raises
+        `SettingsError` if the kubeconfig is unusable.
         """
         files = [Path(kubeconfig)] if kubeconfig else kubeconfigs.default_files(os.environ, Path.home())
         inside = None if kubeconfig or any(each.exists() for each in files) else kubeconfigs.in_cluster(os.environ)
@@ -65,7 +65,7 @@ class Client:
     def get(self, kind: str, name: str, namespace: str = "") -> Untyped | None: ...
 
     def get(self, kind: Any, name: str, namespace: str = "") -> Any:
-        """Return an object as it is now, None if there is none."""
+        """Return an object's current state, None if there is none."""
         declaration = declaration_of(kind)
         try:
             return read(declaration, self._api.object("GET", self._path(declaration, namespace, name)))
@@ -83,7 +83,7 @@ class Client:
     ) -> Sequence[Untyped]: ...
 
     def list(self, kind: Any, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Any:
-        """Return the objects of one namespace, or (None) of all, that have all these labels; page by page."""
+        """Return the objects of one namespace, or (None) of all, that have all these labels; it reads pages."""
         declaration = declaration_of(kind)
         path = path_of(declaration.api_version, declaration.resource.plural, namespace or "")
         query = {"limit": str(_PAGE)} | ({"labelSelector": _selector(labels)} if labels else {})
@@ -117,7 +117,7 @@ class Client:
     def apply(self, obj: Child, *, force: bool = False) -> Any:
         """Server-side apply an object and return it as stored; `force` takes fields from other managers.
 
-        Raises `Conflict` without it when others manage a field that is to change, `Invalid` and so on.
+        Without it, raises `Conflict` if a field to change has another manager; also `Invalid` and so on.
         """
         declaration, fields = declared(obj), manifest(obj)
         metadata = fields["metadata"]
@@ -134,13 +134,13 @@ class Client:
     def patch(
         self, kind: Any, name: str, patch: Mapping[str, Any], namespace: str = "", *, subresource: str = ""
     ) -> Any:
-        """Change an object by a merge patch, or its `status`, and return it; raises `NotFound`, `Invalid` and so on."""
+        """Apply a merge patch to an object, or its `status`, and return it; raises `NotFound`, `Invalid` and so on."""
         declaration = declaration_of(kind)
         path = self._path(declaration, namespace, name, subresource)
         return self._write(declaration, "PATCH", path, patch, {"fieldManager": self._manager}, _MERGE)
 
     def delete(self, kind: type[Kind] | str, name: str, namespace: str = "") -> None:
-        """Delete an object; it stays for as long as it has finalizers. Raises `NotFound`."""
+        """Delete an object, which exists until its finalizers are removed. Raises `NotFound`."""
         self._api.call(
             "DELETE", self._path(declaration_of(kind), namespace, name), b'{"propagationPolicy":"Background"}'
         )
@@ -152,10 +152,10 @@ class Client:
     def watch(self, kind: str, namespace: str = "", *, seconds: int = 300) -> Iterator[tuple[str, Untyped]]: ...
 
     def watch(self, kind: Any, namespace: str = "", *, seconds: int = 300) -> Iterator[tuple[str, Any]]:
-        """Yield what is there (as ADDED) and then each change: ADDED, MODIFIED or DELETED.
+        """Yield the existing objects (as ADDED) and then each change: ADDED, MODIFIED or DELETED.
 
-        It ends after `seconds`. Without `namespace` it is the client's. Raises `ServiceUnavailable` when the connection
-        breaks: then begin again.
+        It ends after `seconds`. `namespace` is by default the client's. Raises `ServiceUnavailable` if the connection
+        breaks: then start again.
         """
         declaration = declaration_of(kind)
         prefix = path_of(declaration.api_version, "", "")

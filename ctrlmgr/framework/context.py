@@ -1,11 +1,12 @@
-"""What a reconcile is given beside its object: the caches, and everything that it may write.
+"""The second argument of a reconcile function: caches, and all writes.
 
 Guarantees:
-- What it applies is written with server-side apply in the controller's name, and only when it differs from what was
-  applied before or from what is there.
-- A child of another controller is not taken away from it.
-- What is left in `object.status` is written once, after the reconcile.
-- Every write carries the cause of this reconcile.
+
+- Objects are written with server-side apply in the controller's name, only if they differ from the last applied or the
+  existing ones.
+- An object of another controller is not taken over.
+- Changes to `object.status` are written once, after the reconcile.
+- Every write contains this reconcile as its cause.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ K = TypeVar("K", bound=Kind)
 
 
 class Writer(ReconcileClient, Protocol):
-    """What a context writes through."""
+    """The client of a context."""
 
     def apply(self, obj: Object, manager: str, *, force: bool = False, subresource: str = "") -> Object:
-        """Server-side apply, of the object or of a part of it; return it as stored."""
+        """Server-side apply an object or a part of it; return it as stored."""
 
 
 class Applied(NamedTuple):
-    """What was applied last, and what came of it."""
+    """The last applied object, and the result."""
 
     wanted: Mapping[str, Any]
     uid: str
@@ -50,7 +51,7 @@ class Applied(NamedTuple):
 
 @dataclass(slots=True)
 class Memory:
-    """What a controller remembers of one object between its reconciles; with one worker at a time."""
+    """A controller's memory of one object between reconciles; for one worker at a time."""
 
     applied: dict[tuple[Resource, Key], Applied] = field(default_factory=dict)
     seen: Object | None = None
@@ -58,7 +59,7 @@ class Memory:
 
 
 class Context:
-    """See the module's docstring; good for one reconcile of one object."""
+    """See the module's docstring; valid for one reconcile of one object."""
 
     def __init__(
         self,
@@ -74,15 +75,15 @@ class Context:
         random: Random,
         memory: Memory,
     ) -> None:
-        """Made by the framework."""
+        """Create it; only the framework does this."""
         self.cache = cache
-        """The caches, for those who want them without this object's namespace."""
+        """The caches, for reads in any namespace."""
         self.random = random
-        """The source of randomness; the same numbers come again when a test is run again."""
+        """The source of randomness; deterministic in tests."""
         self.log = structlog.get_logger(f"ctrlmgr.app.{controller}").bind(
             kind=declaration.kind, object=str(raw.key), revision=raw.revision
         )
-        """A logger that says which object it is about."""
+        """A logger with the object's name in each line."""
         self._controller = controller
         self._declaration = declaration
         self._raw = raw
@@ -94,15 +95,15 @@ class Context:
 
     @property
     def old(self) -> Any:
-        """The object as it was at the last reconcile that succeeded; None at the first one since the process started.
+        """The object at the last successful reconcile; None at the first one since the process started.
 
-        A hint about what has changed, and not more: no reconcile may rely on having seen each change.
+        It is only a hint about changes: no reconcile may assume that it sees every change.
         """
         seen = self._memory.seen
         return None if seen is None or seen.uid != self._raw.uid else read(self._declaration, seen)
 
     def continue_as(self, other: Context) -> None:
-        """Go on as the context of a later reconcile of the same object: what daemons have is always current."""
+        """Continue as the context of a later reconcile of the same object, so that a daemon's context is current."""
         self.log, self._raw, self._obj, self._client = other.log, other._raw, other._obj, other._client
 
     def now(self) -> int:
@@ -110,7 +111,7 @@ class Context:
         return self._clock.now()
 
     def at(self, text: str) -> int:
-        """Return a moment of an object, an RFC 3339 text, as `now` returns it; raises ValueError."""
+        """Return an object's time, an RFC 3339 text, in the unit of `now`; raises ValueError."""
         return parse_time(text)
 
     @overload
@@ -120,9 +121,9 @@ class Context:
     def get(self, kind: str, name: str, namespace: str | None = None) -> Untyped | None: ...
 
     def get(self, kind: Any, name: str, namespace: str | None = None) -> Any:
-        """Return an object from the caches, None if there is none; without `namespace` of this object's.
+        """Return an object from the caches, None if there is none; `namespace` is by default this object's.
 
-        Raises LookupError for a kind that the controller has not asked for.
+        Raises LookupError for a kind that the controller does not declare.
         """
         return self.cache.get(kind, name, self._namespace(declaration_of(kind), namespace))
 
@@ -137,7 +138,7 @@ class Context:
     ) -> Sequence[Untyped]: ...
 
     def list(self, kind: Any, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Any:
-        """Return the objects of this object's namespace, or of another; of a cluster-scoped object, of all."""
+        """Return the objects of this object's namespace, or of another; for a cluster-scoped object, of all."""
         where = namespace if namespace is not None else self._raw.namespace or None
         return self.cache.list(kind, where, labels)
 
@@ -160,11 +161,11 @@ class Context:
     def apply(self, child: Untyped | Mapping[str, Any], *, owned: bool = True) -> Untyped: ...
 
     def apply(self, child: Child, *, owned: bool = True) -> Any:
-        """Have an object be what `child` says, and return it as it is then.
+        """Apply `child`, and return the object as stored.
 
-        Fields that `child` does not name are left alone; those that it named before and does not name now go. It gets
-        this object as its owner, unless `owned` is False, and its namespace, unless it names one. Raises
-        `AlreadyExists` when another object controls it, and what the API refuses.
+        Fields that `child` does not contain are left alone; those that it contained before are removed. This object
+        becomes its owner, unless `owned` is False, and its namespace is this object's, unless `child` has one. Raises
+        `AlreadyExists` if another object controls it, and the errors of the API.
         """
         declaration = declared(child)
         wanted = self._wanted(manifest(child), declaration, is_owned=owned)
@@ -181,7 +182,7 @@ class Context:
         return read(declaration, stored)
 
     def delete(self, child: Kind | Untyped) -> None:
-        """Delete an object that was read; one that is gone, or has been replaced by another of its name, stays so."""
+        """Delete an object that was read, unless it was replaced by another of the same name."""
         declaration = declared(child)
         raw = self.cache.lister(declaration).get(Key(child.namespace, child.name))
         if raw is None or raw.uid != child.metadata.uid or raw.is_terminating:
@@ -197,7 +198,7 @@ class Context:
     ) -> None:
         """Set a condition in the object's status (`meta.SetStatusCondition`); `status` None is Unknown.
 
-        The object's class has a `status` that is a `Status`; otherwise raises TypeError.
+        Raises TypeError unless the object's class has a `status` that is a `Status`.
         """
         holder = getattr(self._obj, "status", None)
         if not isinstance(holder, Status):
@@ -222,7 +223,7 @@ class Context:
         holder.conditions = [*others[:at], condition, *others[at:]]
 
     def event(self, reason: str, message: str, *, warning: bool = False) -> None:
-        """Tell people of something about this object in an Event; `reason` is one word in CamelCase."""
+        """Record an Event about this object; `reason` is one word in CamelCase."""
         self._recorder.event(self._raw, WARNING if warning else NORMAL, reason, message)
 
     def _wanted(self, fields: dict[str, Any], declaration: Declaration, *, is_owned: bool) -> dict[str, Any]:
@@ -238,13 +239,13 @@ class Context:
     def _cached(self, declaration: Declaration, key: Key) -> Object | None:
         try:
             return self.cache.lister(declaration).get(key)
-        except LookupError:  # what is applied need not be watched
+        except LookupError:  # applied kinds need not be watched
             return None
 
     def _is_applied(self, cached: Object, wanted: Mapping[str, Any], last: Applied | None) -> bool:
         if last is None or last.wanted != wanted or last.uid != cached.uid:
             return False
-        # The cache is where the write left it, or not as far, or another client has changed what does not matter here.
+        # The cache contains the write, is older, or contains another client's irrelevant change.
         return cached.revision <= last.revision or says(msgspec.json.decode(cached.body), wanted)
 
     def _namespace(self, declaration: Declaration, namespace: str | None) -> str:

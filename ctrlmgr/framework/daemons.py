@@ -1,9 +1,10 @@
 """Daemons: tasks that last as long as an object, as generators that yield the seconds to sleep.
 
 Guarantees:
+
 - A daemon runs until its object is deleted, it returns, or its controller stops. Then `GeneratorExit` is raised at its
-  `yield`, so that `finally` cleans up. It needs no thread of its own, and tests step it with their clock.
-- Changes of the object do not wake a daemon. Each `yield` returns the object as it is then.
+  `yield`, so that `finally` cleans up. It needs no own thread, and tests step it with their clock.
+- Changes of the object do not wake a daemon. Each `yield` returns the current object.
 - A daemon that raises is retried with backoff, from its beginning.
 """
 
@@ -27,7 +28,7 @@ class Daemon:
     """The daemon of one object."""
 
     uid: str
-    """The object that it is of."""
+    """Its object."""
     steps: Steps | None
     """None: it has returned."""
     context: Context
@@ -35,7 +36,7 @@ class Daemon:
     """When it wakes, in microseconds since 1970."""
 
     def wait(self, uid: str, now: int) -> Result | None:
-        """Return how long it still sleeps, `Result(None)` if it has returned; None: it is to be stepped or started."""
+        """Return the remaining sleep, `Result(None)` if it has returned; None: it should be stepped or started."""
         if uid != self.uid:
             return None
         if self.steps is None:
@@ -43,7 +44,7 @@ class Daemon:
         return Result(requeue_after=(self.due - now) / _SECOND) if now < self.due else None
 
     def step(self, obj: Any, context: Context, *, where: str) -> Result | None:
-        """Run it up to its next `yield`; raises what it raises."""
+        """Run it up to its next `yield`; raises its errors."""
         assert self.steps is not None, "a daemon that has returned is not stepped"
         is_first = context is self.context
         self.context.continue_as(context)
@@ -59,7 +60,7 @@ class Daemon:
         return Result(requeue_after=float(seconds))
 
     def stop(self) -> None:
-        """Have it clean up and end; what it raises is logged."""
+        """Let it clean up and end; its errors are logged."""
         steps, self.steps = self.steps, None
         try:
             if steps is not None:

@@ -1,6 +1,6 @@
-"""What is known of a kind: said once, in the class statement, or read from a name such as `v1/ConfigMap`.
+"""The declaration of a kind: from the class statement, or from a name such as `v1/ConfigMap`.
 
-Guarantees: a declaration is immutable and checked; the same class or name always gives the same one.
+Guarantees: a declaration is immutable and valid; the same class or name always gives the same one.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _CLUSTER_SCOPED = {
 
 
 class Column(NamedTuple):
-    """A column of `kubectl get`: what stands at `path` (`.spec.size`), of a type that the field says if none is given.
+    """A column of `kubectl get`: the value at `path` (`.spec.size`); its type is by default the field's.
 
-    `priority` above 0 shows it with `-o wide` only.
+    With `priority` above 0 it is only shown with `-o wide`.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Column(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """Where the scale subresource finds its numbers: paths such as `.spec.replicas`."""
+    """The paths of the scale subresource, such as `.spec.replicas`."""
 
     spec: str
     status: str
@@ -56,7 +56,7 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A kind, as it was declared."""
+    """A declared kind."""
 
     api_version: str
     kind: str
@@ -67,28 +67,28 @@ class Declaration:
     columns: tuple[Column, ...] = ()
     scale: Scale | None = None
     existing: bool = False
-    """Whether its definition is not ours to make."""
+    """Whether its definition is not made by the app."""
     cls: Any = None
-    """Its class; None for a kind that is only named."""
+    """Its class; None for a kind that is only a name."""
 
     @property
     def group(self) -> str:
-        """Its group; empty for the core one."""
+        """Return its group; empty for the core group."""
         return self.resource.group
 
     @property
     def version(self) -> str:
-        """Its version."""
+        """Return its version."""
         return self.api_version.rpartition("/")[2]
 
     @property
     def where(self) -> str:
-        """Where it is declared, for messages."""
+        """Return where it is declared, for messages."""
         return f"{self.cls.__module__}:{self.cls.__qualname__}" if self.cls is not None else self.label
 
     @property
     def label(self) -> str:
-        """`example.com/v1/Shop`."""
+        """Return a label such as `example.com/v1/Shop`."""
         return f"{self.api_version}/{self.kind}"
 
 
@@ -105,7 +105,7 @@ def declare(
     scale: Scale | None,
     existing: bool,
 ) -> Declaration:
-    """Return what a class declares; raises TypeError, in one line, for what no kind can be."""
+    """Return the declaration of a class; raises TypeError if it is invalid."""
     resource = _resource(api_version, kind, cls.__qualname__)
     if plural:
         resource = Resource(resource.group, plural)
@@ -114,7 +114,7 @@ def declare(
 
 
 def is_builtin(group: str) -> bool:
-    """Whether a group is one of Kubernetes' own, whose kinds need no definition."""
+    """Return whether a group is one of Kubernetes' own, whose kinds need no definition."""
     return "." not in group or group.endswith(".k8s.io")
 
 
@@ -122,7 +122,7 @@ def is_builtin(group: str) -> bool:
 def named(name: str) -> Declaration:
     """Return the kind of a name such as `v1/ConfigMap` or `apps/v1/Deployment`; raises TypeError.
 
-    One whose objects are in no namespace and which is not Kubernetes' own needs a class that says so.
+    A cluster-scoped kind outside Kubernetes' own groups needs a class, which contains the scope.
     """
     api_version, _, kind = name.rpartition("/")
     resource = _resource(api_version, kind, name)
@@ -130,7 +130,7 @@ def named(name: str) -> Declaration:
 
 
 def declaration_of(kind: Any) -> Declaration:
-    """Return what is known of a class, or of a name; raises TypeError for what is neither."""
+    """Return the declaration of a class or a name; raises TypeError if it is neither."""
     if isinstance(kind, str):
         return named(kind)
     found = getattr(kind, "declaration", None)

@@ -1,7 +1,7 @@
-"""The CustomResourceDefinition that follows from a class, and whether one that is stored contradicts it.
+"""Derives the CustomResourceDefinition of a class, and checks whether a stored one contradicts it.
 
-Guarantees: pure; the manifest is what `kubectl apply` takes; a contradiction is a difference that applying the manifest
-cannot remove, or that makes stored objects unreadable: the scope, the names, the version, or a field's type.
+Guarantees: pure functions; the manifest is valid for `kubectl apply`. A contradiction is a difference that applying the
+manifest cannot remove, or that makes stored objects unreadable: the scope, the names, the version, or a field's type.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ctrlmgr.framework.schema import Schema, schema_of
 
 
 def definition_of(kind: type[Any]) -> dict[str, Any]:
-    """Return the definition of a kind as plain data; raises TypeError for a class that is none of one's own."""
+    """Return the definition of a kind as plain data; raises TypeError if the class is a view of an existing kind."""
     declaration = declaration_of(kind)
     if declaration.existing:
         raise TypeError(f"{declaration.where}: {declaration.label} is defined elsewhere")
@@ -105,7 +105,7 @@ def contradiction(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str |
 
 
 def _differences(have: Schema, want: Schema, path: str) -> Iterator[str]:
-    """Yield the fields that are of another type here than there; those that only one has contradict nothing."""
+    """Yield the fields with different types; a field in only one of them is no contradiction."""
     types = have.get("type"), want.get("type")
     if None not in types and types[0] != types[1]:
         yield f"{path} is of type {types[0]}, not {types[1]}"

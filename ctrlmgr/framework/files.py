@@ -24,7 +24,7 @@ def import_file(file: Path) -> ModuleType:
 
 
 def _named(file: Path) -> tuple[Path, str]:
-    """Return the folder that has to be on the path, and the dotted name of a file below it."""
+    """Return the folder that must be on the path, and the dotted name of a file below it."""
     folder, parts = file.parent, [file.stem]
     while (folder / "__init__.py").is_file():
         parts.insert(0, folder.name)
@@ -33,7 +33,7 @@ def _named(file: Path) -> tuple[Path, str]:
 
 
 def _is_taken(name: str, file: Path) -> bool:
-    """Whether importing a name gives another module than the one of this file."""
+    """Return whether importing a name gives another module than this file's."""
     if name in sys.stdlib_module_names:
         return True
     try:
@@ -56,7 +56,7 @@ def _import_as(name: str, file: Path) -> ModuleType:
     assert specification is not None  # the suffix is .py
     assert specification.loader is not None
     module = module_from_spec(specification)
-    sys.modules[name] = module  # annotations of classes are looked up there
+    sys.modules[name] = module  # annotations of classes are resolved there
     try:
         specification.loader.exec_module(module)
     except BaseException:

@@ -1,7 +1,7 @@
-"""Puts the definitions of an app's kinds where its objects are: made, brought up to date, or found contradicted.
+"""Installs the definitions of an app's kinds: creates or updates them, unless stored ones contradict them.
 
-Guarantees: a definition that says all that the class says is left alone; one that contradicts the class
-(`definition.contradiction`) is never touched; others are server-side applied, so that what else is said of them stays.
+Guarantees: a definition that contains all of the class's is unchanged. One that contradicts the class
+(`definition.contradiction`) is never changed. Others are server-side applied, so that their other fields remain.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MANAGER: Final = "ctrlmgr-app"
 def changes(apps: Iterable[App], find: Callable[[Key], Object | None]) -> list[Object]:
     """Return the definitions to apply so that every kind of these apps is defined; `find` returns stored ones.
 
-    Raises `SettingsError` for a kind that contradicts what is stored, or another app.
+    Raises `SettingsError` if a kind contradicts the stored definition, or another app.
     """
     wanted: dict[str, tuple[Declaration, dict[str, Any]]] = {}
     for app in apps:
@@ -66,7 +66,7 @@ def _change(stored: dict[str, Any], wanted: dict[str, Any], kind: Declaration) -
 def install(
     apps: Iterable[App], find: Callable[[Key], Object | None], apply: Callable[[Object], Object]
 ) -> list[Object]:
-    """Apply what `changes` says, and return it as stored; raises `SettingsError` for what the API refuses, too."""
+    """Apply the definitions from `changes`, and return them as stored; raises `SettingsError` also for refusals."""
     stored = []
     for definition in changes(apps, find):
         try:

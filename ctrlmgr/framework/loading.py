@@ -1,6 +1,6 @@
-"""Finds apps by name: `module:attribute`, a file such as `website.py`, or the name that an installed package gives one.
+"""Finds apps by name: `module:attribute`, a file such as `website.py`, or a name in an installed package.
 
-Guarantees: whatever is wrong with an app is one `SettingsError`, in one line that says what and where.
+Guarantees: any problem with an app is one `SettingsError`, in one line with the reason and the location.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ctrlmgr.framework.files import import_file
 from ctrlmgr.framework.model import Kind
 
 GROUP: Final = "ctrlmgr.apps"
-"""The group of entry points under which packages name their apps."""
+"""The group of entry points for packages' apps."""
 
 _PACKAGE: Final = Path(__file__).parents[1]
 _STANDARD: Final = Path(traceback.__file__).parent
@@ -29,7 +29,7 @@ _STANDARD: Final = Path(traceback.__file__).parent
 
 
 def load_apps(names: Iterable[str], *, origin: str = "--app") -> list[App]:
-    """Return the apps of these names, each once; raises `SettingsError`."""
+    """Return the apps with these names, without duplicates; raises `SettingsError`."""
     found: dict[int, App] = {}
     for name in names:
         app = load_app(name, origin=origin)
@@ -38,7 +38,7 @@ def load_apps(names: Iterable[str], *, origin: str = "--app") -> list[App]:
 
 
 def load_app(name: str, *, origin: str = "--app") -> App:
-    """Return one app; modules are also looked for in the working directory. Raises `SettingsError`."""
+    """Return one app; modules are also searched in the working directory. Raises `SettingsError`."""
     place = name if ":" in name or _is_file(name) else _installed(name, origin)
     loaded = load(place, origin=origin)
     if not isinstance(loaded, App):
@@ -47,7 +47,7 @@ def load_app(name: str, *, origin: str = "--app") -> App:
 
 
 def load_kinds(places: Iterable[str], *, origin: str) -> list[App]:
-    """Return apps that have the kinds of these places: classes, or apps; raises `SettingsError`."""
+    """Return apps with the kinds in these places: classes, or apps; raises `SettingsError`."""
     found = []
     for place in places:
         loaded = load(place, origin=origin)
@@ -65,7 +65,7 @@ def load_kinds(places: Iterable[str], *, origin: str) -> list[App]:
 
 
 def load(place: str, *, origin: str) -> Any:
-    """Return what `module:attribute` or `file.py:attribute` names; `file.py` is its app. Raises `SettingsError`."""
+    """Return the value of `module:attribute` or `file.py:attribute`; for `file.py` its app. Raises `SettingsError`."""
     module_name, _, attribute = place.partition(":")
     loaded: Any = _imported(module_name, place, origin)
     if not attribute and _is_file(module_name):
@@ -99,7 +99,7 @@ def _imported(module_name: str, place: str, origin: str) -> ModuleType:
 
 
 def _only_app(module: ModuleType, file: str, origin: str) -> App:
-    """Return the app of a file: the one called `app`, or the only one that there is."""
+    """Return the app of a file: the one called `app`, or the only one."""
     apps = {name: each for name, each in vars(module).items() if isinstance(each, App)}
     if "app" in apps or len({*map(id, apps.values())}) == 1:
         return apps.get("app") or next(iter(apps.values()))
@@ -110,7 +110,7 @@ def _only_app(module: ModuleType, file: str, origin: str) -> App:
 
 
 def installed() -> Sequence[str]:
-    """Return the names of the apps that installed packages have."""
+    """Return the names of the apps in installed packages."""
     return sorted({each.name for each in entry_points(group=GROUP)})
 
 
@@ -126,7 +126,7 @@ def _installed(name: str, origin: str) -> str:
 
 
 def _told(error: BaseException) -> str:
-    """Return what was raised and, in the user's own code, where."""
+    """Return the exception and, in the user's own code, its location."""
     frames = [each for each in traceback.extract_tb(error.__traceback__) if _is_users(each.filename)]
     where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     if isinstance(error, re.error):

@@ -1,10 +1,11 @@
-"""Kinds as typed classes: a subclass of `Kind` is a kind of the Kubernetes API, its fields are the object's.
+"""Kinds as typed classes: a subclass of `Kind` is a kind of the Kubernetes API, with the object's fields.
 
 Guarantees:
-- What a class says of itself (`api_version`, `columns` and so on) is checked when the class is made.
-- Fields are camelCase on the wire and snake_case here; what the class does not name is read over, and not lost: objects
-  are written field by field (server-side apply), never as a whole.
-- Reading an object as a class checks its constraints; what does not keep them raises `msgspec.ValidationError`.
+
+- The class statement's keywords (`api_version`, `columns` and so on) are checked when the class is created.
+- Fields are camelCase in JSON and snake_case here. Fields that the class does not declare are ignored but not lost,
+  because objects are written field by field (server-side apply), never as a whole.
+- Decoding an object as a class checks its constraints; a violation raises `msgspec.ValidationError`.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ NAMESPACED: Final = "Namespaced"
 
 
 class ModelMeta(msgspec.StructMeta):
-    """Lets a struct be the default of a field: each object gets a copy of its own."""
+    """Allows a struct as the default of a field: each object gets a copy."""
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
-        """Make the class."""
+        """Create the class."""
         for field, value in namespace.items():
             if isinstance(value, msgspec.Struct):
                 namespace[field] = msgspec.field(default_factory=partial(copy.deepcopy, value))
@@ -35,14 +36,14 @@ class ModelMeta(msgspec.StructMeta):
 
 
 class Model(msgspec.Struct, rename="camel", omit_defaults=True, metaclass=ModelMeta):
-    """What objects consist of: a struct whose fields are camelCase on the wire.
+    """A part of an object: a struct whose fields are camelCase in JSON.
 
-    Fields that have their default are not written: the definition has the same default.
+    Fields with their default are not written, because the definition has the same default.
     """
 
 
 class Metadata(Model, kw_only=True):
-    """What every object has (meta/v1 ObjectMeta), as far as controllers care. Times are RFC 3339 texts."""
+    """The metadata of every object (meta/v1 ObjectMeta), as far as controllers use it. Times are RFC 3339 texts."""
 
     name: str = ""
     namespace: str = ""
@@ -69,15 +70,15 @@ class Condition(Model, kw_only=True):
 
 
 class Status(Model, kw_only=True, omit_defaults=False):
-    """A status with what every good one has; subclass it, and give each field of your own a default."""
+    """A status with the usual fields; subclass it, and give each of your own fields a default."""
 
     observed_generation: int | None = None
-    """The generation that the controller has seen; the framework sets it."""
+    """The generation that the controller has observed; the framework sets it."""
     conditions: list[Condition] = []
 
 
 class KindMeta(ModelMeta):
-    """Reads what the class statement says of a kind."""
+    """Reads the keywords of a kind's class statement."""
 
     declaration: Declaration
 
@@ -98,7 +99,7 @@ class KindMeta(ModelMeta):
         existing: bool = False,
         **config: Any,
     ) -> KindMeta:
-        """Make the class; raises TypeError for one that cannot be a kind."""
+        """Create the class; raises TypeError if it is not a valid kind."""
         _check_keywords(name, config)
         cls: KindMeta = super().__new__(mcls, name, bases, namespace, **config)
         if api_version:
@@ -135,7 +136,7 @@ def _check_keywords(name: str, config: Mapping[str, Any]) -> None:
 
 
 class Described:
-    """What the metadata of an object says of it."""
+    """Shortcuts to an object's metadata."""
 
     __slots__ = ()
 
@@ -143,22 +144,22 @@ class Described:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Return its name."""
         return self.metadata.name
 
     @property
     def namespace(self) -> str:
-        """Its namespace; empty for cluster-scoped objects."""
+        """Return its namespace; empty for cluster-scoped objects."""
         return self.metadata.namespace
 
     @property
     def labels(self) -> dict[str, str]:
-        """Its labels."""
+        """Return its labels."""
         return self.metadata.labels
 
     @property
     def is_terminating(self) -> bool:
-        """Whether its deletion has been asked for."""
+        """Return whether its deletion was requested."""
         return self.metadata.deletion_timestamp is not None
 
 
@@ -166,8 +167,8 @@ class Kind(Described, msgspec.Struct, kw_only=True, rename="camel", omit_default
     """An object of the API. `class Shop(Kind, api_version="example.com/v1"): spec: ShopSpec` declares a kind.
 
     Class keywords: `kind` (by default the class's name), `plural`, `scope` (`Namespaced` or `Cluster`), `short_names`,
-    `categories`, `columns`, `scale`; `existing` for a view of a kind that is defined elsewhere, as those of
-    Kubernetes' own groups are anyway. A field `status` makes it a kind with a status of its own.
+    `categories`, `columns`, `scale`; `existing` for a view of a kind that is defined elsewhere, as are those of
+    Kubernetes' own groups. A field `status` gives the kind the status subresource.
     """
 
     declaration: ClassVar[Declaration]
@@ -175,19 +176,19 @@ class Kind(Described, msgspec.Struct, kw_only=True, rename="camel", omit_default
     metadata: Metadata = Metadata()
 
     def __init_subclass__(cls, **declared: Any) -> None:
-        """Take what `KindMeta` takes: this is how type checkers learn of it."""
+        """Accept the keywords of `KindMeta`, for type checkers."""
 
 
 class Untyped(Described, msgspec.Struct):
-    """An object of a kind that has no class here, `v1/ConfigMap` say: its fields as plain data."""
+    """An object of a kind without a class, for example `v1/ConfigMap`: its fields as plain data."""
 
     metadata: Metadata
     fields: dict[str, Any]
 
     def __getitem__(self, field: str) -> Any:
-        """Return a field at the top (`data`, `spec`); raises KeyError."""
+        """Return a top-level field (`data`, `spec`); raises KeyError."""
         return self.fields[field]
 
     def get(self, field: str, default: Any = None) -> Any:
-        """Return a field at the top, or `default`."""
+        """Return a top-level field, or `default`."""
         return self.fields.get(field, default)

@@ -1,6 +1,6 @@
-"""Objects of the caches as what users declared: instances of their classes, or plain data.
+"""Decodes cached objects as users' classes, or as plain data.
 
-Guarantees: what is read is the caller's own, to change as he likes; caches are shared and never changed.
+Guarantees: results are copies that the caller may change; caches are shared and never changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ctrlmgr.informer import Lister
 
 K = TypeVar("K", bound=Kind)
 
-_making = threading.Lock()  # two threads that make decoders for one struct at a time crash the process
+_making = threading.Lock()  # creating decoders of one struct on two threads at a time crashes
 
 
 @cache
@@ -31,7 +31,7 @@ def _decoder(cls: type[Any]) -> Callable[[bytes], Any]:
 
 
 def read(declaration: Declaration, obj: Object) -> Any:
-    """Return an object as its class, or as `Untyped`; raises `msgspec.ValidationError` for what the class is not."""
+    """Return an object as its class, or as `Untyped`; raises `msgspec.ValidationError` if it does not fit the class."""
     if declaration.cls is not None:
         return _decoder(declaration.cls)(obj.wire())
     fields = obj.to_dict()
@@ -39,9 +39,9 @@ def read(declaration: Declaration, obj: Object) -> Any:
 
 
 class Cache:
-    """The caches that a controller asked for (`for`, `owns`, `watches`, `reads`), typed; any thread may ask.
+    """The caches of a controller's declared kinds (its own, `owns`, `watches`, `reads`), typed; thread-safe.
 
-    A cache is a moment behind: what was just written may not be in it yet.
+    A cache lags slightly: it may not contain the latest write yet.
     """
 
     def __init__(self, listers: Mapping[Resource, Lister], who: str) -> None:
@@ -56,7 +56,7 @@ class Cache:
     def get(self, kind: str, name: str, namespace: str = "") -> Untyped | None: ...
 
     def get(self, kind: Any, name: str, namespace: str = "") -> Any:
-        """Return one object, None if there is none; raises LookupError for a kind that was not asked for."""
+        """Return one object, None if there is none; raises LookupError for a kind that is not declared."""
         declaration = declaration_of(kind)
         obj = self.lister(declaration).get(Key(namespace, name))
         return None if obj is None else read(declaration, obj)
@@ -77,7 +77,7 @@ class Cache:
         return [read(declaration, obj) for obj in self.lister(declaration).list(namespace, labels)]
 
     def lister(self, declaration: Declaration) -> Lister:
-        """Return the store of a kind; raises LookupError for one that was not asked for."""
+        """Return the store of a kind; raises LookupError for one that is not declared."""
         found = self._listers.get(declaration.resource)
         if found is None:
             raise LookupError(
@@ -87,7 +87,7 @@ class Cache:
 
 
 class ViewCache(Cache):
-    """A state as a cache: all kinds, as they are at that moment."""
+    """A state of the log as a cache of all kinds."""
 
     def __init__(self, view: View, who: str) -> None:
         """Read `view`, for `who`."""

@@ -1,11 +1,12 @@
-"""Calls a controller's function: reads its object, keeps its finalizer, writes its status, and counts its failures.
+"""Calls a controller's function: decodes its object, manages its finalizer, writes its status, and counts failures.
 
 Guarantees:
-- Nothing that the function raises leaves the controller: it is counted, logged with the object, tried again with
-  backoff, and told of in an Event of the object from the third time in a row on. So it is with what is no error at all
-  (`sys.exit()`), and with an object that its class cannot read.
-- An object has its finalizer before the function sees it for the first time, and loses it when the cleanup is done.
-- The status is written after the function, also after one that raised, and only if it is another than before.
+
+- An exception of the function does not leave the controller: it is counted, logged with the object, retried with
+  backoff, and reported in an Event from the third consecutive failure on. The same applies to `sys.exit()`, and to an
+  object that its class cannot decode.
+- An object has its finalizer before its first reconcile, and loses it after the cleanup.
+- The status is written after the function, even if it raised, and only if it has changed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ctrlmgr.framework.reading import Cache, read
 from ctrlmgr.manager import Result
 
 TOLD_AT: Final = 3
-"""How often in a row an object fails before its Events tell of it."""
+"""The number of consecutive failures at which an object's Event is recorded."""
 
 
 class AppReconciler:
@@ -47,7 +48,7 @@ class AppReconciler:
         random: Random,
         failed: Callable[[str, Object, Exception], None] | None = None,
     ) -> None:
-        """Call `controller`, which reads `cache`; `failed` is told of all that it raises."""
+        """Call `controller`, which reads `cache`; `failed` is called for each exception."""
         self._tell_failed = failed
         self._controller = controller
         self._declaration = controller.declaration
@@ -56,13 +57,13 @@ class AppReconciler:
         self._recorder = recorder
         self._clock = clock
         self._random = random
-        # By object; a key is with one worker at a time, and one entry of a dictionary changes at once.
+        # By object; only one worker uses a key at a time, and a dictionary's entry changes atomically.
         self._memory: dict[Key, Memory] = {}
         self._daemons: dict[Key, Daemon] = {}
         self._failures: dict[Key, int] = {}
 
     def reconcile(self, key: Key, client: Writer) -> Result | None:
-        """Reconcile one object; what is gone is forgotten."""
+        """Reconcile one object; delete the state of a deleted one."""
         raw = self._objects.get(key)
         if raw is None:
             self._memory.pop(key, None)
@@ -94,7 +95,7 @@ class AppReconciler:
         if self._tell_failed is not None:
             self._tell_failed(self._controller.name, raw, error)
         if isinstance(error, CtrlmgrError) and error.lost_race and not isinstance(error, AlreadyExists):
-            return  # another was quicker, which is nothing to tell of
+            return  # a conflict is not reported
         times = self._failures[raw.key] = self._failures.get(raw.key, 0) + 1
         if times >= TOLD_AT or isinstance(error, TerminalError):
             self._recorder.event(raw, WARNING, "ReconcileFailed", f"{type(error).__name__}: {error}")
@@ -136,7 +137,7 @@ class AppReconciler:
         try:
             return daemon.step(obj, context, where=self._controller.where)
         except BaseException:
-            self._daemons.pop(raw.key)  # it begins anew
+            self._daemons.pop(raw.key)  # it starts again
             raise
 
     def _release(self, raw: Object, client: Writer) -> None:
@@ -149,7 +150,7 @@ class AppReconciler:
     def _call(
         self, function: Callable[[Any, Context], Any], raw: Object, client: Writer
     ) -> tuple[Result | None, Object]:
-        """Call the function and write the status; return what it returned, and the object as it is then."""
+        """Call the function and write the status; return its result, and the object as stored."""
         obj = self._read(raw)
         context = Context(
             self._controller.name,
@@ -196,7 +197,7 @@ class AppReconciler:
 
 
 def _status(obj: Any) -> Any:
-    """Return the status that an object's class names, as JSON has it; None if it names none."""
+    """Return the status that an object's class declares, as JSON values; None if it declares none."""
     status = getattr(obj, "status", None)
     return plain(status) if isinstance(status, msgspec.Struct) else None
 

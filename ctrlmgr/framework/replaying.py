@@ -1,7 +1,7 @@
-"""Apps in replays: their controllers run on a recording beside our own, and are held to what was recorded of them.
+"""Apps in replays: their controllers run on a recording beside ours, and are compared with it.
 
-Guarantees: what an app's controller wrote in the recording, of its kind and of what it owns, is no input; it is
-compared with what the app's code makes of the same inputs, at every checkpoint.
+Guarantees: the recorded writes of an app's controller, to its kind and the kinds that it owns, are not inputs. They are
+compared with the writes of the app's code for the same inputs, at every checkpoint.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ctrlmgr.recording.builders import ControllerBuilder, builder_of
 
 
 class Replayed(NamedTuple):
-    """What `Replay` takes of apps, by the names of their controllers."""
+    """The arguments of `Replay` for apps, by the names of their controllers."""
 
     builders: Mapping[str, ControllerBuilder]
     shares: Mapping[str, Sequence[Resource]]
 
 
 def replayed(apps: Iterable[App]) -> Replayed:
-    """Return what is replayed of apps."""
+    """Return the arguments for apps."""
     found = [each for app in apps for each in descriptors(app)]
     shares = {each.name: [each.controller.declaration.resource, *each.owns] for each in found}
     return Replayed({each.name: builder_of(each) for each in found}, shares)

@@ -1,6 +1,6 @@
-"""The rights that an app uses: declared by its controllers, and observed in its tests.
+"""The permissions that an app needs: declared by its controllers, and observed in its tests.
 
-Guarantees: rights are as narrow as RBAC can say them, and in the same order each time. Deletions, and writes of kinds
+Guarantees: permissions are as narrow as RBAC allows, and in the same order each time. Deletions, and writes of kinds
 that no controller names in `owns=`, are known from observation only.
 """
 
@@ -27,7 +27,7 @@ class Right(NamedTuple):
 
 
 def declared_rights(app: App, *, definitions: bool = True) -> Iterator[Right]:
-    """Yield what the controllers of an app need by their declaration; with `definitions`, to define its kinds, too."""
+    """Yield the permissions that an app's declarations need; with `definitions` also to define its kinds."""
     for group, resource in _EVENTS:
         yield from (Right(group, resource, verb) for verb in ("create", "patch"))
     if definitions and app.kinds:
@@ -43,7 +43,7 @@ def _of_controller(controller: AppController[Any]) -> Iterator[Right]:
     group, plural = main.group, main.resource.plural
     if controller.finalizer:
         yield Right(group, plural, "update")
-    if controller.owns:  # an owner reference that blocks deletion takes this (`OwnerReferencesPermissionEnforcement`)
+    if controller.owns:  # for owner references that block deletion (`OwnerReferencesPermissionEnforcement`)
         yield Right(group, f"{plural}/finalizers", "update")
     if main.cls is not None and _has_status(main.cls):
         yield Right(group, f"{plural}/status", "patch")
@@ -56,7 +56,7 @@ def _has_status(cls: type[Any]) -> bool:
 
 
 def rules_of(rights: Iterable[Right]) -> list[dict[str, Any]]:
-    """Return rights as rules of a Role: one for each group and set of verbs, resources together."""
+    """Return permissions as rules of a Role: one for each group and set of verbs, with all their resources."""
     verbs: dict[tuple[str, str], set[str]] = {}
     for each in rights:
         verbs.setdefault((each.group, each.resource), set()).add(each.verb)
@@ -70,9 +70,9 @@ def rules_of(rights: Iterable[Right]) -> list[dict[str, Any]]:
 
 
 def manifests(name: str, namespace: str, rights: Iterable[Right], *, within: str = "") -> list[dict[str, Any]]:
-    """Return a ServiceAccount with these rights, and with those for its Lease, which is in `namespace`.
+    """Return a ServiceAccount with these permissions, and with those for its Lease in `namespace`.
 
-    The rights hold in the namespace `within` only; empty: everywhere.
+    The permissions hold in the namespace `within` only; empty: everywhere.
     """
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     lease = rules_of(Right(*_LEASES, verb) for verb in (*_READ, "create", "update"))
@@ -103,7 +103,7 @@ def _binding(kind: str, metadata: Mapping[str, str], role: str, subject: Mapping
 
 
 def deployment(name: str, namespace: str, image: str, app: str) -> dict[str, Any]:
-    """Return a Deployment of an image that starts `ctrlmgr run`; `app` is what that takes."""
+    """Return a Deployment of an image that starts `ctrlmgr run` with the argument `app`."""
     labels = {"app.kubernetes.io/name": name}
     arguments = [app, f"--leader-elect-resource-namespace={namespace}", "--status-address=0.0.0.0:8080"]
     container = {

@@ -1,9 +1,9 @@
-"""The structural schema that follows from a class: OpenAPI v3 as CustomResourceDefinitions take it.
+"""Derives the structural schema of a class: OpenAPI v3, as in CustomResourceDefinitions.
 
-Guarantees: it is pure, and the same class gives the same schema; whatever it accepts the class can read; a type that no
-structural schema can say raises TypeError with the path of the field.
+Guarantees: pure; the same class gives the same schema. The class can decode all that the schema accepts. A type without
+a structural schema raises TypeError with the path of the field.
 
-Sources: Kubernetes' "structural schemas" (KEP-1185), and what controller-gen makes of the same types.
+Sources: Kubernetes' "structural schemas" (KEP-1185), and controller-gen's output for the same types.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ANYTHING: Final[Schema] = {"x-kubernetes-preserve-unknown-fields": True}
 
 
 def schema_of(cls: type[Any]) -> Schema:
-    """Return the schema of a kind; raises TypeError for a field that cannot be said."""
+    """Return the schema of a kind; raises TypeError for a field with an unsupported type."""
     root = _struct(inspect.type_info(cls), cls.__name__, ())
     properties = {
         "apiVersion": {"type": "string"},
@@ -122,7 +122,7 @@ def _map(info: inspect.DictType, path: str, seen: tuple[type, ...]) -> Schema:
 
 
 def _union(info: inspect.UnionType, path: str, seen: tuple[type, ...]) -> Schema:
-    """Return the schema of what may be left out, or of a number that may be a text; no other choice can be said."""
+    """Return the schema of an optional field, or of a number or text; other unions are unsupported."""
     types = [each for each in info.types if not isinstance(each, inspect.NoneType)]
     if len(types) == 1:
         return _of(types[0], path, seen)
@@ -159,7 +159,7 @@ def _field(field: inspect.Field, path: str, seen: tuple[type, ...]) -> Schema:
 
 
 def _default(field: inspect.Field) -> Any:
-    """Return what a field is when it is left out; nothing for what is empty anyway, so that it stays left out."""
+    """Return a field's default, NODEFAULT for an empty one, so that it remains omitted."""
     value = field.default
     if field.default_factory is not msgspec.NODEFAULT:
         value = field.default_factory()
@@ -171,7 +171,7 @@ def _default(field: inspect.Field) -> Any:
 
 
 def _without_defaults(schema: Schema) -> Schema:
-    """Return a status' schema: what a controller has not said yet is not said by a default either."""
+    """Return a status' schema without defaults, because the controller has not set these fields yet."""
     found = {name: value for name, value in schema.items() if name != "default"}
     if "properties" in found:
         found["properties"] = {name: _without_defaults(each) for name, each in found["properties"].items()}

@@ -1,7 +1,7 @@
-"""Refuses names of kinds that no cluster can have, and suggests what was meant.
+"""Refuses names of kinds that no cluster can have, with a suggestion.
 
-Guarantees: the kinds of Kubernetes' own groups are those of 1.36, which the discovery documents in this package list. A
-kind of a group that a CustomResourceDefinition could define is never refused.
+Guarantees: the kinds of Kubernetes' own groups are those of 1.36, from the discovery documents in this package. A kind
+of a group that a CustomResourceDefinition could define is never refused.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from functools import cache
 from ctrlmgr.schema import structure
 
 _ALIKE = 0.7
-"""How similar a name has to be to be suggested, from 0 to 1, as `difflib` measures it."""
+"""Minimum similarity of a name to be suggested, from 0 to 1, as in `difflib`."""
 
 
 def check_spelling(group: str, kind: str, name: str) -> None:
-    """Raise TypeError for a kind that Kubernetes does not have, where no definition can add it.
+    """Raise TypeError for a kind that Kubernetes does not have, if no definition can add it.
 
     Definitions need a dot in their group. In a group with a dot, such as `networking.k8s.io`, only a name that is
     similar to a built-in kind is refused: a later version of Kubernetes, or an add-on, may have the others.
@@ -35,7 +35,7 @@ def check_spelling(group: str, kind: str, name: str) -> None:
 
 
 def _suggested(group: str, kind: str) -> str:
-    """Return the kind that was probably meant, as a question; empty if there is none."""
+    """Return a question with the kind that was probably meant; empty if there is none."""
     kinds = {each: (other, version) for other, found in _builtin().items() for each, version in found.items()}
     own = _builtin().get(group, {})
     if similar := get_close_matches(kind, own, n=1, cutoff=_ALIKE):

@@ -1,6 +1,6 @@
-"""A new project: a kind, a controller, tests that pass at once, and what it takes to install and run them.
+"""Creates a new project: a kind, a controller, tests that pass, and the files to install and run them.
 
-Guarantees: an existing file is never overwritten. The text depends on the name, the group and where ctrlmgr is from.
+Guarantees: an existing file is never overwritten. The files depend on the name, the group and the source of ctrlmgr.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _FILES: Final[Mapping[str, str]] = {
     "tests/conftest.py": "conftest.txt",
     "tests/test_operator.py": "test_operator.txt",
 }
-"""Where each file goes, and its template beside this module."""
+"""The path of each file, and its template beside this module."""
 _DEPLOY: Final[Mapping[str, str]] = {"Dockerfile": "dockerfile.txt", ".dockerignore": "dockerignore.txt"}
-"""The same for a project that is to be deployed."""
+"""The same for a project that will be deployed."""
 _MANIFESTS: Final = "deploy/operator.yaml"
 
 
 def write(folder: Path, name: str, group: str, *, deploy: bool = False) -> list[Path]:
-    """Write a project called `name` into `folder`, which is made; return its files. Raises `SettingsError`.
+    """Write a project called `name` into `folder`, which is created; return its files. Raises `SettingsError`.
 
-    With `deploy` it has what builds an image and deploys it.
+    With `deploy` it also contains the files to build an image and deploy it.
     """
     words = _words(name, group)
     found = [*_rendered(words, {**_FILES, **(_DEPLOY if deploy else {})})]

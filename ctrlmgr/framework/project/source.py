@@ -1,7 +1,7 @@
-"""Says where this ctrlmgr is from, as a requirement that pip and uv can install again.
+"""Finds the source of this ctrlmgr, as a requirement that pip and uv can install.
 
-Guarantees: the requirement names the folder, wheel or commit that was installed (PEP 610), never a guess. Only a
-ctrlmgr from a package index is named without a place.
+Guarantees: the requirement contains the folder, wheel or commit that was installed (PEP 610), without guessing. Only a
+ctrlmgr from a package index has no location.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def requirement() -> str:
 
 
 def requirement_of(direct_url: Mapping[str, Any]) -> str:
-    """Return the requirement for what `direct_url.json` records of an installed package."""
+    """Return the requirement for the `direct_url.json` of an installed package."""
     url = direct_url["url"]
     if version_control := direct_url.get("vcs_info"):
         url = f"{version_control['vcs']}+{url}@{version_control['commit_id']}"

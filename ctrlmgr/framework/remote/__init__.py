@@ -1,6 +1,6 @@
-"""Controllers as a process of their own against any Kubernetes API server, ours among them.
+"""Runs controllers in their own process against any Kubernetes API server, including ours.
 
-The same controllers run here as inside `serve`; what is different is what they are built from. `api` is the server over
-HTTP, `stream` one resource of it listed and watched, `informers` the caches that follow from the streams, `client` and
-`log` what controllers write through and look things up in, `process` all of it put together.
+The controllers are the same as in `serve`, but built from other parts. `api` is the server over HTTP, `stream` lists
+and watches one resource, `informers` are the caches that the streams fill, controllers write and read through `client`
+and `log`, and `process` combines all.
 """

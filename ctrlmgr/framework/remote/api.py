@@ -1,9 +1,10 @@
-"""An API server over HTTP, as controllers use it: reads, writes, lists and watches.
+"""An API server over HTTP, for controllers: reads, writes, lists and watches.
 
 Guarantees:
-- A refusal is the error that the same refusal is inside the control plane, with its reason, message and causes.
-- A write whose answer was lost is `OutcomeUnknown`; a read that failed is `ServiceUnavailable`.
-- Requests, but not watches, keep to the rate that was given.
+
+- A refusal raises the same error as inside the control plane, with its reason, message and causes.
+- A write without a response raises `OutcomeUnknown`, a failed read `ServiceUnavailable`.
+- Requests, but not watches, keep to the given rate.
 """
 
 from __future__ import annotations
@@ -98,14 +99,14 @@ _decode_status = msgspec.json.Decoder(_Status).decode
 
 
 class Api(Cluster):
-    """One API server; threads may share it."""
+    """One API server; thread-safe."""
 
     def __init__(
         self, access: Access, throttle: Throttle, *, program: str, versions: Mapping[Resource, str] | None = None
     ) -> None:
-        """Reach it as `access` says, under the name `program`; nothing is sent yet.
+        """Use `access`, and the name `program`; no request is sent yet.
 
-        `versions` are the API versions (`example.com/v1`) in which resources are read, where that matters.
+        `versions` are the API versions (`example.com/v1`) in which resources are read, if that matters.
         """
         super().__init__(access, program=program)
         self._throttle = throttle
@@ -120,7 +121,7 @@ class Api(Cluster):
         query: Mapping[str, str] | None = None,
         media_type: str = "application/json",
     ) -> bytes:
-        """Send a request and return the body of its answer; raises `ApiError`, and `OutcomeUnknown` of a write."""
+        """Send a request and return the response's body; raises `ApiError`, and for a write `OutcomeUnknown`."""
         self._throttle.wait()
         headers = {} if body is None else {"content-type": media_type}
         try:
@@ -131,11 +132,11 @@ class Api(Cluster):
             raise OutcomeUnknown(str(error)) from error
 
     def object(self, method: str, path: str, body: bytes | None = None, **options: Any) -> Object:
-        """Send a request whose answer is an object, and return that."""
+        """Send a request whose response is an object, and return that."""
         return Object.from_wire(self.call(method, path, body, **options))
 
     def find(self, resource: Resource) -> Served:
-        """Return where a resource is served, in its version or that which its group prefers; raises `NotFound`."""
+        """Return where a resource is served, in its version or its group's preferred one; raises `NotFound`."""
         path = "/api/v1"
         if resource.group and (version := self._versions.get(resource)):
             path = f"/apis/{version}"
@@ -152,13 +153,13 @@ class Api(Cluster):
 
 
 class _Refused(ServiceUnavailable):
-    """The server itself has said that it did nothing."""
+    """The server itself responded that it did nothing."""
 
     reason = "ServiceUnavailable"
 
 
 def error_of(code: int, body: bytes, what: str) -> ApiError:
-    """Return the error that an answer stands for; `what` is what was asked for, for an answer without words."""
+    """Return the error of a response; `what` is the request, for a response without a message."""
     try:
         status = _decode_status(body)
     except msgspec.MsgspecError:
@@ -176,7 +177,7 @@ def error_of(code: int, body: bytes, what: str) -> ApiError:
 
 
 def path_of(api_version: str, plural: str, namespace: str, name: str = "", subresource: str = "") -> str:
-    """Return where an object is, or (without `name`) where objects of its kind are."""
+    """Return the path of an object, or (without `name`) of the objects of its kind."""
     prefix = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
     place = f"/namespaces/{namespace}" if namespace else ""
     return "/".join(part for part in (f"{prefix}{place}", plural, name, subresource) if part)

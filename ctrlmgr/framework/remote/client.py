@@ -1,7 +1,7 @@
-"""The client that controllers write through, over HTTP: each write is the request that it stands for.
+"""The client that controllers write through, over HTTP: each write is a request.
 
-Guarantees: a controller cannot tell it from the client inside the control plane: the same verbs, the same errors.
-Nothing is sent when this process does not lead, or not surely any more.
+Guarantees: it behaves like the client inside the control plane: the same verbs, the same errors. No request is sent
+unless this process certainly leads.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
 
 
 class RemoteClient(EngineClient):
-    """See the module's docstring; threads may share one, or take one a reconcile."""
+    """See the module's docstring; thread-safe."""
 
     def __init__(
         self, api: Api, log: RemoteLog, engine: WriteEngine, *, manager: str, fence: Fencing | None = None
     ) -> None:
-        """Write through `api` as the field manager `manager`; `engine` is for those who ask it for kinds."""
+        """Write through `api` as the field manager `manager`; `engine` only provides kinds."""
         super().__init__(engine, _no_runner, Requester(manager), fence=fence, manager=manager)
         self._api = api
         self._log = log
 
     def for_reconcile(self, cause: Cause) -> RemoteClient:
-        """Return the same client for one reconcile; raises `Fenced` when this process does not lead."""
+        """Return the same client for one reconcile; raises `Fenced` if this process does not lead."""
         return RemoteClient(self._api, self._log, self.engine, manager=self._manager, fence=pinned(self._fence))
 
     def of_canonical_objects(self) -> RemoteClient:
-        """Return the same client: the server brings objects into their form."""
+        """Return the same client: the server canonicalizes objects."""
         return self
 
     def list_all(self, resource: Resource) -> Sequence[Object]:
-        """Return every object of a resource as it is now."""
+        """Return the current objects of a resource."""
         return self._log.snapshot(resource).objects
 
     def list(self, kind: Kind, namespace: str) -> Sequence[Object]:
-        """Return the objects of a kind in one namespace as they are now."""
+        """Return the current objects of a kind in one namespace."""
         return self._log.snapshot(kind.resource, namespace=namespace).objects
 
     def create(self, obj: Object) -> Object:
@@ -75,12 +75,12 @@ class RemoteClient(EngineClient):
         return self._send("PATCH", _path(obj, subresource), obj.resource, obj.at(0).wire(), query, _APPLY)
 
     def patch(self, obj: Object, patch: Mapping[str, Any], subresource: str = "") -> Object:
-        """Patch by a strategic merge patch; see `EngineClient`."""
+        """Apply a strategic merge patch; see `EngineClient`."""
         body = msgspec.json.encode(patch)
         return self._send("PATCH", _path(obj, subresource), obj.resource, body, media_type=_STRATEGIC)
 
     def scale(self, kind: Kind, namespace: str, name: str) -> Object:
-        """Return the Scale of an object as it is now; see `EngineClient`."""
+        """Return an object's current Scale; see `EngineClient`."""
         return self._api.object("GET", path_of(kind.gvk.api_version, kind.resource.plural, namespace, name, "scale"))
 
     def rescale(self, kind: Kind, scale: Object) -> Object:
@@ -91,12 +91,12 @@ class RemoteClient(EngineClient):
         return stored
 
     def bind(self, pod: Object, node: str) -> None:
-        """Bind the very pod read to a node; see `EngineClient`."""
+        """Bind a pod to a node, with its uid as a precondition; see `EngineClient`."""
         body = msgspec.json.encode(binding(pod, node))
         self._sent(lambda: self._api.call("POST", _path(pod, "binding"), body))
 
     def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
-        """Delete the very object read; see `EngineClient`."""
+        """Delete an object, with its uid as a precondition; see `EngineClient`."""
         conditions = {"uid": obj.uid} | ({"resourceVersion": str(obj.revision)} if propagation is not None else {})
         options: dict[str, Any] = {
             "kind": "DeleteOptions",
@@ -110,7 +110,7 @@ class RemoteClient(EngineClient):
         self._log.consistency.deleted(obj)
 
     def expire(self, objects: Sequence[Object]) -> None:
-        """Delete all of these, one after the other; what is gone already is passed over."""
+        """Delete these objects one by one; missing ones are ignored."""
         for each in objects:
             try:
                 self.delete(each)

@@ -1,11 +1,12 @@
-"""Which of this process's own writes the caches show: what Kubernetes' `ConsistencyStore` is for.
+"""Tracks which of this process's own writes the caches contain, like Kubernetes' `ConsistencyStore`.
 
 Guarantees:
-- A write counts as shown once the cache of its resource has reached the write's revision. The answer to a deletion has
-  no revision: a deletion counts as shown once the cache holds no object of that uid, or a terminating one.
-- A write's answer and its watch event may arrive in either order. A write that changed nothing causes no event; its
-  revision is one that the cache has shown already, or will show.
-- The store does not wait for writes that no cache will show: those of resources that are not followed, of other
+
+- A cache contains a write once it has reached the write's revision. The response to a deletion has no revision: the
+  cache contains it once it has no object with that uid, or a terminating one.
+- A write's response and its watch event may arrive in either order. A write that changed nothing causes no event; its
+  revision is one that the cache has reached already, or will reach.
+- The store does not wait for writes that no cache will contain: those of resources that are not followed, of other
   namespaces, and of kinds that are no longer served.
 """
 
@@ -19,11 +20,11 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 
 LookUp = Callable[[Key], Object | None]
-"""Returns what a cache holds."""
+"""Returns a cached object."""
 
 
 class _Deletion(NamedTuple):
-    """A deletion that was acknowledged, and where it stands among the writes."""
+    """An acknowledged deletion, and its position among the writes."""
 
     key: Key
     uid: str
@@ -50,7 +51,7 @@ class _Followed:
             self.written = [each for each in self.written if each > revision]
 
     def look_again(self, key: Key | None = None) -> None:
-        """Forget the deletions that the cache shows: of one object, or (None) of all."""
+        """Remove the deletions that the cache contains: of one object, or (None) of all."""
         if self.deleted:
             self.deleted = [each for each in self.deleted if key not in (None, each.key) or self._holds(each)]
 
@@ -62,7 +63,7 @@ class _Followed:
         self.written, self.deleted = [], []
 
     def oldest(self) -> Revision | None:
-        """Return the revision of the oldest write that the cache does not show."""
+        """Return the revision of the oldest write that the cache does not contain."""
         return min([*self.written, *(each.revision for each in self.deleted)], default=None)
 
 
@@ -70,22 +71,22 @@ class ConsistencyStore:
     """See the module's docstring; any thread may use it."""
 
     def __init__(self) -> None:
-        """Start with no writes, and nothing followed."""
+        """Start with no writes, and no followed resources."""
         self._lock = threading.Lock()
         self._followed: dict[Resource, _Followed] = {}
         self._newest: Revision = 0
 
-    # What the process writes.
+    # Writes of the process
 
     def wrote(self, resource: Resource, key: Key, revision: Revision) -> None:
-        """Note that a write was acknowledged with a revision."""
+        """Record that a write was acknowledged with a revision."""
         with self._lock:
             self._newest = max(self._newest, revision)
             if (followed := self._expecting(resource, key)) is not None:
                 followed.wrote(revision)
 
     def deleted(self, obj: Object) -> None:
-        """Note that the deletion of the object read was acknowledged."""
+        """Record that a deletion was acknowledged."""
         with self._lock:
             self._newest += 1  # later than every write that was acknowledged before
             if (followed := self._expecting(obj.resource, obj.key)) is not None:
@@ -96,26 +97,26 @@ class ConsistencyStore:
         followed = self._followed.get(resource)
         return followed if followed is not None and followed.shows(key) else None
 
-    # What the caches show; called once the cache has the change.
+    # State of the caches; called once the cache contains the change
 
     def follow(self, resource: Resource, look_up: LookUp, shows: Callable[[Key], bool] = lambda key: True) -> None:
-        """Expect writes of a resource in the cache that `look_up` reads; `shows` says which keys the cache follows."""
+        """Expect a resource's writes in the cache that `look_up` reads; `shows` says which keys it follows."""
         with self._lock:
             self._followed[resource] = _Followed(look_up, shows)
 
     def changed(self, resource: Resource, key: Key, revision: Revision) -> None:
-        """Note that a cache shows a change of one object, and all changes before it."""
+        """Record that a cache contains a change of one object, and all changes before it."""
         with self._lock:
             self._followed[resource].come_to(revision)
             self._followed[resource].look_again(key)
 
     def progressed(self, resource: Resource, revision: Revision) -> None:
-        """Note that a cache shows all changes up to a revision."""
+        """Record that a cache contains all changes up to a revision."""
         with self._lock:
             self._followed[resource].come_to(revision)
 
     def listed(self, resource: Resource, revision: Revision) -> None:
-        """Note that a list of a revision replaced a cache; revision 0: it is not served, forget its writes."""
+        """Record that a list replaced a cache; revision 0: the resource is not served, so forget its writes."""
         with self._lock:
             followed = self._followed[resource]
             followed.come_to(revision)
@@ -124,7 +125,7 @@ class ConsistencyStore:
                 followed.forget()
 
     def shown(self) -> Revision:
-        """Return the revision up to which the caches show every write of this process."""
+        """Return the revision up to which the caches contain every write of this process."""
         with self._lock:
             waiting = [oldest for each in self._followed.values() if (oldest := each.oldest()) is not None]
             return min(waiting) - 1 if waiting else self._newest

@@ -1,10 +1,11 @@
-"""Caches of a cluster: the informers that controllers know, filled by one list and watch a resource.
+"""Informers of a cluster, filled by one list and watch per resource.
 
 Guarantees:
-- Handlers run on one thread, as over a log, and stores are what the server last said of their resource.
-- Resources follow the server each by itself: two stores may show different moments, as in client-go.
-- `revision` is beyond a write of this process only once the cache of what was written shows it: a controller that waits
-  for its own writes (`Controller.seen`) sees them.
+
+- Handlers run on one thread, as with a log. Each store is the server's last known state of its resource.
+- Resources are followed independently: two stores may have different moments, as in client-go.
+- `revision` includes a write of this process only once the cache of its resource contains it: so a controller that
+  waits for its own writes (`Controller.seen`) sees them.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from ctrlmgr.framework.remote.stream import Changed, Listed, Message, Progressed
 from ctrlmgr.informer import Change, Informer, Informers, Quarantine
 
 _LOOK_UP: Final = 0.5
-"""Seconds after which `run` looks whether it should stop."""
+"""Seconds between checks of `run` whether to stop."""
 
 
 class RemoteInformers(Informers):
-    """The informers of one process over an API server; a Runnable."""
+    """The informers of one process for an API server; a Runnable."""
 
     def __init__(self, api: Api, log: RemoteLog, *, clock: Clock, random: Random, namespace: str = "") -> None:
-        """Follow what `api` serves, of one namespace or ("") all; `log` knows of this process's writes.
+        """Follow the resources of `api`, in one namespace or ("") all; `log` has this process's writes.
 
-        What is in no namespace is followed all the same.
+        Cluster-scoped objects are followed in any case.
         """
         super().__init__(log, NoFeed(), clock=clock, quarantine=Quarantine())
         self._api = api
@@ -46,12 +47,12 @@ class RemoteInformers(Informers):
         self._followed: set[Resource] = set()
 
     def informer(self, resource: Resource) -> Informer:
-        """Return the informer of a resource, whole; see `Informers`."""
+        """Return the informer of all objects of a resource; see `Informers`."""
         self._only.pop(resource, None)
         return super().informer(resource)
 
     def informer_of(self, resource: Resource, key: Key) -> Informer:
-        """Return an informer of a resource which holds at least this object: all, if another asks for all."""
+        """Return an informer that contains at least this object; or all, if another caller needs all."""
         is_new = resource not in self._informers
         informer = super().informer(resource)
         if is_new:
@@ -60,7 +61,7 @@ class RemoteInformers(Informers):
 
     @property
     def revision(self) -> Revision:
-        """Everything of this process's own up to here is in the stores; readable from any thread."""
+        """Return the revision up to which the stores contain this process's writes; thread-safe."""
         return self._remote.consistency.shown()
 
     def run(self, stop: threading.Event) -> None:
@@ -91,7 +92,7 @@ class RemoteInformers(Informers):
             threads.start(f"watch {resource}", lambda stream=stream: stream.run(stop))  # type: ignore[misc]  # binds it
 
     def _shows(self, only: Key | None) -> Callable[[Key], bool]:
-        """Return whether an object is among those that are followed: `only` one, or those of the namespace."""
+        """Return a function that says whether an object is followed: `only` one, or those of the namespace."""
         if only is not None:
             return only.__eq__
         return lambda key: not self._namespace or key.namespace in ("", self._namespace)
@@ -114,7 +115,7 @@ class RemoteInformers(Informers):
             case Progressed(resource, revision):
                 consistency.progressed(resource, revision)
         self._telling = False
-        self._added.clear()  # what handlers have asked for gets a stream of its own
+        self._added.clear()  # informers that handlers added get their own streams
         self._synced = self._synced or all(each.has_synced for each in self._informers.values())
 
     def _changed(self, informer: Informer, type_: EventType, message: Changed) -> Change | None:

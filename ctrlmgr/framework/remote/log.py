@@ -1,7 +1,7 @@
-"""What controllers ask a log for, answered by an API server: objects as they are now, and the Lease that is written.
+"""An event log for controllers that is an API server: current objects, and writes of the Lease.
 
-Guarantees: what it answers is what the server has acknowledged; the reconciles themselves are recorded nowhere, as a
-cluster has no place for them. What only a log can know raises `LogUnavailable`.
+Guarantees: results are acknowledged by the server. Reconciles are not recorded, because a cluster has no place for
+them. Methods about the past raise `LogUnavailable`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from ctrlmgr.recording.capture.cluster import Served
 
 
 class NoFeed:
-    """The feed of what has none."""
+    """An empty feed."""
 
     def head(self) -> Revision:
-        """Return 0: nothing is fed."""
+        """Return 0: it has no events."""
         return 0
 
     def events_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
@@ -49,7 +49,7 @@ class NoFeed:
         return ()
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
-        """Return at once."""
+        """Return immediately."""
         return 0
 
     def on_advance(self, wake: Callable[[Revision], None]) -> None:
@@ -57,7 +57,7 @@ class NoFeed:
 
 
 class _Done:
-    """An append that has happened."""
+    """A completed append."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         self._events = events
@@ -70,15 +70,15 @@ class _Done:
 
 
 class RemoteLog:
-    """An `EventLog` as far as a cluster can be one."""
+    """An `EventLog`, as far as a cluster allows."""
 
     def __init__(self, api: Api, *, clock: Clock) -> None:
-        """Ask `api`."""
+        """Use `api`."""
         self._api = api
         self._clock = clock
         self._served: dict[Resource, Served] = {}
         self.consistency = ConsistencyStore()
-        """Which of this process's own writes the caches show."""
+        """The writes of this process that the caches contain."""
 
     def served(self, resource: Resource) -> Served:
         """Return where a resource is served; raises `NotFound`."""
@@ -88,17 +88,17 @@ class RemoteLog:
         return found
 
     def wrote(self, obj: Object) -> None:
-        """Note a write of this process, by what the server answered."""
+        """Record a write of this process, from the server's response."""
         self.consistency.wrote(obj.resource, obj.key, obj.revision)
 
     def peek(self) -> Revision | None:
         """Return the revision of the newest write of this process."""
         return self.consistency.newest()
 
-    # What controllers look up.
+    # Reads
 
     def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
-        """Return an object as it is now, None if there is none."""
+        """Return an object's current state, None if there is none."""
         if at is not None:
             self._unknown()
         try:
@@ -111,14 +111,14 @@ class RemoteLog:
     def snapshot(
         self, resource: Resource | None = None, *, namespace: str | None = None, at: Revision | None = None
     ) -> Snapshot:
-        """Return what there is of a resource now."""
+        """Return the current objects of a resource."""
         if resource is None:
             self._unknown()
         revision, objects = self._api.list(self.served(resource), namespace or "")
         return Snapshot(revision, sorted((Object(resource, each.body, each.revision) for each in objects), key=_key))
 
     def snapshots(self, resources: Collection[Resource], *, at: Revision) -> Mapping[Resource, Snapshot]:
-        """Return what there is of each of `resources` now."""
+        """Return the current objects of each of `resources`."""
         return {each: self.snapshot(each, at=at) for each in resources}
 
     def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
@@ -130,18 +130,18 @@ class RemoteLog:
         """Return the revision of the newest write of this process."""
         return Head("", self.peek() or 0, b"")
 
-    # The Lease.
+    # The Lease
 
     def submit(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> Appending:
-        """Write, and return when it is done; raises what the server refuses. A fence means nothing to a cluster."""
+        """Write, and return when it is done; raises refusals. The fence is ignored."""
         return _Done([self._write(each, author) for each in proposals])
 
     def append(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> Sequence[Event]:
-        """Write, one after the other; see `submit`."""
+        """Write the proposals one by one; see `submit`."""
         return [self._write(each, author) for each in proposals]
 
     def _write(self, proposal: Proposal, author: Author) -> Event:
@@ -161,26 +161,26 @@ class RemoteLog:
         )
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
-        """Forget it: a cluster has no place for it."""
+        """Do nothing: a cluster has no place for it."""
 
     def record_failure(self, failure: Failure) -> None:
-        """Pass over it: a cluster has no place for it."""
+        """Do nothing: a cluster has no place for it."""
 
     def failures(self) -> Sequence[Failure]:
         """Return none: a cluster has no place for them."""
         return ()
 
     def flush(self) -> None:
-        """Return: nothing is queued."""
+        """Do nothing: there is no queue."""
 
     def reconcile(self, id: int) -> Reconcile | None:
-        """Return None: a cluster does not know."""
+        """Return None: a cluster does not store it."""
         return None
 
     def close(self) -> None:
-        """Return: nothing is held."""
+        """Do nothing: there are no resources."""
 
-    # What only a log knows.
+    # Methods that need a log
 
     def _unknown(self) -> NoReturn:
         raise LogUnavailable("a cluster does not know its past")

@@ -1,8 +1,8 @@
-"""What a process that runs controllers shows of itself over HTTP: metrics, and whether it lives and works.
+"""A process's status over HTTP: metrics and health.
 
-Guarantees: `/metrics` are the metrics that the same controllers have inside the control plane; `/healthz` and `/livez`
-fail when leadership could not be renewed or given up in time; `/readyz` fails until the caches have synced. Nothing
-here can be changed, and nothing is secret; it is plain HTTP, on the address that it is given.
+Guarantees: `/metrics` has the same metrics as the controllers have inside the control plane; `/healthz` and `/livez`
+fail if leadership could not be renewed or released in time; `/readyz` fails until the caches have synced. The pages are
+read-only and contain nothing secret; it is plain HTTP, on the given address.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import REGISTRY
 
 Problem = Callable[[], str | None]
-"""Returns what is wrong, None if nothing is."""
+"""Returns the problem, None if there is none."""
 
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -30,12 +30,12 @@ class _Server6(HTTPServer):
 
 
 class StatusPages:
-    """A runnable that answers on one address."""
+    """A runnable that serves one address."""
 
     name = "status pages"
 
     def __init__(self, address: tuple[str, int], *, alive: Problem, ready: Problem) -> None:
-        """Listen at once; raises `SettingsError` for an address that cannot be had."""
+        """Listen immediately; raises `SettingsError` if the address is unavailable."""
         checks: dict[str, Problem] = {"/healthz": alive, "/livez": alive, "/readyz": ready}
 
         class Handler(BaseHTTPRequestHandler):
@@ -66,11 +66,11 @@ class StatusPages:
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
+        """Return the port."""
         return int(self._server.server_address[1])
 
     def run(self, stop: threading.Event) -> None:
-        """Answer until `stop`."""
+        """Serve until `stop`."""
         thread = threads.start(f"{self.name} answering", lambda: self._server.serve_forever(poll_interval=0.2))
         stop.wait()
         self._server.shutdown()

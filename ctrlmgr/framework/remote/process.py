@@ -1,11 +1,11 @@
-"""A process that runs controllers against an API server: caches, leadership, and the controllers themselves.
+"""A process that runs controllers against an API server: caches, leader election, and the controllers.
 
 Guarantees:
-- What cannot be right is refused before anything is written: names that are none, two controllers of one name, a kind
-  that contradicts the stored definition, a controller that needs more than a cluster can give, admission functions that
-  would not be called.
-- Of several processes with the same Lease one works at a time, and it stops by itself when it cannot renew it.
-- It stops in order: controllers finish what they hold, then the Lease is given back, then the caches stop.
+
+- Problems are refused before any write: unknown names, two controllers with one name, a kind that contradicts the
+  stored definition, a controller that needs more than a cluster provides, admission functions that would not be called.
+- Of several processes with the same Lease one works at a time, and it stops if it cannot renew it.
+- It stops in order: controllers finish their reconciles, then the Lease is released, then the caches stop.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _RETRY: Final = 1.0
 
 
 class Chosen(NamedTuple):
-    """What is to run."""
+    """The controllers to run."""
 
     apps: Sequence[App]
     builtin: Sequence[ControllerDescriptor[Any]]
@@ -71,7 +71,7 @@ class Chosen(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return what they are called together, which is what their Lease is called."""
+        """Return their common name, which is their Lease's name."""
         names = [*(app.name for app in self.apps), *(each.name for each in self.builtin)]
         return f"ctrlmgr-{'-'.join(names)}"[:63].rstrip("-")
 
@@ -89,9 +89,9 @@ class Chosen(NamedTuple):
 
 
 def choose(names: Iterable[str], *, without_admission: bool = False) -> Chosen:
-    """Return what `module:app`, `file.py`, the name of an installed app or `builtin:NAME,…` mean.
+    """Return the controllers of `module:app`, `file.py`, an installed app's name or `builtin:NAME,…`.
 
-    Raises `SettingsError`, also for an app with admission functions unless it is to run `without_admission`.
+    Raises `SettingsError`, also for an app with admission functions unless `without_admission`.
     """
     apps: list[App] = []
     builtin: list[ControllerDescriptor[Any]] = []
@@ -124,7 +124,7 @@ def _require_no_admission(apps: Iterable[App]) -> None:
 
 
 def _check_context(descriptor: ControllerDescriptor[Any]) -> None:
-    """Raise `SettingsError` for a controller that signs with the control plane's own keys, or acts for its nodes."""
+    """Raise `SettingsError` for a controller that needs the control plane's keys, or acts for its nodes."""
     if descriptor.name == _ACTS_FOR_NODES:
         raise SettingsError(f"{BUILTIN}{descriptor.name} writes in the names of its nodes, and runs in serve alone")
     module, _, function = descriptor.builder.partition(":")
@@ -134,7 +134,7 @@ def _check_context(descriptor: ControllerDescriptor[Any]) -> None:
 
 
 def install_definitions(access: Access, apps: Sequence[App], *, clock: Clock) -> list[Object]:
-    """Install the definitions of apps in a cluster, and return those that were changed; raises `SettingsError`."""
+    """Install the definitions of apps in a cluster, and return the changed ones; raises `SettingsError`."""
     api = Api(access, Throttle(0, 1, clock=clock), program=PROGRAM)
     event_log = RemoteLog(api, clock=clock)
     writer = RemoteClient(
@@ -151,7 +151,7 @@ def install_definitions(access: Access, apps: Sequence[App], *, clock: Clock) ->
 
 
 class _Parts(NamedTuple):
-    """What controllers are built from: the `ControllerContext` of this process."""
+    """The parts that controllers are built from: the `ControllerContext` of this process."""
 
     api: Api
     informers: RemoteInformers
@@ -194,25 +194,25 @@ def _manager(descriptor: ControllerDescriptor[Any]) -> str:
 
 
 class Options(NamedTuple):
-    """How a process runs."""
+    """Options of a process."""
 
     qps: float = 20.0
-    """Requests a second; 0: as many as there are."""
+    """Requests per second; 0: no limit."""
     burst: int = 30
     defines: bool = True
     """Whether definitions are installed."""
     lease: Key = Key("kube-system", "")
-    """The Lease; without a name it is called after what runs."""
+    """The Lease; its default name is `Chosen.name`."""
     elects: bool = True
     timing: Timing = Timing()
     status: tuple[str, int] | None = None
-    """Where metrics and health are served, if they are."""
+    """The address for metrics and health, if any."""
     namespace: str = ""
-    """The one namespace whose objects are followed; empty for all."""
+    """The only namespace to follow; empty for all."""
 
 
 class RemoteProcess:
-    """Everything that runs, wired and not yet started."""
+    """The whole process, before its start."""
 
     def __init__(
         self, access: Access, chosen: Chosen, settings: Settings, options: Options, *, clock: Clock, random: Random
@@ -249,7 +249,7 @@ class RemoteProcess:
 
     @property
     def lease(self) -> Key:
-        """The Lease that elects the process that works."""
+        """Return the Lease for leader election."""
         return self._options.lease._replace(name=self._options.lease.name or self._chosen.name)
 
     def _pages(self, address: tuple[str, int], elector: Elector | None) -> StatusPages:
@@ -263,7 +263,7 @@ class RemoteProcess:
         return pages
 
     def _elector(self, access: Access, clock: Clock, random: Random) -> Elector:
-        # The Lease must be renewed in time however many requests wait for their turn.
+        # The Lease must be renewed in time, even if many requests are throttled.
         api = Api(access, Throttle(0, 1, clock=clock), program=PROGRAM)
         lock = LeaseLock(
             RemoteLog(api, clock=clock),
@@ -291,7 +291,7 @@ class RemoteProcess:
         return [election]
 
     def run(self, stop: threading.Event) -> None:
-        """Install what is to be defined, and work until `stop` is set; raises what the manager raises."""
+        """Install definitions, and work until `stop` is set; raises the errors of the manager."""
         self._define(stop)
         log.info("running", server=self._parts.api.server, controllers=[each.name for each in self._chosen.descriptors])
         try:

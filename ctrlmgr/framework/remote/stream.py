@@ -1,13 +1,14 @@
-"""One resource of a cluster, followed for as long as its controllers run: the other half of client-go's `Reflector`.
+"""Lists and watches one resource of a cluster, like the other half of client-go's `Reflector`.
 
 Guarantees:
-- A watch that breaks continues from its last revision, as does one that the server is too busy for. After any other
-  refusal (410, a revision that the server does not know yet) the stream lists all objects again.
-- Lists are streamed (WatchList) while the server supports that. If the server refuses, or ends the stream before the
-  list is complete, the stream requests pages instead, at once and from then on.
-- Failures are tried again after a while, which doubles up to half a minute: also that a kind is not defined yet, or not
-  any more, in which case there are no objects of it.
-- What it tells goes to one queue, in the order in which the server said it.
+
+- A watch that breaks continues from its last revision, as does one if the server is too busy. After any other refusal
+  (410, a revision that the server does not know yet) the stream lists all objects again.
+- Lists are streamed (WatchList) if the server supports it. If the server refuses, or ends the stream before the list is
+  complete, the stream requests pages instead, now and later.
+- Failures are retried after a delay, which doubles up to half a minute. This includes a kind that is not defined yet,
+  or no longer; then it has no objects.
+- Messages are put on one queue, in the server's order.
 """
 
 from __future__ import annotations
@@ -41,19 +42,21 @@ log = structlog.get_logger(__name__)
 
 FIRST_DELAY: Final = 0.8
 LONGEST_DELAY: Final = 30.0
-"""Seconds between tries, doubled each time (client-go's reflector)."""
+"""Seconds between retries, doubled each time (client-go's reflector)."""
 _SHORTEST_WATCH: Final = 300
-"""Seconds that a watch lasts at least, twice that at most: they must not all end at once."""
+"""Minimum seconds of a watch; the maximum is twice that, so that they do not all end together."""
 _LONGEST_LIST: Final = 60
-"""Seconds that a streamed list may take: some servers never send the bookmark that completes it. The server ends the
-watch after this time; if the list was complete, an ordinary watch follows."""
+"""Maximum seconds of a streamed list: some servers never send the bookmark that completes it.
+
+The server ends the watch after this time; if the list was complete, an ordinary watch follows.
+"""
 _END_OF_LIST: Final = "k8s.io/initial-events-end"
 _GOES_ON: Final = (ServiceUnavailable, TooManyRequests, InternalError)
 """Errors after which a watch continues from its last revision."""
 
 
 class Listed(NamedTuple):
-    """All there is of a resource at a revision."""
+    """All objects of a resource at a revision."""
 
     resource: Resource
     revision: Revision
@@ -69,7 +72,7 @@ class Changed(NamedTuple):
 
 
 class Progressed(NamedTuple):
-    """Nothing but what was told has happened up to this revision."""
+    """There are no further changes up to this revision."""
 
     resource: Resource
     revision: Revision
@@ -91,7 +94,7 @@ _decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
 
 
 class Stream:
-    """Lists and watches one resource; `run` is a thread's."""
+    """Lists and watches one resource; one thread calls `run`."""
 
     def __init__(
         self,
@@ -104,7 +107,7 @@ class Stream:
         only: Key | None = None,
         namespace: str = "",
     ) -> None:
-        """Follow `resource`, in one namespace or ("") all, or `only` one object of it; put what it says on `queue`."""
+        """Follow `resource`, in one namespace or ("") all, or `only` one object; put messages on `queue`."""
         self._api = api
         self._resource = resource
         self._queue = queue
@@ -114,8 +117,8 @@ class Stream:
         self._selection = {"fieldSelector": f"metadata.name={only.name}"} if only is not None else {}
         self._served: Served | None = None
         self._streams_lists = True
-        self._revision: Revision = 0  # everything up to here has been put on the queue; 0: list first
-        self._empty = False  # whether it was told that there is nothing, as the kind is not served
+        self._revision: Revision = 0  # everything up to here was put on the queue; 0: list first
+        self._empty = False  # whether an empty list was put on the queue, because the kind is not served
 
     def run(self, stop: threading.Event) -> None:
         """Follow until `stop` is set."""
@@ -127,7 +130,7 @@ class Stream:
                 delay = FIRST_DELAY
                 continue
             except NotFound as error:
-                if not self._empty:  # the later attempts say nothing new
+                if not self._empty:  # later attempts add nothing new
                     log.warning("waiting for a definition", resource=str(self._resource), error=str(error))
                 self._tell_of_nothing()
             except _GOES_ON as error:
@@ -147,7 +150,7 @@ class Stream:
             self._queue.put(Listed(self._resource, 0, []))
 
     def _follow(self, stop: threading.Event) -> None:
-        """Follow one watch to its end, having listed if need be."""
+        """Follow one watch to its end, after listing if necessary."""
         if self._served is None:
             self._served = self._api.find(self._resource)
         if not self._revision and self._streams_lists:
@@ -189,7 +192,7 @@ class Stream:
             raise ServiceUnavailable(f"the list of {self._resource} ended before it was whole")
 
     def _take(self, data: bytes, first: list[Object] | None) -> list[Object] | None:
-        """Take a line; return what of the first list there is, None once that is whole."""
+        """Process a line; return the first list as received so far, None once it is complete."""
         try:
             line = decode_line(data)
             if line.type == "BOOKMARK":
@@ -223,5 +226,5 @@ class Stream:
         return error_of(code, status, f"watch of {self._resource}")
 
     def _ours(self, obj: Object) -> Object:
-        """Return an object under the resource that was asked for, which no rule need lead to."""
+        """Return an object under the requested resource, whose plural may be irregular."""
         return obj if obj.resource == self._resource else Object(self._resource, obj.body, obj.revision)

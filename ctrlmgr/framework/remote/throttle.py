@@ -1,7 +1,6 @@
-"""A limit on requests: so many a second, and so many at once before that (client-go's `flowcontrol`).
+"""Limits requests to a rate and a burst (client-go's `flowcontrol`).
 
-Guarantees: requests are let through in the order of asking, never sooner than the rate allows, and never later than
-that; any number of threads may ask.
+Guarantees: requests proceed in order, exactly when the rate allows; thread-safe.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ class Throttle:
     """A token bucket."""
 
     def __init__(self, per_second: float, burst: int, *, clock: Clock) -> None:
-        """Let `burst` requests through at once and `per_second` from there on; 0 or less a second: no limit."""
+        """Allow `burst` requests at once and `per_second` after that; without limit if that is 0 or less."""
         self._rate = per_second
         self._burst = max(burst, 1)
         self._clock = clock
@@ -24,7 +23,7 @@ class Throttle:
         self._at = clock.monotonic()
 
     def reserve(self) -> float:
-        """Take a turn, and return in how many seconds it comes."""
+        """Take a token; return the seconds until it is available."""
         if self._rate <= 0:
             return 0.0
         with self._lock:
@@ -35,7 +34,7 @@ class Throttle:
             return max(0.0, -self._tokens / self._rate)
 
     def wait(self) -> None:
-        """Wait for one's turn."""
+        """Wait for a token."""
         pause = threading.Condition()
         if (left := self.reserve()) > 0:
             until = self._clock.monotonic() + left
