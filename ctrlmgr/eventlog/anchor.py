@@ -52,7 +52,7 @@ class Content(msgspec.Struct, omit_defaults=True):
         return b"ctrlmgr anchor\n" + msgspec.json.encode(msgspec.structs.replace(self, signature=""))
 
     def is_signed_by(self, public: str) -> bool:
-        """Say whether the anchor is signed with the private key of `public` (hexadecimal)."""
+        """Return whether the anchor is signed with the private key of `public` (hexadecimal)."""
         return self.key == public and is_signed(self.signed, self.signature, public)
 
 

@@ -40,7 +40,7 @@ class Stretch(NamedTuple):
 
 
 def covered(stretches: Sequence[Stretch], after: Revision, revision: Revision) -> bool:
-    """Say whether an imported stretch explains the gap between two revisions."""
+    """Return whether an imported stretch explains the gap between two revisions."""
     return any(stretch.after <= after and revision <= stretch.last for stretch in stretches)
 
 

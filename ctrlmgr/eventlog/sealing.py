@@ -99,7 +99,7 @@ def read_public_key(path: Path) -> str:
 
 
 def is_signed(data: bytes, signature: str, public: str) -> bool:
-    """Say whether `signature` is valid; it and `public` are hexadecimal and need not be well-formed."""
+    """Return whether `signature` is valid; it and `public` are hexadecimal and need not be well-formed."""
     try:
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(signature), data)
     except (ValueError, InvalidSignature):

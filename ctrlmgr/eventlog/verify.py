@@ -113,7 +113,7 @@ def _check(stored: Stored, after: Revision, chain: bytes, marks: _Marks) -> tupl
 
 
 def _is_purged(stored: Stored, parent: bytes) -> bool:
-    """Say whether an event's payload was purged, and its remaining digest fits the chain."""
+    """Return whether an event's payload was purged, and its remaining digest fits the chain."""
     event = stored.event
     digest = purged_digest(event.object.body, stored.key)
     return digest is not None and link(parent, event.revision, event.previous, digest) == event.hash

@@ -1,6 +1,6 @@
-"""Questions to the log: what was true at any revision, who changed it, and why.
+"""Queries on the log: the state at any revision, the author of each change, and its causes.
 
-Everything here reads, through the views of `ctrlmgr.eventlog.views`; nothing writes or could. `database` asks in SQL,
-`questions` are the ready-made ones, `past` goes back in time, `causes` follows what led to what, `differences` and
-`blame` compare. What it finds are plain values; how they look is the command line's affair.
+This package only reads, through the views of `ctrlmgr.eventlog.views`. `database` runs SQL, `questions` are predefined
+queries, `past` reads earlier states, `causes` follows causes and effects, `differences` and `blame` compare. Results
+are plain values; the command line formats them.
 """

@@ -1,8 +1,8 @@
-"""Who set each field of an object last; pure functions over its history.
+"""Finds the last change of each field of an object; pure functions over its history.
 
-Guarantees: every value that is not a map or a list has exactly one change to its name, the newest that gave it the
-value it has; an item that only moved within its list keeps the one it had. Where the beginning of the history has been
-compacted, what the oldest remaining event holds may be older than that: `Blamed.certain` is False.
+Guarantees: every value that is not a map or a list has exactly one change, the newest that set it to its present value.
+An item that only moved within its list keeps its change. If the beginning of the history was compacted, values in the
+oldest remaining event may be older than it: then `Blamed.certain` is False.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ctrlmgr.inspection.past import Change
 
 
 class Blamed(NamedTuple):
-    """A field, its value, and the change that gave it that value."""
+    """A field, its value, and the change that set it to that value."""
 
     path: str
     value: Any
@@ -25,7 +25,7 @@ class Blamed(NamedTuple):
 
 
 _Origin = Any
-"""Where the parts of a value come from: a map or list of origins for a map or list that has parts, else a change."""
+"""The origins of a value: a map or list of origins for a non-empty map or list, otherwise a change."""
 
 
 def blame(history: Sequence[Change], *, managed_fields: bool = False) -> list[Blamed]:
@@ -47,9 +47,9 @@ def blame(history: Sequence[Change], *, managed_fields: bool = False) -> list[Bl
 
 
 def values(history: Sequence[Change], *, managed_fields: bool = False) -> dict[str, list[Blamed]]:
-    """Return, for each field that was ever set, what it was set to and by which change, oldest first.
+    """Return, for each field that was ever set, its values and their changes, oldest first.
 
-    The value is `ABSENT` where a change took the field away.
+    The value is `ABSENT` if a change removed the field.
     """
     found: dict[str, list[Blamed]] = {}
     value: Any = {}
@@ -68,7 +68,7 @@ def _newest_incarnation(history: Sequence[Change]) -> Sequence[Change]:
 
 
 def _carried(before: Any, origin: _Origin, after: Any, change: Change) -> _Origin:
-    """Return the origins of `after`, which `change` made out of `before`."""
+    """Return the origins of `after`, the state after `change`."""
     if before == after:
         return origin
     if isinstance(before, dict) and isinstance(after, dict) and after:
@@ -105,7 +105,7 @@ def _leaves(value: Any, origin: _Origin, path: str) -> Iterator[tuple[str, Any, 
 
 
 def _set(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the values that were set within what was set at `path`."""
+    """Yield the leaf values of the value that was set at `path`."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             yield from _set(field_path(path, name), inner)

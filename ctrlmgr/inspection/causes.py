@@ -1,12 +1,13 @@
-"""Why something happened, and what came of it: trees of events, followed through the reconciles between them.
+"""Trees of an event's causes or effects, through the reconciles between them.
 
 Guarantees:
-- Every change that a reconcile answered is in the tree, also those that the workqueue made one of; and what the author
-  of a workload wanted (`wishes`), where that is another.
-- A tree ends: an event that stands in it already is named again but not followed again, and no branch goes deeper than
-  asked for; where either cut something off, the node says so.
-- An event that compaction has taken is still named, by its revision.
-- Where an import brought events without the reconciles that wrote them, causes are inferred, and marked as that.
+
+- The causes of a reconcile's write are all changes that triggered it, also those that the work queue merged, and the
+  last user edit of the workload (`user_edits`).
+- A tree is finite: an event that is in it already is shown again but not followed, and the depth is limited. If links
+  are omitted for either reason, the node says so.
+- A compacted event is still shown, by its revision.
+- If events were imported without their reconciles, causes are inferred, and marked as such.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from ctrlmgr.inspection.requests import AuditDatabase, Request, request_of
 from ctrlmgr.inspection.user_edits import latest_user_edit
 
 ADMISSION = "admission"
-"""The controller of a cause that is none: what changed a write on its way, see `engine.writes.attempts`."""
+"""The controller of a cause that has none: admission changed the write, see `engine.writes.attempts`."""
 DEEPEST = 100
-"""Levels that a tree has at most."""
+"""Maximum depth of a tree."""
 
 
 class Run(NamedTuple):
-    """A reconcile: the columns of the view `reconciles`; `duration` in microseconds, None while it runs."""
+    """A reconcile: the columns of the view `reconciles`; `duration` is in microseconds, None while it runs."""
 
     id: int
     controller: str
@@ -50,19 +51,19 @@ class Node(NamedTuple):
 
     revision: Revision
     change: Change | None
-    """None if compaction has taken it."""
+    """None if it was compacted."""
     run: Run | None
-    """The reconcile that wrote it, if one did."""
+    """The reconcile that wrote it, if any."""
     links: tuple[Node, ...]
     """Its causes, or its effects, by revision."""
     request: Request | None = None
-    """The request that wrote it, if one did, and it was audited and is still kept."""
+    """The request that wrote it, if it was audited and is still kept."""
     cut: str = ""
-    """Why there are no links though there may be some: `repeated` or `too deep`."""
+    """Why links are omitted, if they are: `repeated` or `too deep`."""
     inferred: Inference | None = None
-    """Who is taken to have written it, and why, where no reconcile is recorded: its links are not certain then."""
+    """Its inferred author, and why, if no reconcile is recorded: then its links are not certain."""
     because: str = ""
-    """What speaks for this being a cause, where that is inferred."""
+    """The reason why it is an inferred cause."""
 
 
 Follow = Callable[[Database, Revision, Run | None], Sequence[Revision]]
@@ -70,12 +71,12 @@ _Infer = Callable[[Revision], Inference | None]
 
 
 def why(database: Database, revision: Revision, *, depth: int = DEEPEST, requests: AuditDatabase | None = None) -> Node:
-    """Return what led to an event, to the `requests` that were kept; raises `NotFound` when there is none."""
+    """Return the causes of an event, including kept `requests`; raises `NotFound` if there is no such event."""
     return _tree(database, revision, _triggers, depth, requests, Inferring(database).of)
 
 
 def effects(database: Database, revision: Revision, *, depth: int = DEEPEST) -> Node:
-    """Return what an event led to; raises `NotFound` when there is none at that revision."""
+    """Return the effects of an event; raises `NotFound` if there is none at that revision."""
     return _tree(database, revision, _answers, depth)
 
 
@@ -94,7 +95,7 @@ def _tree(
 
 
 class _Growth:
-    """A tree while it grows; remembers what stands in it."""
+    """A tree while it is built, and the events that are in it."""
 
     def __init__(self, database: Database, follow: Follow, requests: AuditDatabase | None, infer: _Infer) -> None:
         self._database = database
@@ -165,7 +166,7 @@ def _run(database: Database, id: int) -> Run | None:
 
 
 def newest_event(database: Database, resource: Resource, key: Key, *, until: Revision, after: Revision = 0) -> Revision:
-    """Return the revision of an object's newest event `after` one up to `until`; raises `NotFound` without one."""
+    """Return the revision of an object's newest event after `after` up to `until`; raises `NotFound` if none."""
     statement = (
         "SELECT max(revision) FROM history"
         " WHERE resource = :resource AND namespace = :namespace AND name = :name"
@@ -179,7 +180,7 @@ def newest_event(database: Database, resource: Resource, key: Key, *, until: Rev
 
 
 def count(node: Node) -> int:
-    """Return how many events a tree has, its root included."""
+    """Return the number of events in a tree, with its root."""
     return 1 + sum(map(count, node.links))
 
 

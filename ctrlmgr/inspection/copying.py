@@ -1,13 +1,14 @@
-"""A copy of a server's log, or of what of it one user may see: a SQLite file that is asked as the log itself would be.
+"""A local copy of a server's log, as far as its user may read it: a SQLite file that is queried like the log.
 
-What a server tells (`ui.log_pages`) comes page by page; only what is missing is asked for.
+The server sends its log in pages (`ui.log_pages`); only missing ones are requested.
 
 Guarantees:
-- After `bring_up` the copy ends where the server's log did when it was first asked, and holds what its user may see of
-  it now. A copy of another log, of other rights, or of what has been compacted since, is thrown away and made anew;
-  where a resource was compacted by itself, that alone is copied again.
-- A page and how far the copy goes are one transaction: one that was broken off is gone on with.
-- Nobody but the user of this machine who made it can read it. Processes that share a copy take turns.
+
+- After `bring_up` the copy ends at the head that the server's log had at the first request, and contains exactly what
+  its user may read. A copy of another log, with other rights, or of events compacted since, is replaced. If a single
+  resource was compacted, only that is copied again.
+- A page and the copy's position are written in one transaction, so an interrupted copy is continued.
+- Only the local user that made the copy can read it. Processes that share a copy lock it.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from ctrlmgr.eventlog import Failure
 from ctrlmgr.eventlog.opening import migrate_log
 
 Fetch = Callable[[Mapping[str, str]], bytes]
-"""Asks the server for a page, by the parameters of its query."""
+"""Fetches a page from the server, by the query's parameters."""
 Tell = Callable[[Revision, Revision], None]
-"""Is told up to which revision the copy goes, and to which it will."""
+"""Called with the copy's revision, and the revision where it will end."""
 
 _ATTEMPTS: Final = 3
 _UNFINISHED: Final = 50
-"""Reconciles whose ends are asked for, those that began last."""
+"""Maximum unfinished reconciles whose ends are requested, newest first."""
 _BUSY_MILLISECONDS: Final = 60_000
 
 _FAILURE_FIELDS: Final = Failure.__struct_fields__
@@ -109,14 +110,14 @@ class _Page(NamedTuple):
 
 
 class _Outdated(Exception):
-    """The copy cannot be gone on with."""
+    """The copy cannot be continued."""
 
 
 def bring_up(path: Path, fetch: Fetch, *, clock: Clock, random: Random, tell: Tell) -> int:
-    """Bring the copy at `path` up to date, and return how many events its user may not see.
+    """Update the copy at `path`; return the number of events that its user may not read.
 
-    Raises `LogUnavailable` for a file that cannot be written, `ServiceUnavailable` for a server that is none of ours
-    or whose log, or the rights to it, change faster than it can be copied; and what `fetch` raises.
+    Raises `LogUnavailable` if the file cannot be written, `ServiceUnavailable` if the server does not send a log, or if
+    the log or the rights change faster than they are copied; and the errors of `fetch`.
     """
     try:
         with _alone(path):
@@ -124,7 +125,7 @@ def bring_up(path: Path, fetch: Fetch, *, clock: Clock, random: Random, tell: Te
                 try:
                     with _opened(path, clock, random) as connection:
                         return _Copy(connection, fetch, tell).bring_up()
-                except (_Outdated, sqlite3.DatabaseError, LogError):  # a damaged copy is as good as none
+                except (_Outdated, sqlite3.DatabaseError, LogError):  # a damaged copy is replaced
                     _remove(path)
     except OSError as error:
         raise LogUnavailable(f"no copy of the log can be kept at {path}: {error.strerror}") from error
@@ -133,7 +134,7 @@ def bring_up(path: Path, fetch: Fetch, *, clock: Clock, random: Random, tell: Te
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Keep other processes from the copy while the block runs."""
+    """Lock the copy against other processes."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(path.with_name(path.name + "-lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -160,7 +161,7 @@ def _remove(path: Path) -> None:
 
 
 class _Copy:
-    """A copy while it is brought up to date."""
+    """A copy while it is updated."""
 
     def __init__(self, connection: sqlite3.Connection, fetch: Fetch, tell: Tell) -> None:
         self._connection = connection
@@ -203,7 +204,7 @@ class _Copy:
         return _Page(place, rows)
 
     def _check(self, page: _Page, after: Revision) -> None:
-        """Raise `_Outdated` unless a page goes on from the copy."""
+        """Raise `_Outdated` unless a page continues the copy."""
         uuid, rights = self._one("SELECT uuid FROM log_head"), self._one("SELECT rights FROM copied")
         if (uuid, rights) != (page.place.uuid, page.place.rights) or page.place.head < after:
             raise _Outdated
@@ -227,7 +228,7 @@ class _Copy:
         self._connection.execute("COMMIT")
 
     def _write(self, page: _Page, floors: Mapping[str, Revision]) -> None:
-        """Write a page that goes on from the copy, and how far that goes now."""
+        """Write a page that continues the copy, and the copy's new position."""
         place = page.place
         with self._transaction():
             self._put(page)
@@ -260,7 +261,7 @@ class _Copy:
         self._connection.executemany("INSERT OR IGNORE INTO reconcile_trigger VALUES (?, ?)", pairs)
 
     def _copy_again(self, resource: str, floor: Revision, until: Revision) -> None:
-        """Copy what is left of a resource up to where it was compacted, in the place of what was copied."""
+        """Replace the copy of a resource that was compacted, up to where the copy ends."""
         with self._transaction():
             for statement in _FORGET:
                 self._connection.execute(statement, {"resource": resource, "floor": floor})

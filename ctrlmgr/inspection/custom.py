@@ -1,7 +1,7 @@
-"""The custom kinds of a moment: what the definitions that there were then say of names, columns and objects.
+"""The custom kinds at a moment, according to the definitions at that moment.
 
-Guarantees: only definitions that were established count, as they do for a server; an object is read by the schema of
-its moment, pruned and defaulted as the API showed it then, in the version that it was stored in.
+Guarantees: only established definitions count, as for a server. An object is decoded with the schema of that moment,
+pruned and defaulted as the API did then, in its stored version.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
 
 
 class CustomKindsAt:
-    """The custom kinds of one moment of a log; the definitions are read when they are first needed."""
+    """The custom kinds of one moment of a log; the definitions are read on first use."""
 
     def __init__(self, database: Database, at: Revision | None = None) -> None:
-        """Look at a revision, by default at the newest; `Expired` comes when compaction has passed it."""
+        """Read a revision, by default the newest; methods raise `Expired` if it was compacted."""
         self._database = database
         self._at = at
 
@@ -51,7 +51,7 @@ class CustomKindsAt:
         return {}
 
     def kind_of(self, obj: Object) -> Kind | None:
-        """Return the kind of a stored object, in the version that it is stored in; None if there is no such kind."""
+        """Return the kind of a stored object, in its stored version; None if there is no such kind."""
         defined = self._defined.get(obj.resource)
         if defined is None:
             return None
@@ -61,7 +61,7 @@ class CustomKindsAt:
         return next((kind for kind in self._kinds[obj.resource] if kind.gvk.version == version), None)
 
     def shown(self, obj: Object) -> Object:
-        """Return a stored object as its kind shows it; one that cannot be shown so is returned as it is."""
+        """Return a stored object as the API returns it; unchanged if that is impossible."""
         kind = self.kind_of(obj)
         if kind is None or kind.from_storage is None:
             return obj

@@ -1,12 +1,13 @@
-"""Custom kinds in SQL: each is a view of its own, for as long as its definition is there.
+"""Custom kinds in SQL: each established kind is a view.
 
 Guarantees:
-- A kind that is established now can be asked for by its resource, `"widgets.example.com"`, and by its plural alone
-  where no other kind, table or view is called so. A kind whose definition is gone is no such table.
-- Its columns are those of `objects` that say something of one kind, what its definition prints, `spec` and `status`,
-  with the same values on SQLite and PostgreSQL.
-- Nothing is made in the database: what a question mentions is put before it. A question that mentions no custom kind is
-  asked as it is, and costs nothing more.
+
+- An established kind can be queried by its resource, `"widgets.example.com"`, and by its plural alone if no other kind,
+  table or view has that name. A kind without definition has no view.
+- Its columns are those columns of `objects` that make sense for one kind, the printer columns of its definition, `spec`
+  and `status`, with the same values on SQLite and PostgreSQL.
+- Nothing is created in the database: the views that a query uses are prepended to it. Other queries are unchanged, and
+  cost nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _TOLD = ("created_at", "labels")
 _LAST = ("spec", "status", "body")
 _DEFINITIONS = f"SELECT body FROM objects WHERE resource = '{DEFINITIONS}' ORDER BY name"
 _SIMPLE = re.compile(r"(?:\.[A-Za-z_][\w-]*)+")
-"""The paths of printer columns that SQL can follow: fields of fields."""
+"""The paths of printer columns that are supported in SQL: nested fields."""
 
 _QUERIES = ("select", "with", "values", "table")
 _TYPED = {
@@ -59,7 +60,7 @@ class View(NamedTuple):
 
 
 def query(database: Database, statement: str, parameters: Mapping[str, Any] | None = None) -> Rows:
-    """Ask as `Database.query` does, of custom kinds, too."""
+    """Run a query as `Database.query` does, which may use custom kinds."""
     try:
         return database.query(statement, parameters)
     except UnknownRelation:
@@ -70,7 +71,7 @@ def query(database: Database, statement: str, parameters: Mapping[str, Any] | No
 
 
 def views(database: Database) -> dict[str, View]:
-    """Return the custom kinds that there are now, by the names that they can be asked for by."""
+    """Return the established custom kinds, by each name under which they can be queried."""
     found = _found(database)
     taken = database.relations()
     return {name: view for name, view in found.items() if name not in taken}
@@ -79,7 +80,7 @@ def views(database: Database) -> dict[str, View]:
 def _found(database: Database) -> dict[str, View]:
     try:
         rows = database.query(_DEFINITIONS).rows
-    except QueryRefused:  # it is no log
+    except QueryRefused:  # this is not a log
         return {}
     definitions = [Definition(json.loads(body)) for (body,) in rows]
     served = [each for each in definitions if each.has_condition("Established")]
@@ -108,7 +109,7 @@ def view_of(definition: Definition, dialect: str) -> View:
 
 
 def _printed(definition: Definition, dialect: str) -> Iterator[tuple[str, str]]:
-    """Yield the printer columns of the version that is stored, those whose path SQL can follow."""
+    """Yield the printer columns of the stored version, those whose path is supported in SQL."""
     versions: Sequence[Mapping[str, Any]] = definition.raw["spec"]["versions"]
     stored = next(each for each in versions if each.get("storage"))
     for column in stored.get("additionalPrinterColumns") or ():
@@ -126,7 +127,7 @@ def _printed(definition: Definition, dialect: str) -> Iterator[tuple[str, str]]:
 
 
 def _with_views(statement: str, known: Mapping[str, View]) -> str:
-    """Return a statement with the custom kinds that it mentions before it; as it is if there are none."""
+    """Return a statement with the views of its custom kinds prepended; unchanged if it uses none."""
     words = [*names_and_places(statement)]
     mentioned = {name: known[name] for name, _, _ in words if name in known}
     begin = next(((name, start, end) for name, start, end in words if name in _QUERIES), None)

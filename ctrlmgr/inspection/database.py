@@ -1,15 +1,16 @@
-"""A read-only connection to a log's database, for questions in SQL.
+"""A read-only connection to a log's database, for SQL queries.
 
 Guarantees:
-- Nothing can be written through it, whatever is asked. SQLite: the file is opened read-only, and no statement but a
-  query gets past the authorizer. PostgreSQL: only what `reading` takes for a question is asked, each time in a
-  read-only transaction that is rolled back, and as the role `ctrlmgr_reader` where there is one.
-- `objects_at(REVISION)` can be asked like a table on both databases. SQLite knows no such thing; it is put into the
-  query before SQLite sees it.
+
+- No query can write. SQLite: the file is opened read-only, and the authorizer rejects statements other than queries.
+  PostgreSQL: only statements that `reading` accepts are run, each in a read-only transaction that is rolled back, as
+  the role `ctrlmgr_reader` if it exists.
+- `objects_at(REVISION)` can be queried like a table on both databases. SQLite has no such functions, so it is replaced
+  by a subquery.
 - A query sees one state of the log. No transaction stays open after it.
-- A query takes no longer than the connection's patience, if it has one: then it is `RequestTimeout`. A connection may
-  be used by any thread, one at a time.
-- The database must have this version's schema: otherwise `SchemaOutdated`.
+- A query that exceeds the connection's time limit, if it has one, raises `RequestTimeout`. A connection may be used by
+  any thread, one at a time.
+- The database must have this version's schema; otherwise `SchemaOutdated` is raised.
 """
 
 from __future__ import annotations
@@ -42,24 +43,24 @@ _TABLES = {
 
 
 class Rows(NamedTuple):
-    """The answer to a query."""
+    """The result of a query."""
 
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
 
 
 class Database(ABC):
-    """A log's database, to be read."""
+    """A log's database, for reading."""
 
     dialect: str
     """`sqlite` or `postgresql`."""
 
     @abstractmethod
     def query(self, statement: str, parameters: Mapping[str, Any] | None = None) -> Rows:
-        """Run one statement and return all its rows; `parameters` are what `:name` in it stands for.
+        """Run one statement and return all its rows; `parameters` are the values of `:name` in it.
 
-        Without parameters a colon has no meaning. Raises `QueryRefused` for what is no query or a wrong one,
-        `LogUnavailable` when the database does not answer, `RequestTimeout` when it takes too long.
+        Without parameters a colon has no meaning. Raises `QueryRefused` if it is not a valid query, `LogUnavailable` if
+        the database does not respond, `RequestTimeout` if it takes too long.
         """
 
     @abstractmethod
@@ -68,7 +69,7 @@ class Database(ABC):
 
     @abstractmethod
     def refuse_power(self) -> None:
-        """Raise `SettingsError` if the role that asks could do anything to the server that runs the database."""
+        """Raise `SettingsError` if the role has unrestricted access to the database server."""
 
     def __enter__(self) -> Database:
         return self
@@ -92,10 +93,10 @@ class Database(ABC):
 
 
 def open_database(url: str, *, patience: float | None = None) -> Database:
-    """Open the log's database at `url` for reading; nothing is created by looking. A query may take `patience` seconds.
+    """Open the log's database at `url` for reading, without creating it. `patience` limits a query, in seconds.
 
-    Raises `SettingsError` for a URL that names no database on disk, `SchemaOutdated` when there is no log of this
-    version's schema, `LogUnavailable` when it cannot be reached.
+    Raises `SettingsError` if the URL is not of a database on disk, `SchemaOutdated` if it does not contain a log of
+    this version's schema, `LogUnavailable` if it cannot be reached.
     """
     if url.startswith(_SQLITE):
         return SQLiteDatabase(Path(url.removeprefix(_SQLITE)), patience=patience)
@@ -108,10 +109,10 @@ _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE
 _PRAGMAS = frozenset({"table_info", "table_xinfo", "table_list", "index_list", "index_info", "data_version"})
 _OBJECTS_AT = re.compile(r"\bobjects_at\s*\(\s*(:\w+|\d+)\s*\)", re.IGNORECASE)
 _SETTINGS = ("busy_timeout = 2000", "cache_size = -65536", "mmap_size = 1073741824", "temp_store = MEMORY")
-"""Of the connection: milliseconds to wait for a lock, KiB of cache, bytes read in place, where sorting is done."""
+"""Connection settings: milliseconds to wait for a lock, KiB of cache, bytes mapped into memory, storage for sorting."""
 
 _STEPS = 100_000
-"""Steps of SQLite's machine between looks at whether Ctrl-C was pressed."""
+"""Steps of SQLite's virtual machine between checks for Ctrl-C and the time limit."""
 
 
 class SQLiteDatabase(Database):
@@ -130,7 +131,7 @@ class SQLiteDatabase(Database):
         try:
             uri = f"file:{quote(str(path.absolute()))}?mode=ro"
             self._connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
-            for setting in (*_SETTINGS, "schema_version"):  # the last is a look into the file
+            for setting in (*_SETTINGS, "schema_version"):  # the last one reads the file
                 self._connection.execute(f"PRAGMA {setting}")
         except sqlite3.Error as error:
             raise LogUnavailable(f"the database cannot be opened: {error}") from error
@@ -152,7 +153,7 @@ class SQLiteDatabase(Database):
         return Rows(tuple(column[0] for column in cursor.description or ()), rows)
 
     def refuse_power(self) -> None:
-        """Refuse no user: a file is all there is."""
+        """Do nothing: SQLite has no roles."""
 
     def _is_late(self) -> bool:
         return self._patience is not None and self._clock.monotonic() > self._ends_at
@@ -165,7 +166,7 @@ class SQLiteDatabase(Database):
 def _authorize(action: int, first: str | None, *_: str | None) -> int:
     if action in _ALLOWED or (action == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS):
         return sqlite3.SQLITE_OK
-    # What SQLite says when it loads a table-valued function; the table itself cannot be changed.
+    # SQLite reports this when it loads a table-valued function; the table itself cannot be changed.
     if action == sqlite3.SQLITE_UPDATE and first in ("sqlite_master", "sqlite_schema"):
         return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_DENY
@@ -176,7 +177,7 @@ def _too_long(patience: float) -> RequestTimeout:
 
 
 def _sqlite_failure(error: Exception) -> BaseException:
-    """Say what a failure means; Ctrl-C reaches SQLite as an interrupt."""
+    """Return the error to raise; SQLite reports Ctrl-C as an interrupt."""
     text = str(error)
     if text == "interrupted":
         return KeyboardInterrupt()
@@ -188,13 +189,13 @@ def _sqlite_failure(error: Exception) -> BaseException:
 
 
 _PATIENCE = 10.0
-"""Seconds that the server may take to let us in."""
+"""Maximum seconds to connect."""
 
 _CANCELLED = "57014"
-"""PostgreSQL's code for a statement that was cancelled: its `statement_timeout` had passed."""
+"""PostgreSQL's code for a cancelled statement, after its `statement_timeout`."""
 
 _NO_RELATION = "42P01"
-"""PostgreSQL's code for a table or view that there is none of."""
+"""PostgreSQL's code for a missing table or view."""
 
 _IS_READER = (
     "SELECT 1 FROM pg_roles WHERE rolname = 'ctrlmgr_reader' AND rolname <> current_user"
@@ -226,21 +227,21 @@ class PostgresDatabase(Database):
             self._connection = Servers(url).connect("inspect", patience=_PATIENCE, standby=True)
         except psycopg.Error as error:
             raise LogUnavailable(f"the database cannot be opened: {str(error).strip()}") from error
-        self._connection.patience = None  # a long question takes its time; Ctrl-C ends it
-        if self._connection.prepare_threshold is not None:  # else a pooler would keep it for others
-            self._connection.execute("SET jit = off")  # compiling takes longer than what it would speed up
+        self._connection.patience = None  # a long query may run; Ctrl-C ends it
+        if self._connection.prepare_threshold is not None:  # otherwise a pooler would keep it for other clients
+            self._connection.execute("SET jit = off")  # compiling takes longer than it saves
         self._become_reader()
         self._connection.autocommit = False
         self._connection.read_only = True
         self._require_schema()
 
     def _become_reader(self) -> None:
-        """Ask as the role that may only read, if there is one and we may; behind a pooler a role would stay."""
+        """Set the role that may only read, if allowed; not behind a pooler, where the role would stay set."""
         if self._connection.prepare_threshold is not None and self._connection.execute(_IS_READER).fetchone():
             self._connection.execute("SET ROLE ctrlmgr_reader")
 
     def refuse_power(self) -> None:
-        """Raise `SettingsError` if the role that asks could do anything to the server that runs the database."""
+        """Raise `SettingsError` if the role has unrestricted access to the database server."""
         rows = self.query(_IS_POWERFUL).rows
         if rows:
             raise SettingsError(
@@ -253,12 +254,12 @@ class PostgresDatabase(Database):
         import psycopg
 
         require_question(statement)
-        # As a prepared one, because only then does the server insist on its being one.
+        # Prepared, because the server accepts only a single statement then.
         prepare = True if self._connection.prepare_threshold is not None else None
         if parameters:
             statement = _PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%"))
         try:
-            if self._patience is not None:  # for this transaction alone, so that it may go through a pooler
+            if self._patience is not None:  # only for this transaction, so that a pooler may be used
                 self._connection.execute(f"SET LOCAL statement_timeout = {round(self._patience * 1000)}".encode())
             cursor = self._connection.execute(statement.encode(), parameters or None, prepare=prepare)
             rows = cursor.fetchall() if cursor.description else []

@@ -1,7 +1,7 @@
-"""What Datasette is told of a log: titles, what views and columns mean, units, and the ready-made questions.
+"""Datasette's metadata for a log: titles, descriptions of views and columns, units, and the predefined queries.
 
-Guarantees: every view and every question is in it. A question's parameters may be left out where they have a default,
-and take numbers or names as they are typed into a form; a moment is a revision, or `head`.
+Guarantees: it contains every view and every query. Parameters with a default may be omitted; numbers and names are used
+as typed into a form; a moment is a revision, or `head`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ COLUMNS: Mapping[str, str] = {
     "node": "The node of what is behind the address",
     "ports": "The ports, JSON",
 }
-"""What the columns of the views mean."""
+"""Descriptions of the views' columns."""
 
 UNITS: Mapping[str, str] = {"recorded_at": "µs", "started_at": "µs", "duration": "µs"}
 
@@ -88,7 +88,7 @@ _NAME = re.compile(r"(?<![:\w]):([a-z_]+)")
 
 
 def metadata(name: str, relations: Mapping[str, list[str]]) -> dict[str, Any]:
-    """Return Datasette's metadata for the database that it calls `name`, the file's without `.db`.
+    """Return Datasette's metadata for the database that it calls `name`, the file's name without `.db`.
 
     `relations` are its tables and views with their columns.
     """
@@ -131,10 +131,10 @@ def _otherwise(parameter: Parameter) -> str:
 
 
 def _value(parameter: Parameter) -> str:
-    """Return SQL for what was typed into a form: text, empty where nothing was."""
+    """Return SQL for a form field's value: text, empty if nothing was typed."""
     typed = f":{parameter.name}"
     if parameter.type == "text":
-        # As on the command line `-` stands for the empty text, which a form cannot tell from nothing.
+        # `-` is the empty text, as on the command line, because a form sends it for an empty field too.
         return f"CASE {typed} WHEN '-' THEN '' WHEN '' THEN '{_plain(parameter)}' ELSE {typed} END"
     default = HEAD if parameter.type == "revision" else str(parameter.default)
     return f"CAST(coalesce(nullif(nullif({typed}, ''), 'head'), {default}) AS INTEGER)"

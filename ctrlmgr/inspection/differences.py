@@ -1,9 +1,10 @@
-"""Where two states of an object differ, and which item of a list is which; pure functions.
+"""Compares two states of an object, and matches the items of lists; pure functions.
 
 Guarantees:
-- Nothing that differs is left out but `metadata.managedFields`, the server's bookkeeping, and that only if asked for.
-- Lists are compared as people read them: items that are called something (`name`, `type`, `ip`, `key`, `uid`) are
-  told apart by that, others aligned so that one item more does not make all after it differ.
+
+- All differences are included, except in `metadata.managedFields`, unless requested.
+- Items of a list that have a unique name (`name`, `type`, `ip`, `key`, `uid`) are matched by it. Other lists are
+  aligned, so that an inserted item does not make all later ones differ.
 """
 
 from __future__ import annotations
@@ -17,21 +18,21 @@ import msgspec
 from ctrlmgr.api.object import Object
 
 _ALIGNED = 10_000
-"""Pairs of items up to which two lists without names are aligned."""
+"""Maximum pairs of items of two lists without names that are aligned."""
 
 _NAMES = ("name", "type", "ip", "key", "uid")
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class _Absent(msgspec.Struct, frozen=True):
-    """A value that is not there."""
+    """A missing value."""
 
 
 ABSENT = _Absent()
 
 
 class Difference(NamedTuple):
-    """A place at which two states differ, such as `status.conditions[type=Ready].status`; `ABSENT` where none is."""
+    """A path at which two states differ, such as `status.conditions[type=Ready].status`; `ABSENT` if missing."""
 
     path: str
     before: Any
@@ -39,7 +40,7 @@ class Difference(NamedTuple):
 
 
 def content(obj: Object | None, *, managed_fields: bool = False) -> Any:
-    """Return what of an object is compared: {} for one that does not exist, else all but managedFields."""
+    """Return the compared fields of an object: all but managedFields, {} if it does not exist."""
     if obj is None:
         return {}
     fields = msgspec.json.decode(obj.body)
@@ -49,7 +50,7 @@ def content(obj: Object | None, *, managed_fields: bool = False) -> Any:
 
 
 def differences(before: Any, after: Any, path: str = "") -> Iterator[Difference]:
-    """Yield every place at which two JSON values differ, in the order of the fields."""
+    """Yield every difference between two JSON values, in the order of the fields."""
     if before == after:
         return
     if isinstance(before, dict) and isinstance(after, dict):
@@ -66,7 +67,7 @@ def differences(before: Any, after: Any, path: str = "") -> Iterator[Difference]
 
 
 def align(before: list[Any], after: list[Any]) -> Iterator[tuple[int | None, int | None]]:
-    """Yield which item became which, as indexes; None on the side that has none. In the order of `after`."""
+    """Yield pairs of indexes of matching items, in the order of `after`; None for an item without a match."""
     old, new = _identities(before), _identities(after)
     if old is not None and new is not None:
         where = {identity: index for index, identity in enumerate(old)}
@@ -81,9 +82,9 @@ def align(before: list[Any], after: list[Any]) -> Iterator[tuple[int | None, int
 
 
 def _blocks(before: list[bytes], after: list[bytes]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield which stretch of the old items became which of the new ones.
+    """Yield which range of old items became which range of new ones.
 
-    Long lists that differ in much are compared item by item: to align them takes time cubic in their length.
+    Long lists with many differences are compared item by item, because aligning takes time cubic in their length.
     """
     first = next((at for at, (old, new) in enumerate(zip(before, after, strict=False)) if old != new), None)
     if first is None:
@@ -103,24 +104,24 @@ def _blocks(before: list[bytes], after: list[bytes]) -> Iterator[tuple[int, int,
 
 
 def item_paths(path: str, items: list[Any]) -> list[str]:
-    """Return the path of each item of the list at `path`: by its name if it has one, else by its position."""
+    """Return the path of each item of the list at `path`: by name if it has one, otherwise by position."""
     return [f"{path}[{name}]" for name in _identities(items) or range(len(items))]
 
 
 def _identities(items: list[Any]) -> list[str] | None:
-    """Return what each item is called, None unless each has a name and no two share one."""
+    """Return the name of each item, None unless all have unique names."""
     found = [_identity(item) for item in items]
     return [each for each in found if each] if all(found) and len(set(found)) == len(found) else None
 
 
 def _identity(item: Any) -> str | None:
-    """Return `type=Ready`, None for an item that is called nothing."""
+    """Return a name such as `type=Ready`, None if the item has none."""
     if not isinstance(item, dict):
         return None
     return next((f"{name}={item[name]}" for name in _NAMES if isinstance(item.get(name), str)), None)
 
 
 def field_path(path: str, name: str) -> str:
-    """Return the path of a field within what is at `path`."""
+    """Return the path of a field of the value at `path`."""
     step = f'"{name}"' if not name or set(name) & set('."/[]') else name
     return f"{path}.{step}" if path else step

@@ -1,7 +1,7 @@
-"""What fails, since when, and with which error: the log's records of reconciles that raise.
+"""Failing reconciles, since when, and their errors, from the log's records.
 
-Guarantees: a failure is one record, from the first reconcile of a key that failed to the next that succeeded, and shows
-its newest error. The log keeps the newest `eventlog.event.FAILURES_KEPT` of them.
+Guarantees: a failure is one record, from the first failed reconcile of a key to the next success, with its newest
+error. The log keeps the newest `eventlog.event.FAILURES_KEPT` of them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _ALL = f"SELECT {', '.join(_FIELDS)} FROM failure ORDER BY since DESC, controlle
 
 
 def failures(database: Database, *, at: int | None = None, ended: bool = False) -> list[Failure]:
-    """Return what fails now, or failed `at` a time (microseconds since 1970); with `ended` also what no longer does.
+    """Return the failures now, or `at` a time (microseconds since 1970); with `ended` also past ones.
 
-    What fails for the shortest time comes first.
+    The newest failure is first.
     """
     found = [Failure(**dict(zip(_FIELDS, row, strict=True))) for row in database.query(_ALL).rows]
     if at is not None:
@@ -31,7 +31,7 @@ def failures(database: Database, *, at: int | None = None, ended: bool = False) 
 
 
 def failures_of(database: Database, named: Named, key: Key) -> list[Failure]:
-    """Return what fails now for one object: the records of its key by controllers of its kind, or of no known kind."""
+    """Return an object's failures now: the records of its key by controllers of its kind, or of no known kind."""
     kinds = ("", named.singular.partition(".")[0])
     return [each for each in failures(database) if each.key == str(key) and each.kind.lower() in kinds]
 

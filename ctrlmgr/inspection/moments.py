@@ -1,4 +1,4 @@
-"""Moments, as people name them: a revision, `head`, a time, or how long ago."""
+"""Parses moments: a revision, `head`, a time, or a duration before now."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ HEAD = "head"
 def resolve(database: Database, text: str, *, now: int) -> Revision:
     """Return the revision that `text` means: `1234`, `head`, `2026-01-02T03:04:05Z`, or `10m` before `now`.
 
-    A time means the newest event recorded until then. Raises `BadRequest` for a revision beyond the head and for
-    what is none of these.
+    A time means the newest event recorded until then. Raises `BadRequest` for a revision beyond the head, or another
+    text.
     """
     head = head_of(database)
     if text == HEAD:
@@ -28,9 +28,9 @@ def resolve(database: Database, text: str, *, now: int) -> Revision:
 
 
 def time_of(database: Database, text: str, *, now: int) -> int:
-    """Return the time that `text` means, in microseconds since 1970; of a revision the time when it was recorded.
+    """Return the time that `text` means, in microseconds since 1970; for a revision, when it was recorded.
 
-    Raises `BadRequest` as `resolve` does, and for a revision that compaction has removed.
+    Raises `BadRequest` as `resolve` does, and for a compacted revision.
     """
     if text == HEAD:
         return now
@@ -44,7 +44,7 @@ def time_of(database: Database, text: str, *, now: int) -> int:
 
 
 def before(database: Database, text: str, *, now: int) -> Revision:
-    """Return the newest revision that is older than what `text` means; raises as `resolve` does."""
+    """Return the newest revision before the moment `text`; raises as `resolve` does."""
     head = head_of(database)
     if text == HEAD or text.isdecimal():
         return max(resolve(database, text, now=now) - 1, 0)
@@ -73,7 +73,7 @@ def head_of(database: Database) -> Revision:
 def revision_at(database: Database, moment: int, head: Revision) -> Revision:
     """Return the newest revision recorded at or before `moment` (microseconds since 1970), 0 if none.
 
-    By bisection: writers' clocks differ a little, and near a tie the answer may be off by as much.
+    It uses bisection. Writers' clocks differ a little, so near a tie the result may be off by as much.
     """
     low, high = 0, head
     probe = (
@@ -91,27 +91,27 @@ def revision_at(database: Database, moment: int, head: Revision) -> Revision:
 
 
 def recorded_at(database: Database, revision: Revision) -> int:
-    """Return when the newest event up to `revision` was recorded, in microseconds since 1970; 0 without one."""
+    """Return when the newest event up to `revision` was recorded, in microseconds since 1970; 0 if none."""
     statement = "SELECT recorded_at FROM event WHERE revision <= :revision ORDER BY revision DESC LIMIT 1"
     rows = database.query(statement, {"revision": revision}).rows
     return int(rows[0][0]) if rows else 0
 
 
 EVERYTHING = ""
-"""What stands for a resource where everything was compacted."""
+"""The resource in a floor of a compaction of all resources."""
 
 
 def floors_above(database: Database, revision: Revision) -> dict[str, Revision]:
-    """Return the resources whose past at `revision` compaction has taken, and how far; ask after reading.
+    """Return the resources whose state at `revision` was compacted, and their floors; call it after reading.
 
-    A compaction raises the floor before it deletes: had something been missing, the floor shows it by then.
+    A compaction raises the floor before it deletes, so if anything was missing, the floor shows it by then.
     """
     statement = "SELECT resource, floor FROM compaction_floor WHERE floor > :revision"
     return dict(database.query(statement, {"revision": revision}).rows)
 
 
 def refuse_expired(database: Database, revision: Revision, resource: Resource) -> None:
-    """Raise `Expired` if compaction has removed what `resource` was at `revision`; ask after reading."""
+    """Raise `Expired` if the state of `resource` at `revision` was compacted; call it after reading."""
     floors = floors_above(database, revision)
     if found := [floors[each] for each in (EVERYTHING, str(resource)) if each in floors]:
         raise Expired(revision, max(found))

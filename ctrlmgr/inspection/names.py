@@ -1,8 +1,8 @@
-"""What people call a resource: `pods`, `pod`, `po`, `Pod`, `deployments.apps`, or any that the log itself holds.
+"""Finds a resource by its names: `pods`, `pod`, `po`, `Pod`, `deployments.apps`, or any that the log contains.
 
-Guarantees: built-in kinds go by the names of Kubernetes' discovery, the core group first where several share one;
-custom kinds by those that their definitions had accepted at the moment that is looked at; what neither knows goes by
-the resource's own name.
+Guarantees: built-in kinds have the names of Kubernetes' discovery; if several share one, the core group is first.
+Custom kinds have the names that their definitions had accepted at the moment in question. Other resources have their
+own name.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Named(NamedTuple):
     resource: Resource
     namespaced: bool
     singular: str
-    """As kubectl's `-o name` has it: `pod`, `deployment.apps`."""
+    """Its name in kubectl's `-o name`: `pod`, `deployment.apps`."""
     is_custom: bool = False
-    """Whether a definition says what it is called."""
+    """Whether it has a definition."""
 
 
 def find(database: Database, text: str, at: Revision | None = None) -> Named:
-    """Return the resource that `text` names, now or at a revision; raises `NotFound`, as an API server does."""
+    """Return the resource with the name `text`, now or at a revision; raises `NotFound`, as an API server does."""
     if named := _builtin().get(text.lower()):
         return named
     for definition in CustomKindsAt(database, at):
@@ -43,7 +43,7 @@ def find(database: Database, text: str, at: Revision | None = None) -> Named:
 
 
 def held(database: Database) -> list[str]:
-    """Return what the resources of which the log holds objects are called: their plurals, with the group if need be."""
+    """Return the names of the resources with objects in the log: their plurals, with the group if ambiguous."""
     rows = database.query("SELECT DISTINCT resource FROM object").rows
     found = []
     for (name,) in rows:
@@ -59,9 +59,9 @@ def builtin() -> list[str]:
 
 
 def _held(database: Database, text: str) -> Named | None:
-    """Return the resource of that name of which the log holds objects, though it holds no definition of it.
+    """Return the resource with that name if the log contains its objects, even without a definition.
 
-    A recording may show objects without their definition: their kind stands in them, and is their singular, too.
+    A recording may contain objects without their definition. Then their kind is also their singular.
     """
     for name, least in database.query("SELECT resource, min(namespace) FROM object GROUP BY resource").rows:
         resource = Resource.parse(name)
@@ -76,7 +76,7 @@ def _held(database: Database, text: str) -> Named | None:
 
 
 def _seen_as(database: Database, resource: str) -> tuple[str, str]:
-    """Return the kind, in lower case, and the version of what there is of a resource; its name and "" of nothing."""
+    """Return the kind, in lower case, and version of a resource's objects; its name and "" without objects."""
     statement = "SELECT kind, api_version FROM objects WHERE resource = :resource LIMIT 1"
     for kind, api_version in database.query(statement, {"resource": resource}).rows:
         return kind.lower(), api_version.rpartition("/")[2]
@@ -84,9 +84,9 @@ def _seen_as(database: Database, resource: str) -> tuple[str, str]:
 
 
 def find_all(database: Database, text: str, at: Revision | None = None) -> Sequence[Named]:
-    """Return the resources that a list such as `pods,svc` names; a category, as `all` is one, names several.
+    """Return the resources in a list such as `pods,svc`; a category such as `all` stands for several.
 
-    Raises `NotFound` as `find` does. What is named twice comes once.
+    Raises `NotFound` as `find` does. Duplicates are removed.
     """
     found: dict[Resource, Named] = {}
     for name in text.split(","):
@@ -97,7 +97,7 @@ def find_all(database: Database, text: str, at: Revision | None = None) -> Seque
 
 def _of_category(database: Database, category: str, at: Revision | None) -> Sequence[Named]:
     builtin = _categories().get(category, ())
-    if not builtin and category in _builtin():  # what most are asked for by
+    if not builtin and category in _builtin():  # the usual case
         return ()
     custom = CustomKindsAt(database, at)
     return [*builtin, *(_custom(each) for each in custom if category in each.accepted.categories)]
@@ -118,7 +118,7 @@ def _names_of(definition: Definition) -> Iterator[str]:
 
 @cache
 def _builtin() -> Mapping[str, Named]:
-    """Return every name of every built-in resource."""
+    """Return all built-in resources by each of their names."""
     found: dict[str, Named] = {}
     for entry, group, version in _entries():
         for name in _names(entry, group, version):
@@ -128,7 +128,7 @@ def _builtin() -> Mapping[str, Named]:
 
 @cache
 def _categories() -> Mapping[str, Sequence[Named]]:
-    """Return every category of built-in resources."""
+    """Return the built-in resources of each category."""
     found: dict[str, list[Named]] = {}
     for entry, group, _ in _entries():
         for category in entry.get("categories", ()):
@@ -137,7 +137,7 @@ def _categories() -> Mapping[str, Sequence[Named]]:
 
 
 def _entries() -> Iterator[tuple[Mapping[str, Any], str, str]]:
-    """Yield what discovery says of each resource, with its group and version."""
+    """Yield discovery's entry of each resource, with its group and version."""
     for path, document in structure.discovery().items():
         if path in ("/api", "/apis"):
             continue

@@ -1,7 +1,7 @@
-"""Back in time: what existed at a revision, and what became of one object.
+"""Reads earlier states: all objects at a revision, and the history of one object.
 
-Guarantees: what compaction has taken is never passed over in silence: a state below the floor is `Expired`, and a
-history that has lost its beginning says so (`Change.before` is None though `type` is not ADDED).
+Guarantees: compaction is never ignored. A state below the floor raises `Expired`. A history without its beginning shows
+that: `Change.before` is None though `type` is not ADDED.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ctrlmgr.inspection.moments import EVERYTHING, floors_above, refuse_expired
 
 
 class Author(NamedTuple):
-    """Who wrote an event, and from which reconcile if it was a controller: `controller` is "" otherwise."""
+    """The author of an event, and its reconcile if it was a controller; otherwise `controller` is ""."""
 
     actor: str
     user_agent: str
@@ -29,7 +29,7 @@ class Author(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One event of an object, with the state it replaced."""
+    """One event of an object, with the state that it replaced."""
 
     revision: Revision
     type: EventType
@@ -38,7 +38,7 @@ class Change(NamedTuple):
     author: Author
     object: Object
     before: Object | None
-    """The same object before; None if it did not exist, or if compaction has taken that."""
+    """The previous state; None if it did not exist, or was compacted."""
 
 
 def objects(
@@ -49,9 +49,9 @@ def objects(
     name: str | None = None,
     at: Revision | None = None,
 ) -> list[Object]:
-    """Return what existed, ordered by namespace and name: of a namespace, of a name, now or at a revision.
+    """Return the objects, ordered by namespace and name: of a namespace or with a name, now or at a revision.
 
-    Raises `Expired` if compaction has passed `at`.
+    Raises `Expired` if `at` was compacted.
     """
     given = {"resource": str(resource), "namespace": namespace, "name": name}
     wanted = {column: value for column, value in given.items() if value is not None}
@@ -88,13 +88,13 @@ def history(database: Database, resource: Resource, key: Key, *, until: Revision
 
 
 def author_of(row: list[Any]) -> Author:
-    """Read the columns actor, user_agent, term, reconcile_id, controller, key, attempt."""
+    """Return the author from the columns actor, user_agent, term, reconcile_id, controller, key, attempt."""
     actor, user_agent, term, reconcile, controller, key, attempt = row
     return Author(actor, user_agent, term, reconcile, controller or "", key or "", attempt or 0)
 
 
 class Pair(NamedTuple):
-    """An object at two revisions; None where it did not exist."""
+    """An object at two revisions; None if it did not exist."""
 
     resource: Resource
     key: Key
@@ -121,10 +121,10 @@ def between(
     namespace: str | None = None,
     name: str | None = None,
 ) -> list[Pair]:
-    """Return what is not the same at the revisions `first` and `last`, by resource, namespace and name.
+    """Return the objects that differ between the revisions `first` and `last`, by resource, namespace and name.
 
-    What was changed and changed back is not among it. Raises `Expired` if compaction has passed `first`; a resource
-    that was compacted by itself is only left out (`floors_above` tells), unless it is the one that is asked for.
+    Objects that were changed and changed back are not included. Raises `Expired` if `first` was compacted, in all or
+    for `resource`. Other resources that were compacted alone are omitted: see `floors_above`.
     """
     given = {"resource": resource and str(resource), "namespace": namespace, "name": name}
     wanted = {column: value for column, value in given.items() if value is not None}

@@ -1,7 +1,7 @@
-"""Why a pod is on its node, or on none: the scheduler's decision, made once more on what was there at that moment.
+"""The scheduler's decision about a pod, repeated on the state at that moment.
 
-Guarantees: nothing is remembered for this. The state before the decision is read back from the log and decided on by
-the same functions, so the refusals and scores are those of then. What the log has forgotten cannot be told (`Expired`).
+Guarantees: the decision itself need not be stored. The state before it is read from the log, and the same functions
+decide, so the refusals and scores are equal. If that state was compacted, `Expired` is raised.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WIDEST: Final = 40
 
 
 class Placement(NamedTuple):
-    """A decision about a pod, written at a revision; `node` is where it came to be, "" if nowhere."""
+    """A decision about a pod, written at a revision; `node` is its node, "" if none."""
 
     revision: Revision
     key: Key
@@ -44,7 +44,7 @@ class _Frozen:
 
 
 def of(database: Database, key: Key, *, until: Revision) -> Placement | None:
-    """Return the last decision of our scheduler about a pod, None if it has made none; raises `Expired`."""
+    """Return the last decision of our scheduler about a pod, None if there is none; raises `Expired`."""
     changes = past.history(database, PODS, key, until=until)
     own = [each for each in changes if each.author.controller == DESCRIPTOR.name and each.before is not None]
     if not own:
@@ -52,7 +52,7 @@ def of(database: Database, key: Key, *, until: Revision) -> Placement | None:
     last = own[-1]
     pod = PodInfo.of(last.before or last.object)
     if pod.node_name:
-        return None  # it marked the pod because another takes its place
+        return None  # a write for preemption, not a decision
     node = PodInfo.of(last.object).node_name
     return Placement(last.revision, key, node, _decided(database, pod, last.revision - 1))
 
@@ -83,7 +83,7 @@ def _decided(database: Database, pod: PodInfo, at: Revision) -> Decision:
 
 
 def lines(placement: Placement) -> Iterator[str]:
-    """Yield what is to be told of a decision, a node a line: first those that can take the pod, the best before all."""
+    """Yield the lines about a decision, one a node: first the nodes that can run the pod, best first."""
     decision = placement.decision
     yield ""
     yield f"how its node was chosen, at revision {placement.revision}:"

@@ -1,11 +1,11 @@
-"""What may be asked of PostgreSQL: one statement that reads, and calls no function that does more.
+"""Checks PostgreSQL queries: a single statement that reads, and calls only harmless functions.
 
-Guarantees: a statement that begins like no question is refused, and so is one that calls a function of PostgreSQL's own
-which ends connections, takes locks, reads files, changes settings, sleeps, or runs statements that it is given as text.
-A read-only transaction forbids none of these. Names are compared as PostgreSQL reads them: in any case, quoted or not,
-with or without their schema.
+Guarantees: a statement that does not begin like a query is refused. So is a call of a PostgreSQL function that ends
+connections, takes locks, reads files, changes settings, sleeps, or runs statements given as text. A read-only
+transaction forbids none of these. Names are compared as PostgreSQL does: in any case, quoted or not, with or without
+their schema.
 
-This is the second of two fences; the first is the role that one asks as (`examples/postgresql/roles.sql`).
+This is the second barrier; the first is the role of the connection (`examples/postgresql/roles.sql`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _HARMLESS: Final = frozenset(
         "pg_typeof",
     )
 )
-"""Functions of PostgreSQL's own that begin with `pg_` and only look."""
+"""PostgreSQL's own functions that begin with `pg_` and only read."""
 
 _HARMFUL: Final = re.compile(
     r"pg_|lo_|dblink|.*_to_xml|.*_to_xmlschema|.*_to_xml_and_xmlschema|set_config|setval|nextval|currval|lastval"
@@ -71,7 +71,7 @@ def require_question(statement: str) -> None:
 
 
 def names_and_places(statement: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the names in a statement as a database reads them, each with where it begins and ends."""
+    """Yield the names in a statement as a database reads them, each with its start and end."""
     for found in _TOKEN.finditer(statement):
         if found.lastgroup == "name":
             yield found["name"].lower(), found.start(), found.end()
@@ -80,7 +80,7 @@ def names_and_places(statement: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _tokens(statement: str) -> Iterator[str]:
-    """Yield names in lower case and single other characters; texts, comments and white space are left out."""
+    """Yield names in lower case and single other characters, without texts, comments and white space."""
     for found in _TOKEN.finditer(statement):
         match found.lastgroup:
             case "escaped":

@@ -1,10 +1,12 @@
-"""Requests that were audited, kept for a while so that one can ask about them: refused ones, and those that only read.
+"""Audited requests, kept for a while so that they can be queried: also refused ones, and reads.
 
 Guarantees:
-- They are in a database of their own (SQLite, `audit.db`), beside the log whatever that is kept in: writing them down
-  neither waits for the log nor holds it up, and the file may be removed at any time.
-- Nothing of what requests and answers hold is in it: whom a Secret is for, and not what is in it.
-- What is older than settings say is removed. A database that cannot be written is told of, and loses requests only.
+
+- They are in their own database (SQLite, `audit.db`), beside the log: writing neither waits for the log nor delays it,
+  and the file may be deleted at any time.
+- The bodies of requests and responses are not stored: a Secret's name is, but not its content.
+- Requests are deleted after the time in the settings. If the database cannot be written, this is logged, and only
+  requests are lost.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from ctrlmgr.inspection.database import SQLiteDatabase
 log = structlog.get_logger(__name__)
 
 FILE: Final = "audit.db"
-"""What it is called in data_dir."""
+"""Its name in data_dir."""
 
 _BETWEEN_PRUNINGS = 60.0
 """Seconds."""
@@ -36,21 +38,21 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One request, as it is kept."""
+    """One request, as stored."""
 
     id: str
-    """What the audit log and the answer's Audit-Id call it."""
+    """Its id in the audit log and the response's Audit-Id."""
     received_at: int
     """Microseconds since 1970."""
     seconds: float
-    """Until it had been answered."""
+    """Until its response."""
     username: str | None
-    """None: the credentials were no good."""
+    """None: the credentials were invalid."""
     acts_for: str | None
-    """The user that it was made for, if not for its sender."""
+    """The impersonated user, if any."""
     verb: str
     api_group: str | None
-    """None, as `resource`, for what is about no resource."""
+    """None, as `resource`, if it is not about a resource."""
     resource: str | None
     subresource: str
     namespace: str
@@ -59,19 +61,19 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     code: int
     reason: str
     message: str
-    """Why it was refused, or failed."""
+    """The reason of a refusal or failure."""
     decision: str | None
-    """`allow` or `forbid`; None if it did not come to that."""
+    """`allow` or `forbid`; None if it was not authorized at all."""
     because: str | None
-    """The binding and the role that allow it, say."""
+    """For example the binding and role that allow it."""
     source: str
     agent: str
     revision: Revision | None
-    """What it wrote, if that is known: deletions leave nothing behind that says so."""
+    """The revision that it wrote, if known: for a deletion it is not."""
 
 
 _TEXT = {"received_at": "strftime('%Y-%m-%dT%H:%M:%S.', {0} / 1000000, 'unixepoch') || printf('%06dZ', {0} % 1000000)"}
-"""What a field is shown as, where it is not shown as it is kept."""
+"""SQL that formats a field, if it is not shown as stored."""
 _COLUMNS = ", ".join(
     f"{_TEXT.get(name, '{0}').format(f'(value ->> {place})')} AS {name}"
     for place, name in enumerate(Row.__struct_fields__)
@@ -90,18 +92,21 @@ INSERT INTO bundle SELECT max(received_at), min(revision), max(revision), json_g
 DROP TABLE noted;
 COMMIT;
 """
-"""Requests that were noted at the same time are one row, an array of arrays beside what it is looked for by: they are
-written down by the busy, and asked for rarely. `noted` is what an earlier version kept, a row for each request."""
+"""Requests that were stored together are one row, an array of arrays, with the columns for searching: they are written
+often and read rarely.
+
+`noted` is the table of an earlier version, with a row for each request.
+"""
 
 _INSERT = "INSERT INTO bundle VALUES (?, ?, ?, ?)"
 _PRUNE = "DELETE FROM bundle WHERE noted_at < ?"
 
 
 class Store:
-    """Writes requests down; used on one thread at a time, after it was opened."""
+    """Writes requests; used by one thread at a time after it was opened."""
 
     def __init__(self, path: Path, keep_for: float, *, clock: Clock) -> None:
-        """Open the file, or make it; requests are kept for `keep_for` seconds. Raises `SettingsError`."""
+        """Open or create the file; requests are kept for `keep_for` seconds. Raises `SettingsError`."""
         self._path = path
         self._keep_for = round(keep_for * 1_000_000)
         self._clock = clock
@@ -118,7 +123,7 @@ class Store:
             raise SettingsError(f"audit.keep_for: {path} cannot be written: {error}") from error
 
     def write(self, rows: Sequence[Row]) -> bool:
-        """Keep some requests, and forget old ones now and then; return whether that was possible."""
+        """Store some requests, and periodically delete old ones; return whether that succeeded."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             self._insert(rows)
@@ -151,14 +156,14 @@ class Store:
 
 
 class AuditDatabase(SQLiteDatabase):
-    """The requests that are kept, to be read; nothing can be written through it."""
+    """The stored requests, for reading; it cannot write."""
 
     def _require_schema(self) -> None:
-        """Take what is there: the process that writes makes the table."""
+        """Check nothing: the writing process creates the table."""
 
 
 def open_requests(data_path: Path) -> AuditDatabase:
-    """Open the requests that a process with this data_dir keeps; raises `SettingsError` if it keeps none."""
+    """Open the requests of a process with this data_dir; raises `SettingsError` if it keeps none."""
     path = data_path / FILE
     if not path.exists():
         raise SettingsError(f"there is no {path}: requests are kept when audit.policy_file names a policy")
@@ -167,7 +172,7 @@ def open_requests(data_path: Path) -> AuditDatabase:
 
 @contextmanager
 def requests_if_kept(data_path: Path) -> Iterator[AuditDatabase | None]:
-    """Open the same while the block runs, None if there is no such file."""
+    """Open the requests while the block runs; None if there is no such file."""
     if not (data_path / FILE).exists():
         yield None
         return
@@ -204,15 +209,15 @@ _BY_MOMENT = f"""{_SELECT} FROM requests
  ORDER BY name DESC, received_at DESC LIMIT 1"""
 
 _LONGEST = 60_000_000
-"""Microseconds that a request may take until its write is recorded, and from then until it is noted."""
+"""Maximum microseconds from a request to its write, and from then until it is stored."""
 
 
 def request_of(
     database: AuditDatabase, revision: Revision, resource: Resource, key: Key, username: str, recorded_at: int
 ) -> Request | None:
-    """Return the request that wrote a revision, None if it is not kept, or a controller wrote it.
+    """Return the request that wrote a revision, None if it is not stored, or a controller wrote it.
 
-    A deletion is known by its object, its user and its time.
+    A deletion is found by its object, its user and its time.
     """
     rows = database.query(_BY_REVISION, {"revision": revision, "resource": resource.plural}).rows
     if not rows:

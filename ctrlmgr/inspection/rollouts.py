@@ -1,11 +1,12 @@
-"""A rollout as a timeline, from the log alone: which pod came and went when, and what everything waited for.
+"""A rollout as a timeline, from the log: when pods were created and deleted, and what each step waited for.
 
 Guarantees:
-- A rollout begins with the event that gave a Deployment, StatefulSet or DaemonSet its template, and ends with the next
-  such event. Each event within that adds, moves, or ends a pod, or says how many there shall be, is a step.
-- What was waited for is read off the state before a step: pods that are not ready, have no node, or have not gone; pods
-  that the API refused; a pause; and, for a Deployment, how much room it had left.
-- Nothing is guessed where compaction has taken the beginning: then it is `Expired`.
+
+- A rollout begins with the event that set the template of a Deployment, StatefulSet or DaemonSet, and ends with the
+  next such event. Each event within it that creates, changes or ends a pod, or scales, is a step.
+- A step waited for what the state before it lacks: pods that are not ready, not bound, or terminating; pods that the
+  API refused; a pause; and, for a Deployment, its remaining surge and unavailability.
+- If the beginning was compacted, `Expired` is raised.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ ROLLED = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS)
 _HASH = "pod-template-hash"
 _GENERATION = "deprecated.daemonset.template.generation"
 _NAMED = 3
-"""Pods that are named where several are waited for."""
+"""Maximum pods that are named in a text."""
 _MOMENT = 1_000_000
-"""Microseconds after which a controller has not just been at work, but has waited."""
+"""Microseconds after which a controller has waited, and was not just busy."""
 
 
 class Step(NamedTuple):
-    """Something that happened; `waited` microseconds after the step before, for `waited_for` if that is known."""
+    """One step, `waited` microseconds after the previous one, for `waited_for` if that is known."""
 
     revision: Revision
     at: int
@@ -52,7 +53,7 @@ class Step(NamedTuple):
 
 
 class Rollout(NamedTuple):
-    """One rollout: what began it, what happened, and what it still waits for ("" when it is complete)."""
+    """One rollout: its beginning, its steps, and what it still waits for ("" if it is complete)."""
 
     began: Change
     edits: Sequence[Difference]
@@ -64,7 +65,7 @@ class Rollout(NamedTuple):
 def rollout(database: Database, resource: Resource, key: Key, *, until: Revision) -> Rollout:
     """Return the newest rollout of a workload up to `until`.
 
-    Raises `BadRequest` for a resource that is not rolled out, `NotFound`, and `Expired`.
+    Raises `BadRequest` for a resource without rollouts, `NotFound`, and `Expired`.
     """
     if resource not in ROLLED:
         names = ", ".join(each.plural for each in ROLLED)
@@ -111,7 +112,7 @@ def _events(database: Database, namespace: str, first: Revision, last: Revision)
 
 
 def timeline(began: Change, there: Iterable[Object], events: Iterable[Change]) -> Rollout:
-    """Return the rollout that `began`, with ReplicaSets and pods that were `there`, from all later events."""
+    """Return the rollout that `began`, given the ReplicaSets and pods that were `there`, and all later events."""
     state = _State(began.object, there)
     steps: list[Step] = []
     last = began.recorded_at
@@ -141,7 +142,7 @@ class _State:
                 (self._pods if obj.resource == PODS else self._sets)[obj.uid] = obj
 
     def take(self, event: Change) -> Iterator[str]:
-        """Take an event in, and yield what it says."""
+        """Process an event, and yield its texts."""
         obj = event.object
         if obj.resource == PODS:
             yield from self._take(event, self._pods, self._told_of_pod)
@@ -193,10 +194,10 @@ class _State:
         if failure and failure != (_failure(old) if old is not None else ""):
             yield f"{replica_set.name} cannot create pods: {failure}"
 
-    # How far it has come.
+    # Progress
 
     def is_new(self, pod: Object) -> bool:
-        """Say whether a pod is of the template that is rolled out."""
+        """Return whether a pod has the new template."""
         if self.workload.resource == DAEMON_SETS:
             generation = self.workload.annotations.get(_GENERATION)
             return pod.labels.get("pod-template-generation") == generation
@@ -218,19 +219,19 @@ class _State:
 
     @property
     def _wanted(self) -> int:
-        """How many pods there are to be."""
+        """The desired number of pods."""
         if self.workload.resource == DAEMON_SETS:
             return int(self._status.get("desiredNumberScheduled") or 0)
         return _replicas(self.workload)
 
     @property
     def _kept(self) -> int:
-        """How many of them keep their template."""
+        """The number of pods that keep their template."""
         rolling = (self._spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
         return int(rolling.get("partition") or 0) if self.workload.resource == STATEFUL_SETS else 0
 
     def is_complete(self) -> bool:
-        """Say whether all pods that are to have the template have it and are ready, and no others are left."""
+        """Return whether all pods that should have the template have it and are ready, and no others are left."""
         staying = [pod for pod in self._pods.values() if is_active(pod)]
         new = [pod for pod in staying if self.is_new(pod)]
         is_seen = (self._status.get("observedGeneration") or 0) >= (self.workload.metadata.generation or 0)
@@ -238,7 +239,7 @@ class _State:
         return is_seen and enough and len(staying) == self._wanted
 
     def waits_for(self) -> str:
-        """Say what has to happen before the next step can be made."""
+        """Return what must happen before the next step."""
         if self._spec.get("paused"):
             return "to be resumed: it is paused"
         refused = next((text for each in self._sets.values() if (text := _failure(each))), "")
@@ -303,7 +304,7 @@ def _failure(replica_set: Object) -> str:
 
 
 def _plain(template: dict[str, Any]) -> dict[str, Any]:
-    """Return a template without the label by which a ReplicaSet tells its pods."""
+    """Return a template without the label that a ReplicaSet adds."""
     metadata = dict(template.get("metadata") or {})
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != _HASH}
     return {**template, "metadata": {**metadata, "labels": labels}}

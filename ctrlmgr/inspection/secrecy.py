@@ -1,8 +1,8 @@
-"""What is hidden though it could be read: the values of Secrets, in the page and in what tells of changes.
+"""Hides the values of Secrets in the page and in texts about changes.
 
 Pages, histories and differences are shown to others, and stay in terminals. Guarantees: no value of `data` or
-`stringData` of a Secret is told, nor what an annotation repeats of it; that it was changed is. `kubectl` and `ctrlmgr
-get` show what this hides to users who may see it.
+`stringData` of a Secret is shown, nor its copy in an annotation, but changes are. `kubectl` and `ctrlmgr get` show the
+values to authorized users.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 from ctrlmgr.api.resource import Resource
 
 HIDDEN = "(hidden)"
-"""What stands for a value."""
+"""Shown instead of a value."""
 
 CHANGED = "(hidden, changed)"
-"""What stands for a value beside one that it differs from; it is shown as `HIDDEN`."""
+"""Stands for a value that differs from the one on the other side; it is shown as `HIDDEN`."""
 
 _SECRETS = Resource("", "secrets")
 _FIELDS = ("data", "stringData")
@@ -25,7 +25,7 @@ _REPEATED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def masked(resource: Resource, fields: Any) -> Any:
-    """Return an object's fields without what is secret; they are not changed."""
+    """Return an object's fields without secret values; the argument is not changed."""
     if resource != _SECRETS or not isinstance(fields, dict):
         return fields
     shown = dict(fields)
@@ -39,7 +39,7 @@ def masked(resource: Resource, fields: Any) -> Any:
 
 
 def masked_sides(resource: Resource, before: Any, after: Any) -> tuple[Any, Any]:
-    """Return two states of an object without what is secret; where that differs, one side says `CHANGED`."""
+    """Return two states of an object without secret values; where these differ, one side contains `CHANGED`."""
     sides = masked(resource, before), masked(resource, after)
     if resource != _SECRETS:
         return sides
@@ -52,7 +52,7 @@ def masked_sides(resource: Resource, before: Any, after: Any) -> tuple[Any, Any]
 
 
 def is_secret(resource: Resource, path: str) -> bool:
-    """Say whether a field of an object, by its path as differences write it, holds what is secret."""
+    """Return whether a field, by its path as in differences, contains secret values."""
     return resource == _SECRETS and (_SECRET_PATH.match(path) is not None or _REPEATED in path.replace("\\", ""))
 
 

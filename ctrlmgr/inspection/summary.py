@@ -1,6 +1,6 @@
-"""What a change did, in a few words: `Ready True→False`, `replicas 3→2`, `+10.0.0.7`; pure functions.
+"""A change in a few words: `Ready True→False`, `replicas 3→2`, `+10.0.0.7`; pure functions.
 
-Guarantees: conditions come first, times and counts of versions never; what has no short word is left out.
+Guarantees: conditions are first; times and version counters are omitted, as are differences without a short text.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any, Final
 from ctrlmgr.inspection.differences import ABSENT, Difference
 
 MOST: Final = 3
-"""Words told of one change."""
+"""Maximum words for one change."""
 
 _LONGEST: Final = 24
-"""Characters of a value that has a place in a word."""
+"""Maximum characters of a value in a word."""
 
 _CONDITION: Final = re.compile(r"conditions\[type=(?P<type>[\w./-]+)\](?P<status>\.status)?$")
 _ITEM: Final = re.compile(r"\[(?:ip|name|key)=(?P<name>[^\]]+)\]$")
@@ -24,14 +24,14 @@ _COUNTED: Final = frozenset({"resourceVersion", "generation", "observedGeneratio
 
 
 def summary(found: Iterable[Difference]) -> list[str]:
-    """Return what differs in words, the most telling first, `MOST` of them."""
+    """Return the words for the differences, the most important first, at most `MOST`."""
     told = [word for difference in found for word in _words(difference)]
     told.sort(key=lambda each: not each[0])
     return list(dict.fromkeys(text for _, text in told))[:MOST]
 
 
 def _words(difference: Difference) -> Iterator[tuple[bool, str]]:
-    """Yield words for a difference, and whether each is of a condition."""
+    """Yield the words for a difference, and whether each is about a condition."""
     path, before, after = difference
     if path.endswith("conditions"):
         yield from ((True, word) for word in _conditions(before, after))
@@ -50,7 +50,7 @@ def _words(difference: Difference) -> Iterator[tuple[bool, str]]:
 
 
 def _conditions(before: Any, after: Any) -> Iterator[str]:
-    """Yield the word for readiness where there were no conditions before, or are none after."""
+    """Yield the word for readiness if there were no conditions before, or are none after."""
     was, now = (
         {each.get("type"): each.get("status", ABSENT) for each in side} if isinstance(side, list) else {}
         for side in (before, after)

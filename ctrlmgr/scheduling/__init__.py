@@ -1,5 +1,5 @@
-"""Where a pod may run, as pure functions of nodes and pods: taints, affinities, and what the scheduler decides by them.
+"""Scheduling as pure functions of nodes and pods: taints, affinities, and the scheduler's decision.
 
-Guarantees: nothing here reads a clock, a cache or the log. The scheduler, the controllers of nodes and DaemonSets ask
-the same functions, so that they never disagree about what a node takes.
+Guarantees: no function reads a clock, a cache or the log. The scheduler and the controllers of nodes and DaemonSets use
+the same functions, so that they never disagree about a node.
 """

@@ -1,8 +1,8 @@
-"""One decision: on which node a pod is to run, or why on none.
+"""One scheduling decision: the nodes for a pod, or why there is none.
 
-Guarantees: a pure function of the pod and of what is known of the cluster. Among nodes of equal score the caller
-chooses. In a large cluster not all nodes are looked at, as in kube-scheduler: it stops when enough have been found that
-can take the pod, and the next decision begins where this one stopped.
+Guarantees: a pure function of the pod and the known cluster. The caller chooses among nodes of equal score. In a large
+cluster not all nodes are checked, as in kube-scheduler: it stops at enough feasible nodes, and the next decision begins
+at the next node.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from ctrlmgr.scheduling.views import Selector
 
 NO_NODES: Final = "no nodes available to schedule pods"
 NO_CLAIMS: Final = "no new claims to deallocate"
-"""What the plugin for devices says of every pod that does not fit."""
+"""The message of the plugin for devices about every pod that does not fit."""
 _SMALL: Final = 100
-"""Up to how many nodes all are looked at."""
+"""Maximum nodes that are all checked."""
 
 
 @dataclass
 class Decision:
-    """What was decided. With `best` the pod can be bound, to any of these; else `message` says why not."""
+    """A decision. If `best` is not empty, the pod can be bound to any of these; otherwise `message` says why not."""
 
     best: list[str] = field(default_factory=list)
     scores: Scores = field(default_factory=Scores)
-    """Of the nodes that can take it; empty if there is but one."""
+    """Of the feasible nodes; empty if there is only one."""
     refusals: dict[str, Refusal] = field(default_factory=dict)
     message: str = ""
     plugins: frozenset[str] = frozenset()
-    """Who refused."""
+    """The plugins that refused."""
     preemption: Preemption | None = None
     next_start: int = 0
-    """With which node the next decision begins."""
+    """The index of the node with which the next decision begins."""
 
     @property
     def nominated(self) -> str | None:
-        """The node on which room is made for it; "" if there is none any more; None: nothing changes."""
+        """Return the node to nominate; "" removes the nomination; None changes nothing."""
         if self.preemption is None:
             return None
         if self.preemption.candidate is not None:
@@ -51,7 +51,7 @@ class Decision:
 
 
 def enough(nodes: int) -> int:
-    """Return how many nodes that can take a pod are enough, of so many."""
+    """Return how many feasible nodes are enough, of `nodes`."""
     if nodes < _SMALL:
         return nodes
     percent = max(50 - nodes // 125, 5)
@@ -69,7 +69,7 @@ def decide(
     start: int = 0,
     offset: int = 0,
 ) -> Decision:
-    """Decide about a pod; `start` is the node to begin with, `offset` the one for preemption."""
+    """Return the decision about a pod; `start` is the index of the first node, `offset` the one for preemption."""
     nodes = cluster.list()
     if not nodes:
         return Decision(message=NO_NODES)
@@ -93,7 +93,7 @@ def decide(
 def _feasible(
     filters: Filters, cluster: Cluster, nodes: Sequence[NodeInfo], start: int
 ) -> tuple[list[NodeInfo], dict[str, Refusal], int]:
-    """Return nodes that can take the pod, why others cannot, and where to begin next time."""
+    """Return the feasible nodes, the refusals of others, and where to begin next time."""
     refusals: dict[str, Refusal] = {}
     meant = cluster.nodes.get(filters.pod.nominated) if filters.pod.nominated else None
     if meant is not None and with_nominated(filters, meant, cluster.nominated.get(meant.name)) is None:

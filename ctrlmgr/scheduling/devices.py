@@ -1,7 +1,7 @@
-"""What the resource claims of a pod ask of its node, as kube-scheduler's plugin DynamicResources says it.
+"""The requirements of a pod's resource claims, as in kube-scheduler's plugin DynamicResources.
 
-Devices are not allocated here: a claim that nothing has allocated fits on no node. A claim that is allocated limits the
-pod to the nodes from which its devices can be reached.
+Devices are not allocated here: a claim without allocation fits on no node. An allocated claim limits the pod to the
+nodes that can reach its devices.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ IN_USE: Final = "resourceclaim in use"
 
 
 class Devices(NamedTuple):
-    """What a pod's claims ask of nodes: that each selector matches; or why there is no node for it at all."""
+    """The requirements of a pod's claims: selectors that must all match, or a problem on every node."""
 
     selectors: tuple[NodeSelector, ...] = ()
     is_allocated: bool = True
-    """Whether all claims of the pod have their devices."""
+    """Whether all claims of the pod are allocated."""
     problem: str = ""
 
     def refusal(self, name: str, labels: Mapping[str, str]) -> str:
-        """Return why a node cannot take the pod, "" if it can."""
+        """Return why a node is infeasible for the pod, "" if it is feasible."""
         if not all(each.matches(name, labels) for each in self.selectors):
             return ELSEWHERE
         return "" if self.is_allocated else NOT_ALLOCATED

@@ -1,7 +1,7 @@
-"""Filters: whether a node can take a pod at all, and if not, why, in kube-scheduler's words.
+"""Filters: whether a node is feasible for a pod, and if not, why, in kube-scheduler's words.
 
-Guarantees: filters run in the order of the default profile, and the first that refuses a node names the reason. A
-refusal says whether removing other pods from the node could help (`helps`), which is what preemption asks.
+Guarantees: filters run in the order of the default profile, and the first that refuses a node gives the reason. A
+refusal says whether deleting other pods on the node could help (`helps`), for preemption.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CORDONED: Final = Taint(UNSCHEDULABLE, "", "NoSchedule")
 
 
 class Refusal(NamedTuple):
-    """Why a node cannot take a pod: by which plugin, in which words, and whether removing pods could help."""
+    """Why a node is infeasible: the plugin, its messages, and whether deleting pods could help."""
 
     plugin: str
     reasons: tuple[str, ...]
@@ -39,11 +39,11 @@ class Refusal(NamedTuple):
 
 
 class Volumes(NamedTuple):
-    """What a pod's volumes ask of nodes: each of these selectors is to match; or why there is none at all."""
+    """The requirements of a pod's volumes: selectors that must all match, or a problem on every node."""
 
     selectors: tuple[NodeSelector, ...] = ()
     delayed: tuple[Delayed, ...] = ()
-    """The claims that are bound when the pod's node is known."""
+    """The claims that are bound after the pod's node is chosen."""
     problem: str = ""
 
 
@@ -51,7 +51,7 @@ NO_VOLUMES: Final = Volumes()
 
 
 class Filters:
-    """All filters for one pod: what they need to know of all nodes is found out once."""
+    """All filters for one pod, with the facts about all nodes that they need."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Filters:
         volumes: Volumes = NO_VOLUMES,
         devices: Devices = NO_DEVICES,
     ) -> None:
-        """Look at all nodes."""
+        """Read all nodes."""
         self.pod = pod
         self._volumes = volumes
         self._devices = devices
@@ -86,30 +86,30 @@ class Filters:
 
     @property
     def busy(self) -> Sequence[NodeInfo]:
-        """The nodes with pods that say anything of others."""
+        """Return the nodes with pods that have affinities."""
         return self._affinity.busy
 
     def copy(self) -> Filters:
-        """Return the same, so that pods can be counted in and out on one node."""
+        """Return a copy, for adding and removing pods on one node."""
         fresh = Filters.__new__(Filters)
         fresh.__dict__.update(self.__dict__)
         fresh._spread, fresh._affinity = self._spread.copy(), self._affinity.copy()
         return fresh
 
     def add(self, other: PodInfo, node: NodeInfo) -> None:
-        """Count a pod in on a node, and in the node."""
+        """Add a pod to a node, and to the counts."""
         node.add(other)
         self._spread.count(other, node, 1)
         self._affinity.count(other, node, 1)
 
     def remove(self, other: PodInfo, node: NodeInfo) -> None:
-        """Count a pod out."""
+        """Remove a pod."""
         node.remove(other)
         self._spread.count(other, node, -1)
         self._affinity.count(other, node, -1)
 
     def passes(self, node: NodeInfo) -> bool:
-        """Say quickly that a node can take the pod, where that is plain to see; False: look at `refusal`."""
+        """Return True if a quick check shows that the node is feasible; otherwise `refusal` decides."""
         if not self._is_plain or node.taints or node.unschedulable:
             return False
         held, used = node.allocatable, node.used
@@ -118,7 +118,7 @@ class Filters:
         return all(amount <= held.get(name, 0) - used.get(name, 0) for name, amount in self._amounts)
 
     def refusal(self, node: NodeInfo) -> Refusal | None:
-        """Return why a node cannot take the pod, None if it can."""
+        """Return why a node is infeasible, None if it is feasible."""
         pod = self.pod
         if node.unschedulable and not self._tolerates_cordons:
             return Refusal("NodeUnschedulable", (UNSCHEDULABLE_NODE,))
@@ -131,7 +131,7 @@ class Filters:
         return self._full(node) or self._beside_others(node) or self._without_devices(node)
 
     def _full(self, node: NodeInfo) -> Refusal | None:
-        """Return whether ports or resources are lacking, or a volume is elsewhere."""
+        """Return a refusal if ports or resources are lacking, or a volume is elsewhere."""
         ports = self.pod.host_ports
         if ports and any(port.clashes(taken) for port in ports for taken in node.ports):
             return Refusal("NodePorts", (PORTS_TAKEN,), helps=True)
@@ -164,9 +164,9 @@ class Filters:
 
 
 def named_nodes(pod: PodInfo) -> set[str] | None:
-    """Return the names to which a pod's required affinity limits it, None if there is no such limit.
+    """Return the names to which a pod's required affinity limits it, None if it does not.
 
-    That is so when every term has fields that name nodes; the pods of DaemonSets do.
+    It does if every term has fields that contain names, as for the pods of DaemonSets.
     """
     affinity = pod.node_affinity
     if affinity is None or affinity.required is None:
@@ -181,10 +181,10 @@ def named_nodes(pod: PodInfo) -> set[str] | None:
 
 
 def with_nominated(filters: Filters, node: NodeInfo, nominated: Mapping[Key, PodInfo] | None) -> Refusal | None:
-    """Return why a node cannot take the pod, also if the pods for which room is made there were on it already.
+    """Return why a node is infeasible, also with the pods that are nominated for it.
 
-    Only those that are at least as important count. The node must be able to take the pod with and without them: it is
-    not certain that they come.
+    Only nominated pods with the same or a higher priority count. The node must be feasible with and without them,
+    because they may not be bound to it.
     """
     others = [
         each

@@ -1,7 +1,8 @@
-"""Whether a pod belongs on one given node, resources and other pods aside: what DaemonSets go by.
+"""Whether a DaemonSet's pod fits on a node, apart from resources and other pods.
 
-Guarantees: the same answers as the DaemonSet controller's `NodeShouldRunDaemonPod` (`pkg/controller/daemon`): a pod is
-to be on a node that its name, selectors and tolerations allow, and may stay on one whose NoExecute taints it tolerates.
+Guarantees: the same results as the DaemonSet controller's `NodeShouldRunDaemonPod` (`pkg/controller/daemon`): a pod
+should be on a node if its name, selectors and tolerations allow it, and may stay on one if it tolerates the NoExecute
+taints.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class _NodeSpec(msgspec.Struct, frozen=True, gc=False):
 
 
 class FitNode(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a v1 Node."""
+    """The fields of a v1 Node that are used here."""
 
     metadata: _Metadata = _Metadata()
     spec: _NodeSpec = _NodeSpec()
@@ -35,7 +36,7 @@ class _Affinity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class FitSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 PodSpec."""
+    """The fields of a v1 PodSpec that are used here."""
 
     node_name: str = ""
     node_selector: dict[str, str] | None = None
@@ -44,14 +45,14 @@ class FitSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Fit(NamedTuple):
-    """Whether a pod of a DaemonSet should run on a node, and whether one that does may go on."""
+    """Whether a pod of a DaemonSet should run on a node, and whether a running one may continue."""
 
     should_run: bool
     may_continue: bool
 
 
 def fit(spec: FitSpec, node: FitNode) -> Fit:
-    """Judge a node for pods of this spec, whose tolerations are complete."""
+    """Return the fit of a node for pods with this spec, whose tolerations are complete."""
     name, labels = node.metadata.name, node.metadata.labels or {}
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     if spec.node_name not in ("", name) or not selects(name, labels, spec.node_selector, affinity):

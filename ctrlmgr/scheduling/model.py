@@ -1,7 +1,7 @@
 """Pods and nodes as the scheduler counts them.
 
-Guarantees: a `PodInfo` never changes. A `NodeInfo` is changed by `add` and `remove` alone, so that its sums are those
-of its pods; `copy` shares nothing that changes.
+Guarantees: a `PodInfo` never changes. A `NodeInfo` is only changed by `add` and `remove`, so that its sums are those of
+its pods; `copy` shares no mutable state.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ _ZONES: Final = (
 
 
 class HostPort(NamedTuple):
-    """A port of the node that a pod takes."""
+    """A node's port that a pod uses."""
 
     address: str
     protocol: str
     port: int
 
     def clashes(self, other: HostPort) -> bool:
-        """Say whether the two cannot be had on one node: the same port, of one address or of every address."""
+        """Return whether both cannot be on one node: the same port, of one address or of every address."""
         if (self.protocol, self.port) != (other.protocol, other.port):
             return False
         return self.address == other.address or ANY_ADDRESS in (self.address, other.address)
 
 
 Kin = tuple[str, frozenset[tuple[str, str]]]
-"""A namespace and labels: what pods that are alike have in common."""
+"""A namespace and labels, which equivalent pods share."""
 
 
 class PodInfo:
-    """A pod, and what scheduling derives from it, once."""
+    """A pod, with values derived from it, computed once."""
 
     def __init__(self, view: PodView) -> None:
-        """Take in what is read of a pod."""
+        """Keep the decoded fields of a pod."""
         self.view = view
         meta, spec = view.metadata, view.spec
         self.key: Final = Key(meta.namespace, meta.name)
@@ -70,38 +70,38 @@ class PodInfo:
 
     @classmethod
     def of(cls, pod: Object) -> PodInfo:
-        """Read a pod."""
+        """Decode a pod."""
         return cls(decode_pod(pod.body))
 
     @property
     def has_ended(self) -> bool:
-        """Whether it holds nothing on its node any more."""
+        """Return whether it no longer uses its node."""
         return self.view.status.phase in _ENDED
 
     @cached_property
     def kin(self) -> Kin:
-        """What it has in common with those that selectors take for the same."""
+        """Return its namespace and labels, by which selectors match it."""
         return self.namespace, frozenset(self.labels.items())
 
     @cached_property
     def asks_for_nodes(self) -> bool:
-        """Whether not every node will do: it has a selector, or required affinity."""
+        """Return whether it limits its nodes: it has a selector, or required affinity."""
         affinity = self.node_affinity
         return bool(self.view.spec.node_selector) or (affinity is not None and affinity.required is not None)
 
     @cached_property
     def requests(self) -> Amounts:
-        """What it asks for."""
+        """Return its requests."""
         return pod_requests(self.view.spec)
 
     @cached_property
     def defaulted_requests(self) -> Amounts:
-        """What it counts for where nodes are scored by how empty they are."""
+        """Return its requests for scoring, with defaults for missing ones."""
         return pod_requests(self.view.spec, defaulted=True)
 
     @cached_property
     def host_ports(self) -> tuple[HostPort, ...]:
-        """The ports of its node that it takes: those of its containers and sidecars."""
+        """Return the host ports of its containers and sidecars."""
         spec = self.view.spec
         sidecars = [each for each in spec.init_containers or () if each.restart_policy == "Always"]
         return tuple(
@@ -113,50 +113,50 @@ class PodInfo:
 
     @property
     def tolerations(self) -> list[Toleration]:
-        """What it tolerates."""
+        """Return its tolerations."""
         return self.view.spec.tolerations or []
 
     @property
     def node_affinity(self) -> NodeAffinity | None:
-        """Which nodes it asks for."""
+        """Return its node affinity."""
         affinity = self.view.spec.affinity
         return affinity.node_affinity if affinity is not None else None
 
     @cached_property
     def affinity(self) -> TermsView:
-        """Beside which pods it wants to be."""
+        """Return its affinity to pods."""
         affinity = self.view.spec.affinity
         return (affinity.pod_affinity if affinity is not None else None) or _NO_TERMS
 
     @cached_property
     def anti_affinity(self) -> TermsView:
-        """Beside which pods it does not want to be."""
+        """Return its anti-affinity to pods."""
         affinity = self.view.spec.affinity
         return (affinity.pod_anti_affinity if affinity is not None else None) or _NO_TERMS
 
     @cached_property
     def has_affinity(self) -> bool:
-        """Whether it says anything of other pods."""
+        """Return whether it has affinity or anti-affinity to pods."""
         return self.affinity is not _NO_TERMS or self.anti_affinity is not _NO_TERMS
 
     @cached_property
     def required_anti_affinity(self) -> list[AffinityTerm]:
-        """Beside which pods it must not be."""
+        """Return its required anti-affinity terms."""
         return self.anti_affinity.required or []
 
     @property
     def spread(self) -> list[SpreadConstraint]:
-        """How it and its like are to be spread."""
+        """Return its topology spread constraints."""
         return self.view.spec.topology_spread_constraints or []
 
     @property
     def nominated(self) -> str:
-        """The node on which room is made for it, "" for none."""
+        """Return its nominated node, "" if none."""
         return self.view.status.nominated_node_name
 
     @cached_property
     def claims(self) -> tuple[str, ...]:
-        """The names of the claims of volumes that it mounts."""
+        """Return the names of the PersistentVolumeClaims that it mounts."""
         found = []
         for volume in self.view.spec.volumes or ():
             if volume.persistent_volume_claim is not None:
@@ -168,7 +168,7 @@ class PodInfo:
 
 @dataclass(slots=True)
 class NodeInfo:
-    """A node with the pods that are on it, or that have been given to it."""
+    """A node with the pods that are bound to it, or will be."""
 
     name: str
     labels: Mapping[str, str]
@@ -176,7 +176,7 @@ class NodeInfo:
     unschedulable: bool
     allocatable: Amounts
     images: Mapping[str, int] = field(default_factory=dict)
-    """The size in bytes of each image that is there, by each of its names."""
+    """The size in bytes of each image on the node, by each of its names."""
     pods: dict[Key, PodInfo] = field(default_factory=dict)
     used: Amounts = field(default_factory=dict)
     used_defaulted: Amounts = field(default_factory=dict)
@@ -184,30 +184,30 @@ class NodeInfo:
     with_affinity: dict[Key, PodInfo] = field(default_factory=dict)
     with_required_anti_affinity: dict[Key, PodInfo] = field(default_factory=dict)
     kin: dict[Kin, int] = field(default_factory=dict)
-    """How many pods of each kind there are that are not on their way out."""
+    """The number of pods that are not terminating, by `Kin`."""
     zone: str = field(init=False)
-    """Region and zone as one key; "" if it says neither."""
+    """Region and zone as one key; "" if it has neither label."""
 
     def __post_init__(self) -> None:
-        """Find out its zone: its labels do not change."""
+        """Set its zone: its labels do not change."""
         region, zone = (next((self.labels[key] for key in keys if key in self.labels), "") for keys in _ZONES)
         self.zone = f"{region}:\0:{zone}" if region or zone else ""
 
     @classmethod
     def of(cls, node: Object) -> NodeInfo:
-        """Read a node; it has no pods yet."""
+        """Decode a node, without pods."""
         return cls.of_view(decode_node(node.body))
 
     @classmethod
     def of_view(cls, view: NodeView) -> NodeInfo:
-        """Take in what is read of a node; it has no pods yet."""
+        """Return a node from decoded fields, without pods."""
         images = {name: each.size_bytes for each in view.status.images or () for name in each.names or ()}
         spec = view.spec
         held = amounts(view.status.allocatable)
         return cls(view.metadata.name, view.metadata.labels or {}, spec.taints or [], spec.unschedulable, held, images)
 
     def add(self, pod: PodInfo) -> None:
-        """Count a pod in; it must not be there."""
+        """Add a pod; it must not be there."""
         self.pods[pod.key] = pod
         _count(self.used, pod.requests, 1)
         _count(self.used_defaulted, pod.defaulted_requests, 1)
@@ -220,7 +220,7 @@ class NodeInfo:
                 self.with_required_anti_affinity[pod.key] = pod
 
     def remove(self, pod: PodInfo) -> None:
-        """Count out a pod that was counted in, by its key."""
+        """Remove a pod, found by its key."""
         held = self.pods.pop(pod.key)
         _count(self.used, held.requests, -1)
         _count(self.used_defaulted, held.defaulted_requests, -1)
@@ -234,12 +234,12 @@ class NodeInfo:
         self.with_required_anti_affinity.pop(pod.key, None)
 
     def take_over(self, other: NodeInfo) -> None:
-        """Take over the pods of what the node was before."""
+        """Add the pods of the node's previous state."""
         for pod in other.pods.values():
             self.add(pod)
 
     def copy(self) -> NodeInfo:
-        """Return the same, to be changed by itself."""
+        """Return an independent copy."""
         fresh = NodeInfo(self.name, self.labels, self.taints, self.unschedulable, self.allocatable, self.images)
         fresh.pods, fresh.ports, fresh.kin = dict(self.pods), list(self.ports), dict(self.kin)
         fresh.used, fresh.used_defaulted = dict(self.used), dict(self.used_defaulted)
@@ -254,7 +254,7 @@ def _count(total: Amounts, asked: Amounts, sign: int) -> None:
 
 
 class Cluster:
-    """Everything that a decision is made on."""
+    """The state on which decisions are based."""
 
     def __init__(self, nodes: Iterable[NodeInfo] = ()) -> None:
         """Begin with these nodes."""
@@ -264,31 +264,31 @@ class Cluster:
         self.namespaces: dict[str, Mapping[str, str]] = {}
         """The labels of each namespace."""
         self.nominated: dict[str, dict[Key, PodInfo]] = {}
-        """By node, the pods for which room is made there."""
+        """By node, the pods that are nominated for it."""
 
     @property
     def nodes(self) -> Mapping[str, NodeInfo]:
-        """The nodes, by name."""
+        """Return the nodes, by name."""
         return self._nodes
 
     def put(self, node: NodeInfo) -> None:
-        """Add a node, or put it in the place of what it was."""
+        """Add or replace a node."""
         self._nodes[node.name] = node
         self._in_order = None
 
     def drop(self, name: str) -> None:
-        """Take away a node that is there."""
+        """Remove a node that exists."""
         del self._nodes[name]
         self._in_order = None
 
     @property
     def images(self) -> frozenset[str]:
-        """The names of all images that any node has."""
+        """Return the names of all images on any node."""
         self.list()
         return self._images
 
     def list(self) -> list[NodeInfo]:
-        """Return the nodes, in turn from each zone; zones and nodes as they came. The list is not to be changed."""
+        """Return the nodes, one of each zone in turn, in the order of adding. The list must not be changed."""
         if self._in_order is None:
             zones: dict[str, list[NodeInfo]] = {}
             for node in self._nodes.values():
@@ -298,12 +298,12 @@ class Cluster:
         return self._in_order
 
     def nominate(self, pod: PodInfo, node: str) -> None:
-        """Remember that room is made for a pod on a node."""
+        """Nominate a pod for a node."""
         self.drop_nomination(pod.key)
         self.nominated.setdefault(node, {})[pod.key] = pod
 
     def drop_nomination(self, key: Key) -> None:
-        """Forget for which node a pod was meant."""
+        """Remove a pod's nomination."""
         for node, pods in [*self.nominated.items()]:
             if pods.pop(key, None) is not None and not pods:
                 del self.nominated[node]

@@ -1,9 +1,10 @@
-"""Which nodes a pod asks for by their labels and names: node selectors and required node affinity.
+"""Node selectors and required node affinity: which nodes a pod allows, by labels and names.
 
 Guarantees, those of Kubernetes' `component-helpers/scheduling/corev1/nodeaffinity`:
-- Terms are alternatives, the requirements within a term are all to be met; a term that says nothing matches no node,
-  and a selector without terms matches none either.
-- Gt and Lt compare whole numbers; what is none does not match.
+
+- Terms are alternatives; all requirements within a term must be met. An empty term matches no node, nor does a selector
+  without terms.
+- Gt and Lt compare integers; other values do not match.
 - A pod's `nodeSelector` and its required affinity must both match.
 """
 
@@ -22,7 +23,7 @@ class Requirement(msgspec.Struct, frozen=True, gc=False):
     values: list[str] | None = None
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Say whether labels meet this requirement."""
+        """Return whether labels meet this requirement."""
         value = labels.get(self.key)
         match self.operator:
             case "In":
@@ -52,7 +53,7 @@ class SelectorTerm(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     match_fields: list[Requirement] | None = None
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Say whether a node of this name with these labels meets all that the term asks for."""
+        """Return whether a node with this name and these labels meets all requirements of the term."""
         if not self.match_expressions and not self.match_fields:
             return False
         fields = {"metadata.name": name}
@@ -67,7 +68,7 @@ class NodeSelector(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     node_selector_terms: list[SelectorTerm] | None = None
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Say whether any of the terms matches a node."""
+        """Return whether any of the terms matches a node."""
         return any(each.matches(name, labels) for each in self.node_selector_terms or ())
 
 
@@ -79,7 +80,7 @@ class PreferredTerm(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeAffinity(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a v1 NodeAffinity."""
+    """The fields of a v1 NodeAffinity that are used here."""
 
     required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: list[PreferredTerm] | None = msgspec.field(
@@ -90,7 +91,7 @@ class NodeAffinity(msgspec.Struct, frozen=True, gc=False):
 def selects(
     name: str, labels: Mapping[str, str], selector: Mapping[str, str] | None, affinity: NodeAffinity | None
 ) -> bool:
-    """Say whether a pod with this `nodeSelector` and node affinity may run on a node, as far as those two go."""
+    """Return whether a pod's `nodeSelector` and node affinity match a node."""
     if selector and not all(labels.get(key) == value for key, value in selector.items()):
         return False
     return affinity is None or affinity.required is None or affinity.required.matches(name, labels)

@@ -1,10 +1,11 @@
-"""Affinity between pods: beside which others a pod must, must not, or would rather be.
+"""Affinity between pods: required, forbidden and preferred neighbours.
 
 Guarantees, those of Kubernetes' plugin InterPodAffinity:
-- "Beside" means: on a node with the same value of the term's topology key.
-- A pod's terms of affinity are met by pods that match all of them; the first pod of a group may be anywhere, if it
-  matches its own terms. What pods that are there must not be beside is minded, too.
-- Preferences of the pod and of those that are there add up; what those that are there require counts as a weight of 1.
+
+- Pods are neighbours if their nodes have the same value of the term's topology key.
+- A pod's affinity is met by pods that match all its terms. The first pod of a group is feasible anywhere, if it matches
+  its own terms. Anti-affinity of existing pods counts too.
+- Preferences of the pod and of existing pods are added; required terms of existing pods count with a weight of 1.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Namespaces: TypeAlias = Mapping[str, Mapping[str, str]]
 
 
 def term_matches(term: AffinityTerm, owner: PodInfo, other: PodInfo, namespaces: Namespaces) -> bool:
-    """Say whether a term of `owner` is about `other`."""
+    """Return whether a term of `owner` matches `other`."""
     if term.label_selector is None or not _reaches(term, owner, other.namespace, namespaces):
         return False
     return term.label_selector.matches(other.labels)
@@ -42,10 +43,10 @@ def _reaches(term: AffinityTerm, owner: PodInfo, namespace: str, namespaces: Nam
 
 
 class HardAffinity:
-    """What one pod requires of others, and others of it, over all nodes."""
+    """The required terms of one pod, and those of other pods that match it, over all nodes."""
 
     def __init__(self, pod: PodInfo, nodes: Sequence[NodeInfo], namespaces: Namespaces) -> None:
-        """Count what matters in each domain."""
+        """Count the matching pods in each domain."""
         self._pod = pod
         self._namespaces = namespaces
         self._affinity: Sequence[AffinityTerm] = pod.affinity.required or ()
@@ -55,7 +56,7 @@ class HardAffinity:
         self._existing: _Counts = {}
         cares = bool(self._affinity or self._anti)
         self.busy = [node for node in nodes if node.with_affinity]
-        """The nodes with pods that say anything of others: seldom any, and soon found out."""
+        """The nodes with pods that have affinities: usually few, and found quickly."""
         for node in self.busy:
             for other in node.with_required_anti_affinity.values():
                 self._count_existing(other, node, 1)
@@ -65,11 +66,11 @@ class HardAffinity:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is required of any node."""
+        """Return whether no node is limited."""
         return not self._affinity and not self._anti and not self._existing
 
     def copy(self) -> HardAffinity:
-        """Return the same, to be changed by itself."""
+        """Return an independent copy."""
         fresh = HardAffinity.__new__(HardAffinity)
         fresh.__dict__.update(self.__dict__)
         fresh._wanted, fresh._unwanted = dict(self._wanted), dict(self._unwanted)
@@ -77,12 +78,12 @@ class HardAffinity:
         return fresh
 
     def count(self, other: PodInfo, node: NodeInfo, sign: int) -> None:
-        """Count a pod in on a node (1), or out (-1)."""
+        """Add (1) or remove (-1) a pod on a node."""
         self._count_existing(other, node, sign)
         self._count_own(other, node, sign)
 
     def refusal(self, node: NodeInfo) -> str:
-        """Return why the pod cannot be on a node, "" if it can."""
+        """Return why a node is infeasible, "" if it is feasible."""
         if self._affinity and not self._is_wanted(node):
             return NO_AFFINITY
         for term in self._anti:
@@ -133,7 +134,7 @@ def affinity_scores(
     busy: Iterable[NodeInfo],
     namespaces: Namespaces,
 ) -> dict[str, int] | None:
-    """Return the score of each feasible node; None if no preference applies. `busy` are as those of `HardAffinity`."""
+    """Return the score of each feasible node; None without preferences. For `busy` see `HardAffinity`."""
     sums: _Counts = {}
     wants, shuns = pod.affinity.preferred or (), pod.anti_affinity.preferred or ()
     for node in nodes if pod.has_affinity else busy:
@@ -153,7 +154,7 @@ def affinity_scores(
 
 
 def _count_preferences(sums: _Counts, other: PodInfo, node: NodeInfo, pod: PodInfo, namespaces: Namespaces) -> None:
-    """Add what a pod that is there would have for the new one."""
+    """Add the preferences of an existing pod for the new one."""
     for term in other.affinity.required or ():
         if term_matches(term, other, pod, namespaces):
             _count(sums, term, node, _HARD_WEIGHT)

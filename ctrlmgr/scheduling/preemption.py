@@ -1,11 +1,12 @@
-"""Preemption: which less important pods would have to go so that a pod fits, and on which node that does least harm.
+"""Preemption: which lower-priority pods must be deleted so that a pod fits, and on which node.
 
 Guarantees, those of Kubernetes' plugin DefaultPreemption:
-- Of a node's less important pods as few go as possible: all are taken off, and each is put back, the more important
-  first and those whose disruption budget would be broken before all others, as long as the pod still fits.
-- Of the nodes that is taken which breaks fewest budgets; then the one whose most important victim is least important;
-  whose victims' priorities add up to least; that has fewest; whose most important ones started last; the first.
-- A pod whose policy is Never, or for which pods are going already on the node meant for it, takes no other's place.
+
+- As few of a node's lower-priority pods as possible are victims: all are removed, and each is added back if the pod
+  still fits; those whose disruption budget would be violated first, then by importance.
+- The chosen node has the fewest violated budgets; then the lowest priority of its most important victim; the lowest sum
+  of priorities; the fewest victims; the latest start of its most important victims; or else is the first.
+- A pod does not preempt if its policy is Never, or while victims on its nominated node are terminating.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ _PERCENT: Final = 10
 
 
 class Budget(NamedTuple):
-    """A disruption budget: how many of the pods that it selects may go."""
+    """A disruption budget: how many of the pods that it selects may be disrupted."""
 
     namespace: str
     selector: Selector | None
     allowed: int
     disrupted: frozenset[str] = frozenset()
-    """The names of pods whose eviction has been granted already."""
+    """The names of pods whose eviction was granted already."""
 
 
 class Candidate(NamedTuple):
-    """A node, and the pods that would go, the most important first; how many of those break a budget."""
+    """A node and its victims, the most important first; and how many of them violate a budget."""
 
     node: str
     victims: tuple[PodInfo, ...]
@@ -46,7 +47,7 @@ class Candidate(NamedTuple):
 
 
 class Preemption(NamedTuple):
-    """What preemption comes to: a candidate; or a message, and whether a nomination that there was is void."""
+    """The result of preemption: a candidate; or a message, and whether to remove the nomination."""
 
     candidate: Candidate | None
     message: str = ""
@@ -54,17 +55,17 @@ class Preemption(NamedTuple):
 
 
 def importance(pod: PodInfo) -> tuple[int, str, str]:
-    """Return a key by which more important pods sort first: by priority, then those that started earlier."""
+    """Return a key that sorts more important pods first: by priority, then those that started earlier."""
     return -pod.priority, started(pod), pod.key.name
 
 
 def started(pod: PodInfo) -> str:
-    """Return when a pod started, RFC 3339; one that has not counts as starting in the far future."""
+    """Return when a pod started, RFC 3339; the far future if it has not."""
     return pod.view.status.start_time or "9999"
 
 
 def ineligible(pod: PodInfo, cluster: Cluster, refusals: Mapping[str, Refusal]) -> str:
-    """Return why a pod may not take others' place now, "" if it may."""
+    """Return why a pod may not preempt now, "" if it may."""
     if pod.view.spec.preemption_policy == "Never":
         return NEVER
     node = cluster.nodes.get(pod.nominated) if pod.nominated else None
@@ -83,7 +84,7 @@ def _is_preempted(pod: PodInfo) -> bool:
 
 
 def violating(pods: Iterable[PodInfo], budgets: Sequence[Budget]) -> tuple[list[PodInfo], list[PodInfo]]:
-    """Part pods, taken in this order, into those whose going would break a budget, and the others."""
+    """Split pods, in this order, into those whose eviction would violate a budget, and the others."""
     left = [each.allowed for each in budgets]
     broken: list[PodInfo] = []
     sound: list[PodInfo] = []
@@ -107,7 +108,7 @@ def _protects(budget: Budget, pod: PodInfo) -> bool:
 def victims_on(
     filters: Filters, node: NodeInfo, budgets: Sequence[Budget], nominated: Mapping[Key, PodInfo] | None = None
 ) -> Candidate | Refusal:
-    """Return which pods would have to go from a node, or why that does not help; neither argument is changed."""
+    """Return a node's victims, or why preemption does not help there; the arguments are not changed."""
     apart, room = filters.copy(), node.copy()
     less_important = [each for each in node.pods.values() if each.priority < filters.pod.priority]
     if not less_important:
@@ -130,7 +131,7 @@ def victims_on(
 
 
 def pick(candidates: Sequence[Candidate]) -> Candidate:
-    """Return the candidate that does least harm; of equal ones the first."""
+    """Return the candidate with the least disruption; of equal ones the first."""
     return min(candidates, key=_harm)
 
 
@@ -159,9 +160,9 @@ class _Latest(str):
 def preempt(
     filters: Filters, cluster: Cluster, refusals: Mapping[str, Refusal], budgets: Sequence[Budget], offset: int = 0
 ) -> Preemption:
-    """Find whom a pod that fits nowhere could replace.
+    """Return the preemption for a pod that fits nowhere.
 
-    `refusals` are those of all nodes that were looked at; `offset` is where among the nodes to begin.
+    `refusals` are those of all checked nodes; `offset` is the index of the first node.
     """
     why_not = ineligible(filters.pod, cluster, refusals)
     if why_not:

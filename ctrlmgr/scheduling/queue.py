@@ -1,11 +1,12 @@
-"""Which pods wait for a node, which of them is next, and what lets one that failed try again.
+"""The scheduling queue: the waiting pods, which is next, and which events let a failed one try again.
 
 Guarantees, those of kube-scheduler's queue:
-- Pods go by priority, equal ones in the order in which they came.
-- A pod that fits nowhere waits for something that could make a difference to the plugin that refused it, and for five
-  minutes at most; then its back-off must be over: a second, doubled with each failure, ten at most.
-- What happens while a pod is being decided about counts for it: no change falls between two attempts.
-- A pod with scheduling gates, or whose claims of devices do not exist, does not wait for a node at all.
+
+- Pods are sorted by priority, then by when they were added.
+- A pod that fits nowhere waits for an event that concerns the plugin that refused it, at most for five minutes. Then
+  its backoff must be over: a second, doubled with each failure, at most ten.
+- Events during a pod's decision count for it too: no change is missed between two attempts.
+- A pod with scheduling gates, or with missing resource claims, is not in the queue.
 
 Seconds are those of a monotonic clock.
 """
@@ -24,11 +25,11 @@ from ctrlmgr.scheduling.model import PodInfo
 FIRST_BACKOFF: Final = 1.0
 LONGEST_BACKOFF: Final = 10.0
 PATIENCE: Final = 300.0
-"""Seconds after which a pod is tried again though nothing has happened."""
+"""Seconds after which a pod is tried again without an event."""
 
 
 class Happening(Enum):
-    """What can make a difference to a pod that fits nowhere."""
+    """An event that may let a pod fit that fitted nowhere."""
 
     NODE_ADDED = "a node came"
     NODE_CHANGED = "a node changed"
@@ -52,49 +53,49 @@ HINTS: Final[Mapping[str, frozenset[Happening]]] = {
     "InterPodAffinity": _BESIDE,
     "DynamicResources": _NODES | {Happening.DEVICES},
 }
-"""By plugin, what can change its mind; anything can for a pod that no plugin refused."""
+"""The events that concern each plugin; all events concern a pod that no plugin refused."""
 
 
 def backoff(attempts: int) -> float:
-    """Return for how long a pod waits after so many attempts."""
+    """Return the backoff after so many attempts."""
     return float(min(FIRST_BACKOFF * 2 ** min(attempts - 1, 16), LONGEST_BACKOFF))
 
 
 @dataclass
 class Entry:
-    """A pod that waits."""
+    """A waiting pod."""
 
     pod: PodInfo
     since: float
     attempts: int = 0
     refused_by: frozenset[str] = frozenset()
     not_before: float = 0.0
-    """When its back-off is over."""
+    """When its backoff is over."""
     patience_ends: float = 0.0
-    """When it is tried again whatever happens."""
+    """When it is tried again without an event."""
     is_active: bool = True
-    """Whether it is to be tried: at once, or when its back-off is over."""
+    """Whether it should be tried: now, or when its backoff is over."""
 
     @property
     def order(self) -> tuple[int, float, Key]:
-        """By which entries are sorted."""
+        """Return the sort key."""
         return -self.pod.priority, self.since, self.pod.key
 
 
 @dataclass
 class Waiting:
-    """The pods that wait. One thread at a time."""
+    """The waiting pods; for one thread at a time."""
 
     entries: dict[Key, Entry] = field(default_factory=dict)
     gated: dict[Key, PodInfo] = field(default_factory=dict)
     _ready: list[tuple[int, float, Key]] = field(default_factory=list)
-    # The entries that are not active: what happens concerns only them, however many others wait for their turn.
+    # Inactive entries: only they are checked at an event, however many others wait.
     _parked: dict[Key, Entry] = field(default_factory=dict)
-    # What has happened since the pod that is being decided about was taken.
+    # Events since the pod that is being decided was taken.
     _meanwhile: set[Happening] = field(default_factory=set)
 
     def offer(self, pod: PodInfo, now: float, *, lacks: str = "") -> bool:
-        """Take in a pod that has come or changed; say whether it is to be tried now. One that `lacks` a claim waits."""
+        """Add or update a pod; return whether to try it now. One that `lacks` a claim is kept aside."""
         if pod.view.spec.scheduling_gates or lacks:
             self.forget(pod.key)
             self.gated[pod.key] = pod
@@ -111,18 +112,18 @@ class Waiting:
         return True
 
     def forget(self, key: Key) -> None:
-        """Forget a pod: it has a node, has ended, or is gone."""
+        """Remove a pod: it was bound, has ended, or was deleted."""
         self.entries.pop(key, None)
         self._parked.pop(key, None)
         self.gated.pop(key, None)
 
     def must_wait(self, key: Key, now: float) -> bool:
-        """Say whether a more important pod than this one, which waits, is to be tried now."""
+        """Return whether a waiting pod with a higher priority than this one should be tried now."""
         first = self.first(now)
         return first is not None and self.entries[first].pod.priority > self.entries[key].pod.priority
 
     def first(self, now: float) -> Key | None:
-        """Return the pod that is next, None if none is to be tried now; one that backs off loses its place in line."""
+        """Return the next pod, None if none should be tried now; one in backoff loses its position."""
         while self._ready:
             order = self._ready[0]
             entry = self.entries.get(order[2])
@@ -132,7 +133,7 @@ class Waiting:
         return None
 
     def seconds_until(self, key: Key, now: float) -> float | None:
-        """Return after how many seconds a pod is to be tried, 0 for now; None if it does not wait."""
+        """Return the seconds until a pod should be tried, 0 for now; None if it does not wait."""
         entry = self.entries.get(key)
         if entry is None:
             return None
@@ -143,7 +144,7 @@ class Waiting:
         return max(entry.not_before - now, 0.0)
 
     def take(self, key: Key) -> Entry:
-        """Return a pod to decide about it now."""
+        """Return a pod's entry for a decision now."""
         entry = self.entries[key]
         entry.is_active = False
         self._parked[key] = entry
@@ -152,7 +153,7 @@ class Waiting:
         return entry
 
     def failed(self, entry: Entry, refused_by: frozenset[str], now: float) -> float:
-        """Have a pod that fits nowhere wait; return the seconds after which to try it at the latest."""
+        """Let a pod that fits nowhere wait; return the maximum seconds until its next attempt."""
         entry.refused_by = refused_by
         entry.not_before = now + backoff(entry.attempts)
         entry.patience_ends = now + PATIENCE
@@ -162,13 +163,13 @@ class Waiting:
         return PATIENCE
 
     def retry(self, entry: Entry, now: float) -> float:
-        """Have a pod tried again for which something went wrong; return after how many seconds."""
+        """Let a pod be tried again after an error; return the seconds until then."""
         entry.not_before = now + backoff(entry.attempts)
         self._put(entry)
         return entry.not_before - now
 
     def happened(self, happening: Happening, now: float) -> Iterator[tuple[Key, float]]:
-        """Yield the pods for which this may make a difference, and after how many seconds each may be tried."""
+        """Yield the pods that an event concerns, and the seconds until each may be tried."""
         self._meanwhile.add(happening)
         for key, entry in [*self._parked.items()]:
             if concerns(happening, entry.refused_by):
@@ -186,5 +187,5 @@ class Waiting:
 
 
 def concerns(happening: Happening, refused_by: frozenset[str]) -> bool:
-    """Say whether something can make a difference to a pod that was refused by these plugins, or by none."""
+    """Return whether an event concerns a pod that was refused by these plugins, or by none."""
     return not refused_by or any(happening in HINTS.get(plugin, frozenset(Happening)) for plugin in refused_by)

@@ -1,8 +1,8 @@
-"""What pods ask for and what nodes have, as whole numbers: thousandths of CPUs, and units of everything else.
+"""Requests of pods and resources of nodes, as integers: thousandths of CPUs, and units of everything else.
 
-Guarantees, those of Kubernetes' `component-helpers/resource` (`PodRequests`): what the containers ask for together, or
-what an init container does at its turn beside the sidecars started before it, if that is more; what the pod as a whole
-asks for takes its place; the overhead comes on top. Fractions are rounded up.
+Guarantees, those of Kubernetes' `component-helpers/resource` (`PodRequests`): a pod's request is the sum of its
+containers, or an init container with the sidecars started before it, if that is more. Requests of the whole pod replace
+it, and the overhead is added. Fractions are rounded up.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ CPU: Final = "cpu"
 MEMORY: Final = "memory"
 PODS: Final = "pods"
 DEFAULT_CPU: Final = 100
-"""The thousandths of a CPU that a container which asks for none counts as, where nodes are scored."""
+"""Thousandths of a CPU for scoring a container without request."""
 DEFAULT_MEMORY: Final = 200 * 1024 * 1024
-"""The bytes of memory, likewise."""
+"""Bytes of memory, likewise."""
 
 
 def amounts(texts: Mapping[str, str] | None) -> Amounts:
-    """Read a list of resources."""
+    """Return a list of resources as integers."""
     return {name: -(-parse(text) // (MILLI if name == CPU else WHOLE)) for name, text in (texts or {}).items()}
 
 
@@ -39,7 +39,7 @@ def _asked(container: ContainerView, defaults: Mapping[str, int]) -> Amounts:
 
 
 def pod_requests(spec: PodSpecView, *, defaulted: bool = False) -> Amounts:
-    """Return what a pod asks for; `defaulted`: containers that ask for no CPU or memory count as small ones."""
+    """Return a pod's requests; with `defaulted`, containers without requests of CPU or memory get small ones."""
     defaults = {CPU: DEFAULT_CPU, MEMORY: DEFAULT_MEMORY} if defaulted else {}
     total: Amounts = {}
     for container in spec.containers or ():
@@ -71,7 +71,7 @@ def _raise(total: Amounts, at_least: Mapping[str, int]) -> None:
 def shortages(
     asked: Mapping[str, int], allocatable: Mapping[str, int], used: Mapping[str, int], pods: int
 ) -> tuple[list[str], bool]:
-    """Return why a pod does not fit beside `pods` others, and whether it would not even on an empty node."""
+    """Return why a pod does not fit beside `pods` others, and whether it does not even on an empty node."""
     reasons, hopeless = [], False
     if pods + 1 > allocatable.get(PODS, 0):
         reasons.append("Too many pods")

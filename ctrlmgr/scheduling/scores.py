@@ -1,7 +1,7 @@
-"""Scores: how well each of the nodes that can take a pod suits it.
+"""Scores of the feasible nodes.
 
-Guarantees: each plugin gives 0 to 100; the weights are those of kube-scheduler's default profile. A plugin that has
-nothing to say about a pod adds nothing to any node.
+Guarantees: each plugin's score is 0 to 100; the weights are those of kube-scheduler's default profile. A plugin that
+does not apply to a pod adds nothing to any node.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _SMALL_IMAGE: Final = 23 * _MEGABYTE
 _LARGE_IMAGE: Final = 1000 * _MEGABYTE
 
 Given = Sequence[int] | int
-"""What a plugin gives the nodes, one after the other; or every node, if that is the same."""
+"""A plugin's scores, in the order of the nodes; or one score, if all are equal."""
 
 
 class Scores:
-    """What the plugins give each of the nodes that can take a pod."""
+    """The plugins' scores of each feasible node."""
 
     def __init__(self, names: Sequence[str] = (), given: Mapping[str, Given] | None = None) -> None:
-        """Take what each plugin gives the nodes of these names, not weighted yet."""
+        """Keep each plugin's scores of the nodes with these names, without weights."""
         self._names = names
         self._given = given or {}
 
     def of(self, name: str) -> dict[str, int]:
-        """Return what each plugin gives a node, weighted."""
+        """Return each plugin's score of a node, with weights."""
         at = self._names.index(name)
         return {
             plugin: WEIGHTS[plugin] * (found if isinstance(found, int) else found[at])
@@ -52,7 +52,7 @@ class Scores:
         }
 
     def sums(self) -> dict[str, int]:
-        """Return what each node has in all."""
+        """Return the total score of each node."""
         same = sum(WEIGHTS[plugin] * found for plugin, found in self._given.items() if isinstance(found, int))
         totals = [same] * len(self._names)
         for plugin, found in self._given.items():
@@ -62,7 +62,7 @@ class Scores:
         return dict(zip(self._names, totals, strict=True))
 
     def best(self) -> list[str]:
-        """Return the nodes that have most, in the order given."""
+        """Return the nodes with the highest score, in the given order."""
         sums = self.sums()
         most = max(sums.values(), default=-math.inf)
         return [name for name, found in sums.items() if found == most]
@@ -75,7 +75,7 @@ def score(
     busy: Sequence[NodeInfo],
     default_selector: Selector | None = None,
 ) -> Scores:
-    """Score the nodes of a cluster that can take a pod; `busy` are those with pods that say anything of others."""
+    """Return the scores of feasible nodes; `busy` are the nodes with pods that have affinities."""
     nodes = cluster.list()
     names = [node.name for node in feasible]
     asked: dict[str, Given | dict[str, int] | None] = {
@@ -97,7 +97,7 @@ def score(
 
 
 def _taints(pod: PodInfo, feasible: Sequence[NodeInfo]) -> Given:
-    """Few taints of the effect PreferNoSchedule that the pod does not tolerate are better than many."""
+    """Score by the number of taints with PreferNoSchedule that the pod does not tolerate: fewer are better."""
     if not any(node.taints for node in feasible):
         return HIGHEST
     tolerations = [each for each in pod.tolerations if each.effect in ("", PREFER_NO_SCHEDULE)]
@@ -122,7 +122,7 @@ def _preferred_nodes(pod: PodInfo, feasible: Sequence[NodeInfo]) -> Given | None
 
 
 def _least_allocated(pod: PodInfo, feasible: Sequence[NodeInfo]) -> list[int]:
-    """Score nodes by the part of CPU and memory that would be left, containers that ask for none counting a little."""
+    """Score by the fraction of CPU and memory that would be free; containers without requests have small ones."""
     asked = pod.defaulted_requests
     cpu, memory = asked.get(CPU, 0), asked.get(MEMORY, 0)
     scores = []
@@ -142,7 +142,7 @@ def _least_allocated(pod: PodInfo, feasible: Sequence[NodeInfo]) -> list[int]:
 
 
 def _balanced(pod: PodInfo, feasible: Sequence[NodeInfo]) -> Given | None:
-    """Where CPU and memory would be used up alike is better; not asked for pods that ask for neither."""
+    """Score by how equal the used fractions of CPU and memory would be; None for pods that request neither."""
     asked = pod.requests
     if not any(asked.get(name) for name in (CPU, MEMORY)):
         return None
@@ -160,12 +160,12 @@ def _balance(asked: Mapping[str, int], node: NodeInfo) -> int:
 
 
 def normalized_image(name: str) -> str:
-    """Return an image's name with the tag that is meant if it has none."""
+    """Return an image's name, with the default tag if it has none."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
 def _images(pod: PodInfo, feasible: Sequence[NodeInfo], cluster: Cluster) -> Given | None:
-    """Nodes that have large images already are better, the more so the more nodes have them."""
+    """Score by the size of the wanted images on the node, weighted by how many nodes have them."""
     spec = pod.view.spec
     wanted = [normalized_image(each.image) for each in (*(spec.init_containers or ()), *(spec.containers or ()))]
     if not cluster.images:

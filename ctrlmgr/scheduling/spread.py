@@ -1,11 +1,12 @@
-"""Topology spread: how pods that are alike are spread over zones, hosts or whatever else labels tell apart.
+"""Topology spread: how equal pods are distributed over zones, hosts or other domains.
 
 Guarantees, those of Kubernetes' plugin PodTopologySpread:
-- A hard constraint refuses a node if a pod there would make the skew too large: the pods that match in its domain, and
-  the new one if it matches itself, less those in the domain that has fewest; none with fewer domains than minDomains.
-- Nodes that lack a label of any constraint, and those that the inclusion policies leave out, are no domains. Pods that
-  are on their way out are not counted. A selector that is empty matches none.
-- Soft constraints score a node by the pods in its domains, weighted by how many domains there are.
+
+- A hard constraint refuses a node if the skew would be too large: the matching pods in its domain, with the new one if
+  it matches itself, minus those in the domain with the fewest; or minus 0 with fewer domains than minDomains.
+- Nodes without a label of any constraint, or excluded by the inclusion policies, are in no domain. Terminating pods are
+  not counted. An empty selector matches none.
+- Soft constraints score a node by the pods in its domains, weighted by the number of domains.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ HIGHEST: Final = 100
 
 
 def default_constraints(selector: Selector | None) -> list[SpreadConstraint]:
-    """Return the soft constraints of a pod that has none of any kind and is selected by `selector`."""
+    """Return the soft constraints of a pod that has no constraints and is selected by `selector`."""
     if selector is None or selector.is_empty:
         return []
     return [SpreadConstraint(5, ZONE, SOFT, selector), SpreadConstraint(3, HOST, SOFT, selector)]
 
 
 def _includes(constraint: SpreadConstraint, pod: PodInfo, node: NodeInfo) -> bool:
-    """Say whether a node's pods count for a constraint of `pod`."""
+    """Return whether a node's pods count for a constraint of `pod`."""
     minds = pod.asks_for_nodes and constraint.node_affinity_policy != "Ignore"
     if minds and not selects(node.name, node.labels, pod.view.spec.node_selector, pod.node_affinity):
         return False
@@ -45,7 +46,7 @@ def _includes(constraint: SpreadConstraint, pod: PodInfo, node: NodeInfo) -> boo
 
 
 class _Matching:
-    """Counts the pods on nodes that a constraint is about; of those that are alike one is asked."""
+    """Counts a node's pods that match a constraint; of equivalent ones only one is compared."""
 
     def __init__(self, constraint: SpreadConstraint, namespace: str) -> None:
         self._selector = constraint.label_selector
@@ -77,7 +78,7 @@ class HardSpread:
     """The hard constraints of one pod, over all nodes."""
 
     def __init__(self, pod: PodInfo, nodes: Iterable[NodeInfo]) -> None:
-        """Count the pods that match in each domain."""
+        """Count the matching pods in each domain."""
         self._pod = pod
         self.constraints = [each for each in pod.spread if each.when_unsatisfiable == HARD]
         self._counts: list[dict[str, int]] = [{} for _ in self.constraints]
@@ -90,14 +91,14 @@ class HardSpread:
                         counts[value] = counts.get(value, 0) + pods.on(node)
 
     def copy(self) -> HardSpread:
-        """Return the same, to be changed by itself."""
+        """Return an independent copy."""
         fresh = HardSpread.__new__(HardSpread)
         fresh._pod, fresh.constraints = self._pod, self.constraints
         fresh._counts = [dict(each) for each in self._counts]
         return fresh
 
     def count(self, other: PodInfo, node: NodeInfo, sign: int) -> None:
-        """Count a pod in on a node (1), or out (-1)."""
+        """Add (1) or remove (-1) a pod on a node."""
         if other.namespace != self._pod.namespace or not self._is_domain(node):
             return
         for constraint, counts in zip(self.constraints, self._counts, strict=True):
@@ -106,7 +107,7 @@ class HardSpread:
                 counts[value] = counts.get(value, 0) + sign
 
     def refusal(self, node: NodeInfo) -> str:
-        """Return why the pod cannot be on a node, "" if it can."""
+        """Return why a node is infeasible, "" if it is feasible."""
         for constraint, counts in zip(self.constraints, self._counts, strict=True):
             value = node.labels.get(constraint.topology_key)
             if value is None:
@@ -128,7 +129,7 @@ def spread_scores(
 ) -> dict[str, int] | None:
     """Return the score of each feasible node, None if the pod has no soft constraints.
 
-    `default_selector` is what the Services and controllers of the pod select it by, for one that has no constraints.
+    `default_selector` is the selector of the pod's Services and controllers, for a pod without constraints.
     """
     own = bool(pod.spread)
     wanted = pod.spread if own else default_constraints(default_selector)
@@ -163,13 +164,13 @@ def _domain_counts(
     *,
     strict: bool,
 ) -> list[dict[str, int]]:
-    """Return for each constraint, but those by host, the pods that match in each domain with a feasible node."""
+    """Return for each constraint, except those by host, the matching pods in each domain with a feasible node."""
     counts: list[dict[str, int]] = [{} for _ in constraints]
     for node in feasible:
         for each, found in zip(constraints, counts, strict=True):
             if node.name not in ignored and each.topology_key != HOST:
                 found[node.labels.get(each.topology_key, "")] = 0
-    # Where no node that can take the pod has the label, what is counted would tell none of them from another.
+    # If no feasible node has the label, counting would not distinguish them.
     counted = [
         each
         for each in zip(constraints, counts, matching, strict=True)
@@ -202,7 +203,7 @@ def _raw_score(
 
 
 def _normalized(raw: Mapping[str, int], names: Iterable[str]) -> dict[str, int]:
-    """Turn "many pods are there" into a low score; a node that was ignored has none."""
+    """Return scores that are low for many pods; 0 for an ignored node."""
     least, most = min(raw.values(), default=0), max(raw.values(), default=0)
     scores = {}
     for name in names:

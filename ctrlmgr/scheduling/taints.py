@@ -1,7 +1,7 @@
-"""Taints of nodes and what pods tolerate.
+"""Taints of nodes and tolerations of pods.
 
-Guarantees: a taint is tolerated exactly when Kubernetes says so (`Toleration.ToleratesTaint` in
-`component-helpers/scheduling/corev1`): effect and key must be equal or left open, the value is compared unless the
+Guarantees: a taint is tolerated exactly as in Kubernetes (`Toleration.ToleratesTaint` in
+`component-helpers/scheduling/corev1`): effect and key must be equal or empty, and the value is compared unless the
 operator is Exists.
 """
 
@@ -24,7 +24,7 @@ _HARD: Final = (NO_SCHEDULE, NO_EXECUTE)
 
 
 class Taint(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a v1 Taint."""
+    """The fields of a v1 Taint that are used here."""
 
     key: str = ""
     value: str = ""
@@ -32,12 +32,12 @@ class Taint(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def identity(self) -> tuple[str, str]:
-        """Key and effect, of which a node has one taint each (`Taint.MatchTaint`)."""
+        """Return key and effect, of which a node has one taint each (`Taint.MatchTaint`)."""
         return self.key, self.effect
 
 
 class Toleration(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 Toleration."""
+    """The fields of a v1 Toleration that are used here."""
 
     key: str = ""
     operator: str = ""
@@ -46,7 +46,7 @@ class Toleration(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     toleration_seconds: int | None = None
 
     def tolerates(self, taint: Taint) -> bool:
-        """Say whether this toleration covers a taint."""
+        """Return whether this toleration matches a taint."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:
@@ -57,12 +57,12 @@ class Toleration(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
-    """Say whether any of these tolerations covers a taint."""
+    """Return whether any of these tolerations matches a taint."""
     return any(each.tolerates(taint) for each in tolerations)
 
 
 def first_untolerated(
     taints: Iterable[Taint], tolerations: Collection[Toleration], effects: Collection[str] = _HARD
 ) -> Taint | None:
-    """Return the first taint of one of these effects that no toleration covers, None if there is none."""
+    """Return the first taint of one of these effects that no toleration matches, None if there is none."""
     return next((each for each in taints if each.effect in effects and not is_tolerated(each, tolerations)), None)

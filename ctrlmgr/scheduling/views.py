@@ -1,4 +1,4 @@
-"""What scheduling reads of pods and nodes, as they are stored."""
+"""The fields of stored pods and nodes that scheduling uses."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ctrlmgr.scheduling.taints import Taint, Toleration
 
 
 class Selector(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """v1 LabelSelector; one that is there and empty matches everything."""
+    """v1 LabelSelector; an empty one matches everything."""
 
     match_labels: dict[str, str] | None = None
     match_expressions: list[Requirement] | None = None
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Say whether labels meet all requirements."""
+        """Return whether labels meet all requirements."""
         if self.match_labels and not self.match_labels.items() <= labels.items():
             return False
         return all(each.matches(labels) for each in self.match_expressions or ())
 
     @property
     def is_empty(self) -> bool:
-        """Whether it asks for nothing."""
+        """Return whether it has no requirements."""
         return not self.match_labels and not self.match_expressions
 
 
@@ -76,7 +76,7 @@ class SpreadConstraint(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PortView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 ContainerPort."""
+    """The fields of a v1 ContainerPort that are used here."""
 
     host_port: int = 0
     protocol: str = "TCP"
@@ -84,13 +84,13 @@ class PortView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ResourcesView(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a v1 ResourceRequirements."""
+    """The fields of a v1 ResourceRequirements that are used here."""
 
     requests: dict[str, str] | None = None
 
 
 class ContainerView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 Container."""
+    """The fields of a v1 Container that are used here."""
 
     image: str = ""
     ports: list[PortView] | None = None
@@ -105,7 +105,7 @@ class ClaimView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class VolumeView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 Volume."""
+    """The fields of a v1 Volume that are used here."""
 
     name: str = ""
     persistent_volume_claim: ClaimView | None = None
@@ -113,7 +113,7 @@ class VolumeView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodClaimView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 PodResourceClaim."""
+    """The fields of a v1 PodResourceClaim that are used here."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -133,7 +133,7 @@ class Gate(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodSpecView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 PodSpec."""
+    """The fields of a v1 PodSpec that are used here."""
 
     node_name: str = ""
     scheduler_name: str = ""
@@ -154,7 +154,7 @@ class PodSpecView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ConditionView(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a v1 PodCondition."""
+    """The fields of a v1 PodCondition that are used here."""
 
     type: str = ""
     status: str = ""
@@ -163,7 +163,7 @@ class ConditionView(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodStatusView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a v1 PodStatus."""
+    """The fields of a v1 PodStatus that are used here."""
 
     phase: str = ""
     start_time: str | None = None
@@ -173,7 +173,7 @@ class PodStatusView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class OwnerView(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a v1 OwnerReference."""
+    """The fields of a v1 OwnerReference that are used here."""
 
     kind: str = ""
     name: str = ""
@@ -182,7 +182,7 @@ class OwnerView(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodMetaView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of a pod's ObjectMeta."""
+    """The fields of a pod's ObjectMeta that are used here."""
 
     name: str = ""
     namespace: str = ""
@@ -194,7 +194,7 @@ class PodMetaView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodView(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a v1 Pod."""
+    """The fields of a v1 Pod that are used here."""
 
     metadata: PodMetaView = PodMetaView()
     spec: PodSpecView = PodSpecView()
@@ -209,28 +209,28 @@ class ImageView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class NodeSpecView(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a v1 NodeSpec."""
+    """The fields of a v1 NodeSpec that are used here."""
 
     unschedulable: bool = False
     taints: list[Taint] | None = None
 
 
 class NodeStatusView(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a v1 NodeStatus."""
+    """The fields of a v1 NodeStatus that are used here."""
 
     allocatable: dict[str, str] | None = None
     images: list[ImageView] | None = None
 
 
 class NodeMetaView(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a node's ObjectMeta."""
+    """The fields of a node's ObjectMeta that are used here."""
 
     name: str = ""
     labels: dict[str, str] | None = None
 
 
 class NodeView(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a v1 Node."""
+    """The fields of a v1 Node that are used here."""
 
     metadata: NodeMetaView = NodeMetaView()
     spec: NodeSpecView = NodeSpecView()
@@ -238,6 +238,6 @@ class NodeView(msgspec.Struct, frozen=True, gc=False):
 
 
 decode_pod = msgspec.json.Decoder(PodView).decode
-"""Read a pod's body."""
+"""Decodes a pod's body."""
 decode_node = msgspec.json.Decoder(NodeView).decode
-"""Read a node's body."""
+"""Decodes a node's body."""

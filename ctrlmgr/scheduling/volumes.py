@@ -1,9 +1,9 @@
-"""Volumes that a pod's claims wait for: which a node could have, and whether that is enough for the pod.
+"""Volumes for a pod's unbound claims: which ones a node can reach, and whether they suffice.
 
-Guarantees, those of kube-scheduler's VolumeBinding for claims whose class has them wait for a pod
-(`pkg/scheduler/framework/plugins/volumebinding/binder.go`): the claims are seen to by size, the smallest first, and
-each takes the smallest volume that the node can reach and that none before it has taken. A claim for which there is
-none is to be provisioned, if its class can do that for the node; one for which a node has been chosen stays with it.
+Guarantees, those of kube-scheduler's VolumeBinding for claims whose class waits for a pod
+(`pkg/scheduler/framework/plugins/volumebinding/binder.go`): each claim, smallest first, gets the smallest volume that
+the node can reach and that no claim before it got. Otherwise it is provisioned, if its class can do that for the node.
+A claim with a selected node keeps it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Topology = Mapping[str, frozenset[str]]
 
 
 class Candidate(NamedTuple):
-    """A volume that a claim could have."""
+    """A possible volume for a claim."""
 
     name: str
     reached_from: NodeSelector | None = None
@@ -37,11 +37,11 @@ class Delayed(NamedTuple):
     """The node for which it is being provisioned."""
     can_be_provisioned: bool = False
     topologies: tuple[Topology, ...] = ()
-    """Where it can be, any of these; none: everywhere."""
+    """Alternatives for its location; none: everywhere."""
 
 
 def allotted(delayed: Sequence[Delayed], node: str, labels: Mapping[str, str]) -> dict[Key, str] | None:
-    """Return which volume each claim has if the pod goes to a node; "": it is to be provisioned; None: it cannot go."""
+    """Return the volume of each claim if the pod is bound to a node; "": to be provisioned; None: infeasible."""
     found: dict[Key, str] = {}
     taken: set[str] = set()
     for each in sorted(delayed, key=lambda each: (each.size, each.claim)):

@@ -152,7 +152,7 @@ class NodeChanges:
 
 
 def _same(old: Object, new: Object) -> bool:
-    """Say whether two versions of a node are equal to every DaemonSet; most updates are kubelet reports."""
+    """Return whether two versions of a node are equal to every DaemonSet; most updates are kubelet reports."""
     if old.labels != new.labels:
         return False
     taints = ((each.to_dict().get("spec") or {}).get("taints") for each in (old, new))

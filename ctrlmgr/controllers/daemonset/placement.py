@@ -70,7 +70,7 @@ def by_node(pods: Iterable[Object], *, ended_too: bool = False) -> Pods:
 
 
 def is_updated(daemon_set: Object, pod: Object, hash_: str) -> bool:
-    """Say whether a pod was created from the template that has this hash."""
+    """Return whether a pod was created from the template that has this hash."""
     generation = template_generation(daemon_set)
     same = generation is not None and pod.labels.get(GENERATION_LABEL) == str(generation)
     return same or (bool(hash_) and pod.labels.get(HASH_LABEL) == hash_)

@@ -140,7 +140,7 @@ def _says_the_same(toleration: Mapping[str, Any], wanted: Mapping[str, Any]) -> 
 
 
 def selects(daemon_set: Object, obj: Object) -> bool:
-    """Say whether a DaemonSet selects a pod or a revision."""
+    """Return whether a DaemonSet selects a pod or a revision."""
     selector = daemon_set.view(DaemonSet).selector
     return selector is not None and not selector.is_empty and selector.matches(obj.labels)
 

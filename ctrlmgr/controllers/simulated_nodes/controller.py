@@ -402,7 +402,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     index_by_node(pods)
     services, slices = (context.informers.informer(each) for each in (SERVICES, ENDPOINT_SLICES))
     network = Services(context.clock)
-    # Before the watches: these note what pods see, and a process that stands by has to know it, too.
+    # Before the watches: these record what pods have seen, which a standby process must know too.
     services.add_handler(network.note_service, name=DESCRIPTOR.name)
     slices.add_handler(network.note_slice, name=DESCRIPTOR.name)
     reconciler = SimulatedNodes(

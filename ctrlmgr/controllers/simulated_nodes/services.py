@@ -1,8 +1,8 @@
-"""The Services of the cluster as pods on simulated nodes see them, with their past.
+"""The Services of the cluster as pods on simulated nodes see them, with their history.
 
-Guarantees: a change never alters an answer that a pod has had. Pods see a change from the second on in which it is
-noted, or after the last question that was answered before. Services that exist when the process starts count as having
-been so for ever. A change names the pods that have asked for the Service.
+Guarantees: a change never alters an earlier result for a pod. Pods see a change from the second in which it was
+recorded, or after the last earlier result. Services that exist when the process starts count as having existed forever.
+The pods that used a Service are the dependents of its changes.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from ctrlmgr.simulation.network import (
 _LABEL: Final = "kubernetes.io/service-name"
 _SECOND: Final = 1_000_000
 _MOST: Final = 64
-"""States of one Service that are kept."""
+"""Maximum states of one Service."""
 
 
 class _Version(NamedTuple):
     since: int
-    """In microseconds since 1970; 0: ever."""
+    """In microseconds since 1970; 0: always."""
     state: ServiceState | None
     """None: it does not exist."""
 
 
 class Services:
-    """All Services: an index that a cacher can feed (`engine.cacher.Index`), and the handler of informers."""
+    """All Services: an index that a cacher fills (`engine.cacher.Index`), and the handler of informers."""
 
     resources: Sequence[Resource] = (SERVICES, ENDPOINT_SLICES)
 
@@ -54,21 +54,21 @@ class Services:
         self._lock = Lock()
         self._objects: dict[Key, Object] = {}
         self._slices: dict[Key, dict[Key, Slice]] = {}
-        # By EndpointSlice its Service.
+        # The Service of each EndpointSlice.
         self._owners: dict[Key, Key] = {}
         self._versions: dict[Key, list[_Version]] = {}
-        # By Service, the last moment that has passed for which a pod has had an answer.
+        # By Service, the latest past moment for which a pod has got a result.
         self._answered: dict[Key, int] = {}
-        # By Service the pods that have asked for it, and the other way round.
+        # The pods that used each Service, and the reverse.
         self._askers: dict[Key, set[Key]] = {}
         self._asked: dict[Key, set[Key]] = {}
-        # By pod, how many changes of those Services there have been.
+        # By pod, the number of changes of those Services.
         self._changes: dict[Key, int] = {}
 
     # Changes
 
     def reset(self, resource: Resource, objects: Iterable[Object]) -> None:
-        """Take `objects` for all that there are of a resource, and have ever been."""
+        """Replace the objects of a resource by `objects`, as if these had always existed."""
         with self._lock:
             known = self._objects if resource == SERVICES else self._owners
             for key in [*known]:
@@ -77,17 +77,17 @@ class Services:
                 self._put(resource, obj.key, obj, is_listed=True)
 
     def apply(self, resource: Resource, key: Key, obj: Object | None) -> None:
-        """Take note that a Service or an EndpointSlice has become `obj`, None if it is gone."""
+        """Record that a Service or an EndpointSlice has become `obj`, None if it was deleted."""
         with self._lock:
             self._put(resource, key, obj, is_listed=False)
 
     def note_service(self, change: Change) -> None:
-        """Take note of what an informer tells of a Service."""
+        """Record an informer's change of a Service."""
         with self._lock:
             self._put(SERVICES, change.object.key, change.new, is_listed=change.is_listed)
 
     def note_slice(self, change: Change) -> None:
-        """Take note of what an informer tells of an EndpointSlice."""
+        """Record an informer's change of an EndpointSlice."""
         with self._lock:
             self._put(ENDPOINT_SLICES, change.object.key, change.new, is_listed=change.is_listed)
 
@@ -109,7 +109,7 @@ class Services:
             self._renew(owner, is_listed=is_listed)
 
     def _renew(self, key: Key, *, is_listed: bool) -> None:
-        """Note the state of a Service, if it differs from the last one."""
+        """Record the state of a Service, if it differs from the last one."""
         obj, versions = self._objects.get(key), self._versions.setdefault(key, [])
         slices = self._slices.get(key, {})
         state = None if obj is None else ServiceState.of(obj.to_dict(), [slices[each] for each in sorted(slices)])
@@ -124,14 +124,14 @@ class Services:
         for pod in self._askers.get(key, ()):
             self._changes[pod] = self._changes.get(pod, 0) + 1
 
-    # Askers
+    # Dependent pods
 
     def askers(self, change: Change) -> list[Key]:
-        """Return the pods that have asked for a Service that has changed."""
+        """Return the pods that used a changed Service."""
         return self._askers_of(change.object.key)
 
     def askers_of_slice(self, change: Change) -> list[Key]:
-        """Return the pods that have asked for the Service of an EndpointSlice that has changed."""
+        """Return the pods that used the Service of a changed EndpointSlice."""
         key = change.object.key
         return self._askers_of(Key(key.namespace, change.object.labels.get(_LABEL, "")))
 
@@ -140,30 +140,30 @@ class Services:
             return sorted(self._askers.get(service, ()))
 
     def changes(self, pod: Key) -> int:
-        """Return how many changes there have been of the Services that a pod has asked for."""
+        """Return the number of changes of the Services that a pod used."""
         with self._lock:
             return self._changes.get(pod, 0)
 
     def forget(self, pod: Key) -> None:
-        """Forget what a pod has asked for: it is gone, or has ended."""
+        """Remove the state of a pod that was deleted or has ended."""
         with self._lock:
             self._changes.pop(pod, None)
             for service in self._asked.pop(pod, ()):
                 self._askers[service].discard(pod)
 
-    # Answers
+    # Results
 
     def seen_by(self, pod: Key, time: PodTime, own: Iterable[str] = (), *, is_told: bool = True) -> SeenServices:
-        """Return the network as a pod sees it, whose addresses are `own`.
+        """Return the network as seen by a pod with the addresses `own`.
 
-        If it `is_told`, it is among the askers of each Service that it asks for.
+        If it `is_told`, it becomes a dependent of each Service that it uses.
         """
         with self._lock:
             asked = set(self._asked.get(pod, ()))
         return SeenServices(self, pod, time, own, asked, is_told=is_told)
 
     def state(self, service: Key, moment: int, asker: Key | None) -> ServiceState | None:
-        """Return what a Service was at a moment, and note the pod that has asked for it."""
+        """Return the state of a Service at a moment, and record the pod that used it."""
         with self._lock:
             if asker is not None:
                 self._askers.setdefault(service, set()).add(asker)
@@ -200,7 +200,7 @@ class SeenServices:
     def __init__(
         self, services: Services, pod: Key, time: PodTime, own: Iterable[str], asked: set[Key], *, is_told: bool
     ) -> None:
-        """Look at `services` for a pod that has asked for some of them before."""
+        """Read from `services`, for a pod that used the Services `asked` before."""
         self._services = services
         self._pod = pod
         self._time = time
@@ -224,7 +224,7 @@ class SeenServices:
         return Answer("", UNKNOWN_HOST) if is_unknown else Answer(ELSEWHERE)
 
     def next_change(self, after: float) -> float | None:
-        """Return when a Service that the pod has asked for changes after a moment."""
+        """Return when a Service that the pod used changes after a moment."""
         changes = (self._time.seconds(each) for each in self._services.moments(self._asked))
         return min((each for each in changes if each > after), default=None)
 

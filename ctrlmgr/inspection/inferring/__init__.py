@@ -1,5 +1,5 @@
-"""Why something happened, where nothing recorded it: causes inferred from what a recording of a real cluster holds.
+"""Causes of events without recorded reconciles, inferred from the recording of a real cluster.
 
-`inference.infer` puts the rules together; each module beside it has those for some kinds. A rule is a pure function of
-a change and of what was before it (`past.Past`).
+`inference.infer` combines the rules; each module contains the rules of some kinds. A rule is a pure function of a
+change and of the state before it (`past.Past`).
 """

@@ -1,4 +1,4 @@
-"""What nodes, namespaces and bindings answer, and what every namespace is given."""
+"""Infers causes for nodes, namespaces, bindings, and the objects that every namespace contains."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _GIFTS: Final[Mapping[tuple[str, str], str]] = {
     ("serviceaccounts", "default"): "serviceaccount-controller",
     ("configmaps", "kube-root-ca.crt"): "root-ca-certificate-publisher-controller",
 }
-"""What every namespace is given, and by which controller."""
+"""The objects that every namespace gets, and the controller that creates them."""
 
 
 def infer_namespace(step: Step, past: Past) -> Inference | None:
-    """Infer what a terminating namespace answers."""
+    """Infer the cause of a write to a terminating namespace."""
     if step.previous is None or not is_terminating(step.before) or not (step.changes("status") or step.changes("spec")):
         return None
     own = past.story(NAMESPACES, step.key, until=step.revision)
@@ -30,12 +30,12 @@ def infer_namespace(step: Step, past: Past) -> Inference | None:
 
 
 def infer_namespace_content(step: Step, past: Past) -> Inference | None:
-    """Infer that a new namespace was given what each is given."""
+    """Infer the cause of an object that every namespace gets."""
     giver = _GIFTS.get((str(step.resource), step.key.name))
     if giver is None or step.type is not EventType.ADDED:
         return None
     own = past.story(step.resource, step.key, until=step.revision)
-    if own:  # it was there before, and is put back
+    if own:  # it existed before, and is created again
         return inferred(giver, "every namespace has one", [(own[-1], "the one before was deleted")])
     space = newest(past.story(NAMESPACES, Key("", step.key.namespace), until=step.revision), _is_new)
     return inferred(giver, "every namespace has one", [(space, "the namespace came")])
@@ -46,7 +46,7 @@ def _is_new(step: Step) -> bool:
 
 
 def infer_binding(step: Step, past: Past) -> Inference | None:
-    """Infer what a pod's binding to a node answers: that it came, unless it had to wait."""
+    """Infer the cause of a pod's binding to a node: its creation, unless it had to wait."""
     if step.previous is None or at(step.before, "spec", "nodeName") or not at(step.after, "spec", "nodeName"):
         return None
     came = newest(past.story(step.resource, step.key, until=step.revision), _is_new)
@@ -56,7 +56,7 @@ def infer_binding(step: Step, past: Past) -> Inference | None:
 
 
 def infer_pod_status(step: Step, past: Past) -> Inference | None:
-    """Infer what controllers and kubelets write in a pod's status, or take from its finalizers, answers."""
+    """Infer the cause of a write of controllers or kubelets to a pod's status or finalizers."""
     if step.previous is None:
         return None
     had, has = (at(each, "metadata", "finalizers") or () for each in (step.before, step.after))
@@ -80,7 +80,7 @@ def infer_pod_status(step: Step, past: Past) -> Inference | None:
 
 
 def _of_kubelet(step: Step) -> Inference | None:
-    """Infer what a kubelet's first report answers."""
+    """Infer the cause of a kubelet's first status of a pod."""
     bound = step.previous
     if bound is None or step.actor != "kubelet" or at(bound.before, "spec", "nodeName"):
         return None
@@ -90,7 +90,7 @@ def _of_kubelet(step: Step) -> Inference | None:
 
 
 def infer_node(step: Step, past: Past) -> Inference | None:
-    """Infer what node-lifecycle-controller writes on nodes answers."""
+    """Infer the cause of node-lifecycle-controller's writes to nodes."""
     if step.previous is None or step.actor != "kube-controller-manager":
         return None
     if _condition(step.after, "Ready").get("status") == "Unknown" and _flips_readiness(step):

@@ -1,7 +1,7 @@
-"""What statuses answer that count other objects: pods, mostly; and edits that a status has observed.
+"""Infers causes of statuses that count other objects, mostly pods; and of observed generations.
 
-A status was true of some moment. Going back from it, the first moment at which what is counted is what the status says
-is the one that was seen; the steps from there back to where it is what the status said before are the causes.
+A status was correct at some moment. Searching backwards, the first moment at which the counts equal the new status is
+when it was computed. The steps from there back to where the counts equal the old status are the causes.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ Counts = tuple[int, ...]
 
 
 class Counting(NamedTuple):
-    """What a kind's status counts, in its `fields`: what each of the `counted` adds that it owns, or selects."""
+    """The counts in a kind's status, in its `fields`: the sum of what each owned or selected object `adds`."""
 
     controller: str
     counted: Resource
     fields: tuple[str, ...]
     adds: Callable[[Mapping[str, Any]], Counts]
-    """What one object adds to each of the fields."""
+    """Returns what one object adds to each of the fields."""
     selects: bool = False
 
 
 def is_ready(pod: Mapping[str, Any]) -> bool:
-    """Whether a pod is ready."""
+    """Return whether a pod is ready."""
     return any(
         each.get("type") == "Ready" and each.get("status") == "True" for each in at(pod, "status", "conditions") or ()
     )
 
 
 def is_active(pod: Mapping[str, Any]) -> bool:
-    """Whether a pod has neither finished nor been asked to go."""
+    """Return whether a pod has not finished and is not terminating."""
     return at(pod, "status", "phase") not in ("Succeeded", "Failed") and not at(pod, "metadata", "deletionTimestamp")
 
 
@@ -83,11 +83,11 @@ COUNTINGS: Final[Mapping[str, Counting]] = {
         "deployment-controller", REPLICASETS, ("replicas", "readyReplicas", "availableReplicas"), _of_deployments
     ),
 }
-"""By kind, what its status counts."""
+"""The counts in the status of each kind."""
 
 
 def infer_status(step: Step, past: Past) -> Inference | None:
-    """Infer what a status answers, of a kind whose status counts others."""
+    """Infer the cause of a status that counts other objects."""
     counting = COUNTINGS[str(step.resource)]
     if step.previous is None or not step.changes("status") or step.changes("spec"):
         return None
@@ -97,7 +97,7 @@ def infer_status(step: Step, past: Past) -> Inference | None:
 
 
 def _observed(step: Step, past: Past) -> Iterator[tuple[Step | None, str]]:
-    """Yield the edit that a status says it has observed."""
+    """Yield the edit whose generation a status observed."""
     generation = at(step.after, "status", "observedGeneration")
     if generation is None or not step.changes("status", "observedGeneration"):
         return
@@ -117,7 +117,7 @@ def _counted(step: Step, counting: Counting, past: Past) -> Iterator[tuple[Step 
 
 
 def _finished(step: Step, counting: Counting, past: Past) -> Iterator[tuple[Step | None, str]]:
-    """Yield the pods that became ready, or ended, since a Job's status was written: it counts its own ones at once."""
+    """Yield the pods that became ready, or ended, since a Job's status was written; it counts created ones at once."""
     was, now = (_stated(each, counting) for each in (step.before, step.after))
     own = past.story(step.resource, step.key, until=step.revision)
     since = newest(own)
@@ -140,7 +140,7 @@ def _difference(fields: Sequence[str], was: Counts, now: Counts) -> str:
 
 
 def _counter(step: Step, counting: Counting) -> Callable[[Mapping[str, Any]], Counts]:
-    """Return what an object adds: nothing, unless it belongs to the one whose status counts."""
+    """Return a function for what an object adds: nothing, unless it is owned or selected."""
     uid = at(step.fields, "metadata", "uid") or ""
     selector = at(step.fields, "spec", "selector") or {}
     labels = selector.get("matchLabels", {} if counting.selects or "matchExpressions" in selector else selector)
@@ -154,7 +154,7 @@ def _counter(step: Step, counting: Counting) -> Callable[[Mapping[str, Any]], Co
 
 
 def _subjects(step: Step, counting: Counting, past: Past) -> Sequence[Step]:
-    """Return the steps of everything that may be counted, or was once."""
+    """Return the steps of all objects that may be counted, or were once."""
     steps = past.stories(counting.counted, step.key.namespace, until=step.revision)
     if counting.selects:
         return steps
@@ -164,7 +164,7 @@ def _subjects(step: Step, counting: Counting, past: Past) -> Sequence[Step]:
 
 
 def is_owned(fields: Mapping[str, Any], uid: str) -> bool:
-    """Whether an object is controlled by the one with a uid."""
+    """Return whether an object is controlled by the one with this uid."""
     owners = at(fields, "metadata", "ownerReferences") or ()
     return any(each.get("uid") == uid and each.get("controller") for each in owners)
 
@@ -172,7 +172,7 @@ def is_owned(fields: Mapping[str, Any], uid: str) -> bool:
 def _between(
     steps: Sequence[Step], count: Callable[[Mapping[str, Any]], Counts], was: Counts, now: Counts
 ) -> Sequence[Step]:
-    """Return the steps that lead from where `was` is counted to where `now` is, as late as can be; none if none do."""
+    """Return the latest steps from where `was` is counted to where `now` is; none if there are none."""
     totals, flips = _totals(steps, count, len(now))
     end = next((index for index in range(len(totals) - 1, -1, -1) if totals[index] == now), None)
     if end is None:
@@ -184,7 +184,7 @@ def _between(
 def _totals(
     steps: Sequence[Step], count: Callable[[Mapping[str, Any]], Counts], width: int
 ) -> tuple[list[Counts], list[Step]]:
-    """Return what is counted in all, from the beginning and after each step that changes it; and those steps."""
+    """Return the total counts, initially and after each step that changes them; and those steps."""
     each: dict[Key, Counts] = {}
     nothing = (0,) * width
     total = nothing
@@ -201,7 +201,7 @@ def _totals(
 
 
 def _told(step: Step) -> str:
-    """Say what became of what is counted."""
+    """Return a text about the change of a counted object."""
     name = step.key.name
     if step.type is not EventType.MODIFIED:
         return f"{name} {'came' if step.type is EventType.ADDED else 'went'}"

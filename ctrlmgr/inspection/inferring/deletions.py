@@ -1,6 +1,6 @@
-"""What deletions answer: the namespace or the owner that is going, a smaller number of replicas, a node that is lost.
+"""Infers causes of deletions: a deleted namespace or owner, fewer replicas, or a lost node.
 
-A deletion carries no author. So one is named only where what was there before explains it, and nothing else does.
+A deletion has no recorded author. So one is inferred only if the earlier state explains it unambiguously.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _REVISION_LABEL: Final = "controller-revision-hash"
 
 
 def is_terminating(fields: Mapping[str, Any]) -> bool:
-    """Whether an object is terminating."""
+    """Return whether an object is terminating."""
     return at(fields, "metadata", "deletionTimestamp") is not None
 
 
 def infer_deletion(step: Step, past: Past) -> Inference | None:
-    """Infer what made an object go, or be asked to."""
+    """Infer the cause of an object's deletion, or deletion request."""
     before = step.before if step.previous is not None else step.fields
     if step.type is EventType.DELETED and is_terminating(before):
         return _infer_removal(step, past)
@@ -51,7 +51,7 @@ def infer_deletion(step: Step, past: Past) -> Inference | None:
 
 
 def _infer_removal(step: Step, past: Past) -> Inference | None:
-    """Infer what took away at last what had been asked to go."""
+    """Infer the cause of a terminating object's removal."""
     own = past.story(step.resource, step.key, until=step.revision)
     mark = newest(own, lambda each: is_terminating(each.after) and not is_terminating(each.before))
     if step.resource == NAMESPACES:
@@ -62,7 +62,7 @@ def _infer_removal(step: Step, past: Past) -> Inference | None:
     machine_steps = past.story(NODES, Key("", node), until=step.revision)
     machine = newest(machine_steps)
     if mark is not None and at(mark.after, "metadata", "deletionGracePeriodSeconds") == 0:
-        return infer_deletion(mark, past)  # there was nothing to wait for: it went with that
+        return infer_deletion(mark, past)  # with no grace period, both have the same cause
     if machine is not None and machine.type is EventType.DELETED:
         return inferred("pod-garbage-collector-controller", f"its node {node} is gone", [(machine, "the node went")])
     flip = newest(machine_steps, lambda each: is_ready(each.before) != is_ready(each.after))
@@ -74,7 +74,7 @@ def _infer_removal(step: Step, past: Past) -> Inference | None:
 
 
 def _namespace_deletion(step: Step, past: Past) -> Step | None:
-    """Return the step with which the namespace of an object began to end; None if it has not."""
+    """Return the step that made an object's namespace terminating, None if it is not."""
     if not step.key.namespace:
         return None
     steps = past.story(NAMESPACES, Key("", step.key.namespace), until=step.revision)
@@ -88,7 +88,7 @@ def _is_gone_or_terminating(owner: Owner) -> bool:
 
 
 def _infer_disruption(step: Step, past: Past) -> Inference | None:
-    """Infer from the condition that those write who take a pod away before its time."""
+    """Infer the cause from a pod's condition DisruptionTarget."""
     reason = disruption(step.fields)
     node = node_meant(step.fields)
     steps = past.story(NODES, Key("", node), until=step.revision)
@@ -101,13 +101,13 @@ def _infer_disruption(step: Step, past: Past) -> Inference | None:
 
 
 def disruption(pod: Mapping[str, Any]) -> str:
-    """Return why a pod is to be taken away before its time; empty if it is not."""
+    """Return the reason of a pod's condition DisruptionTarget; empty if it has none."""
     conditions = at(pod, "status", "conditions") or ()
     return next((str(each.get("reason", "")) for each in conditions if each.get("type") == "DisruptionTarget"), "")
 
 
 def taint_reason(pod: Step, past: Past) -> tuple[Step | None, str]:
-    """Return what made a node's taint concern a pod: that the node got it, or that the pod came there later."""
+    """Return the step that made a node's taint affect a pod: the taint, or the pod's later binding."""
     name = node_meant(pod.fields)
     node = past.story(NODES, Key("", name), until=pod.revision)
     taint = newest(node, lambda each: _evicting(each.after) > _evicting(each.before))
@@ -118,7 +118,7 @@ def taint_reason(pod: Step, past: Past) -> tuple[Step | None, str]:
 
 
 def binding(pod: Step, past: Past) -> Step | None:
-    """Return the step with which a pod was given its node."""
+    """Return the step that bound a pod to its node."""
     own = past.story(PODS, pod.key, until=pod.revision)
     return newest(own, lambda each: each.changes("spec", "nodeName") and each.type is not EventType.DELETED)
 
@@ -128,7 +128,7 @@ def _evicting(node: Mapping[str, Any]) -> set[str]:
 
 
 def _infer_scale_down(step: Step, owner: Owner, past: Past) -> Inference | None:
-    """Infer that an owner's controller took away a pod, for it has too many, or another revision."""
+    """Infer that an owner's controller deleted a pod, because it had too many, or of another revision."""
     edit = owner.edit
     if edit is None or owner.controller not in _SCALED:
         return None

@@ -1,8 +1,8 @@
-"""What Endpoints and EndpointSlices answer: the pod or the service that explains what is different in them.
+"""Infers causes of changes to Endpoints and EndpointSlices: the pod or service that explains the difference.
 
-An endpoint stands for a pod. What a pod means to a service at a moment follows from both: whether it is selected, its
-addresses, whether it is ready or going. The cause of a difference is the newest step of either of them after which the
-pod means what is shown now, and before which it did not.
+An endpoint represents a pod. Its state follows from the pod and the service: whether the pod is selected, its
+addresses, and whether it is ready or terminating. The cause of a difference is the newest step of the pod or service
+after which the endpoint has the new state, and before which it did not.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _MIRROR: Final = "endpointslicemirroring-controller.k8s.io"
 _KEEPER: Final = "endpointslice-controller.k8s.io"
 
 Meaning = tuple[bool, bool, bool]
-"""Of a pod for a service: ready, serving, terminating. Endpoints know the first alone."""
+"""The state of a pod's endpoint: ready, serving, terminating. Endpoints only contain the first."""
 
 
 def infer_endpoints(step: Step, past: Past) -> Inference | None:
-    """Infer what Endpoints answer."""
+    """Infer the cause of a change to Endpoints."""
     services = past.story(SERVICES, step.key, until=step.revision)
     service = newest(services)
     if step.type is EventType.DELETED:
@@ -43,7 +43,7 @@ def infer_endpoints(step: Step, past: Past) -> Inference | None:
 
 
 def infer_slices(step: Step, past: Past) -> Inference | None:
-    """Infer what an EndpointSlice answers."""
+    """Infer the cause of a change to an EndpointSlice."""
     labels: Mapping[str, str] = at(step.fields, "metadata", "labels") or {}
     key = Key(step.key.namespace, labels.get(SERVICE_NAME, ""))
     keeper = labels.get(MANAGED_BY)
@@ -73,7 +73,7 @@ def infer_slices(step: Step, past: Past) -> Inference | None:
 
 
 def _of_deleted(step: Step, service: Step | None, controller: str) -> Inference | None:
-    """Infer what the deletion of what belongs to a service answers."""
+    """Infer the cause of a deletion if it is the deletion of the service."""
     if service is None or service.type is not EventType.DELETED:
         return None
     return inferred(controller, "it goes with its service", [(service, "the service was deleted")])
@@ -82,7 +82,7 @@ def _of_deleted(step: Step, service: Step | None, controller: str) -> Inference 
 def _flips(
     step: Step, services: Sequence[Step], was: Mapping[str, Meaning], now: Mapping[str, Meaning], past: Past
 ) -> Iterator[tuple[Step | None, str]]:
-    """Yield for each pod that is told of otherwise what made it so."""
+    """Yield the cause of each difference of a pod's endpoint."""
     is_short = step.resource == ENDPOINTS
     for name in sorted(was.keys() | now.keys()):
         before, after = was.get(name), now.get(name)
@@ -95,7 +95,7 @@ def _flips(
 
 
 def _flip(pods: Sequence[Step], services: Sequence[Step], after: Meaning | None, *, is_short: bool) -> Step | None:
-    """Return the newest step after which a pod means to a service what is shown, and before which it did not."""
+    """Return the newest step after which a pod's endpoint has the new state, and before which it did not."""
     pod: Mapping[str, Any] = {}
     service: Mapping[str, Any] = {}
     meaning: Meaning | None = None
@@ -113,7 +113,7 @@ def _flip(pods: Sequence[Step], services: Sequence[Step], after: Meaning | None,
 
 
 def _meaning(pod: Mapping[str, Any], service: Mapping[str, Any], *, is_short: bool) -> Meaning | None:
-    """Return what a pod means to a service; None if nothing is told of it."""
+    """Return the state of a pod's endpoint for a service; None if it has none."""
     spec = at(service, "spec") or {}
     selector = spec.get("selector")
     labels = at(pod, "metadata", "labels") or {}
@@ -154,7 +154,7 @@ def _told_by_slice(fields: Mapping[str, Any]) -> dict[str, Meaning]:
 
 
 def _shown_elsewhere(step: Step, service: Key, past: Past) -> dict[str, Meaning]:
-    """Return what the other slices of a service tell at the moment before a step."""
+    """Return the endpoints in the other slices of a service just before a step."""
     last = {each.key: each for each in past.stories(ENDPOINT_SLICES, step.key.namespace, until=step.revision)}
     found: dict[str, Meaning] = {}
     for each in last.values():
@@ -166,7 +166,7 @@ def _shown_elsewhere(step: Step, service: Key, past: Past) -> dict[str, Meaning]
 def _service_or_own(
     step: Step, services: Sequence[Step], own: Sequence[Step], *, moved: bool = False
 ) -> Iterator[tuple[Step | None, str]]:
-    """Yield what made a change in which no pod is told of otherwise."""
+    """Yield the cause of a change without a difference of an endpoint."""
     last = newest(own)
     changed = newest(services, _concerns)
     if last is not None and last.type is EventType.DELETED and (changed is None or last.revision > changed.revision):
@@ -177,7 +177,7 @@ def _service_or_own(
 
 
 def _concerns(service: Step) -> bool:
-    """Whether a step of a service concerns those who tell of its pods."""
+    """Return whether a step of a service changes fields that endpoints depend on."""
     return any(service.changes(*path) for path in (("spec",), ("metadata", "labels"), ("metadata", "annotations")))
 
 
@@ -189,7 +189,7 @@ def _is_unanswered(changed: Step, own: Sequence[Step]) -> bool:
 def _triggering(
     step: Step, found: Sequence[tuple[Step | None, str]], services: Sequence[Step], past: Past
 ) -> Iterator[tuple[Step | None, str]]:
-    """Yield, where nothing else explains Endpoints, what the time says that they themselves name as their trigger."""
+    """Yield the pod whose time Endpoints contain as their trigger, if there is no other cause."""
     moment = at(step.after, "metadata", "annotations", _TRIGGERED)
     if found or not moment or moment == at(step.before, "metadata", "annotations", _TRIGGERED):
         return
@@ -205,7 +205,7 @@ def _triggering(
 
 
 def _said(flip: Step, pod: str, before: Meaning | None, after: Meaning | None) -> str:
-    """Say how a step explains that a pod is told of otherwise."""
+    """Return a text about how a step explains the difference of an endpoint."""
     shown = f"{pod}: {_word(before)} → {_word(after)}"
     if flip.resource == SERVICES:
         return f"explains {shown}, by the service's selector" if flip.previous else f"explains {shown}, new service"

@@ -1,7 +1,7 @@
-"""What is inferred of a change that no recorded reconcile explains: which controller made it, and what it answered.
+"""The inferred controller and causes of a change without a recorded reconcile.
 
-Guarantees: nothing is inferred of what a client wrote, as far as managedFields name one; whatever is inferred says so,
-and says from what.
+Guarantees: nothing is inferred for clients' writes, as far as managedFields contain their author. An inference is
+marked as such and contains its reason.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from ctrlmgr.inspection.inferring.past import Past, Step
 
 
 class Cause(NamedTuple):
-    """An event that a change is taken to answer, and what speaks for that."""
+    """The event that probably caused a change, and the reason."""
 
     revision: Revision
     reason: str
 
 
 class Inference(NamedTuple):
-    """Who is taken to have made a change, and why."""
+    """The probable author of a change, and why."""
 
     controller: str
-    """As `--controllers` calls it; "kubelet" for one of those."""
+    """Its name in `--controllers`; "kubelet" for a kubelet."""
     reason: str
-    """What says that it was this one."""
+    """The reason why this is the author."""
     causes: tuple[Cause, ...] = ()
-    """By revision; none where it is a time that had come, or nothing tells."""
+    """By revision; none if it was a time, or nothing is known."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
@@ -36,19 +36,19 @@ class Inference(NamedTuple):
 
 
 Rule = Callable[[Step, Past], Inference | None]
-"""Says what is inferred of a change; None if it says nothing of it."""
+"""Returns the inference for a change, None if there is none."""
 
 _CONTROL_PLANE = frozenset({"", "recording", "kube-controller-manager", "kube-scheduler", "kubelet"})
-"""Who writes for the cluster itself, and the two names of a writer that is not known."""
+"""The field managers of the cluster's components, and the two names of an unknown writer."""
 
 
 def is_cluster(step: Step) -> bool:
-    """Whether a change may be the cluster's own: no client is named as its author."""
+    """Return whether a change may be made by the cluster itself: its author is not a client."""
     return step.actor in _CONTROL_PLANE
 
 
 def inferred(controller: str, reason: str, causes: Iterable[tuple[Step | None, str]]) -> Inference:
-    """Return an inference whose causes are some steps, each with what speaks for it; None stands for no step."""
+    """Return an inference from steps and the reasons why each is a cause; None instead of a step is ignored."""
     told: dict[Revision, str] = {}
     for step, why in causes:
         if step is not None:

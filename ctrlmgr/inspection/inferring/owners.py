@@ -1,6 +1,6 @@
-"""What was made, or set otherwise, for an owner: its newest edit, or what it lost since, or what became ready.
+"""Infers causes of owned objects' creations and changes: the owner's edit, a lost object, or one that became ready.
 
-What an owner's controller answers is the newest of the events that let it go on.
+The cause is the newest of the events that let the owner's controller act.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ CONTROLLERS: Final[Mapping[tuple[str, str], tuple[Resource, str]]] = {
     ("batch", "Job"): (Resource("batch", "jobs"), "job-controller"),
     ("batch", "CronJob"): (Resource("batch", "cronjobs"), "cronjob-controller"),
 }
-"""By group and kind of an owner: its resource, and the controller that sees to it."""
+"""By group and kind of an owner: its resource, and its controller."""
 
 _Told = tuple[Step | None, str]
 
 
 class Owner(NamedTuple):
-    """Who controls an object: its steps are those before the moment that is asked about."""
+    """The controlling owner of an object, with its steps before the moment in question."""
 
     controller: str
     resource: Resource
@@ -44,12 +44,12 @@ class Owner(NamedTuple):
 
     @property
     def edit(self) -> Step | None:
-        """The newest edit of what it asks for, or its creation."""
+        """Return the newest edit of its spec, or its creation."""
         return newest(self.steps, lambda each: each.previous is None or each.changes("metadata", "generation"))
 
 
 def owner_of(step: Step, past: Past) -> Owner | None:
-    """Return who controls an object; None if no kind that is known does."""
+    """Return the controlling owner of an object; None if it is not of a known kind."""
     for each in at(step.fields, "metadata", "ownerReferences") or ():
         group = str(each.get("apiVersion", "")).rpartition("/")[0]
         known = CONTROLLERS.get((group, str(each.get("kind"))))
@@ -62,7 +62,7 @@ def owner_of(step: Step, past: Past) -> Owner | None:
 
 
 def infer_creation(step: Step, past: Past) -> Inference | None:
-    """Infer what an object answers that was made for its owner."""
+    """Infer the cause of the creation of an owned object."""
     if step.type is not EventType.ADDED:
         return None
     owner = owner_of(step, past)
@@ -80,7 +80,7 @@ def infer_creation(step: Step, past: Past) -> Inference | None:
 
 
 def _for_pod(step: Step, owner: Owner, past: Past) -> Iterator[_Told]:
-    """Yield what else may have let an owner make a pod."""
+    """Yield further possible causes of a pod's creation."""
     pods = owned_pods(owner.uid, step, past)
     if owner.controller == "statefulset-controller":
         yield newest(pods, lambda each: each.key == step.key and each.type is EventType.DELETED), "its predecessor went"
@@ -105,13 +105,13 @@ def _for_pod(step: Step, owner: Owner, past: Past) -> Iterator[_Told]:
 
 
 def owned_pods(uid: str, step: Step, past: Past) -> Sequence[Step]:
-    """Return the steps of the pods that the owner with a uid controls, before a step."""
+    """Return the steps before a step of the pods that the owner with this uid controls."""
     steps = past.stories(PODS, step.key.namespace, until=step.revision)
     return [each for each in steps if each.mentions(uid) and is_owned(each.fields, uid)]
 
 
 def node_meant(pod: Mapping[str, Any]) -> str:
-    """Return the node on which a pod is, or that a pod of a DaemonSet was made for."""
+    """Return a pod's node, or the one that a DaemonSet's pod is for."""
     if name := at(pod, "spec", "nodeName"):
         return str(name)
     terms = at(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
@@ -138,7 +138,7 @@ def _opens(node: Step) -> bool:
 
 
 def infer_replica_set(step: Step, past: Past) -> Inference | None:
-    """Infer what made a Deployment set one of its ReplicaSets otherwise."""
+    """Infer the cause of a Deployment's write to one of its ReplicaSets."""
     if step.type is not EventType.MODIFIED or step.changes("status"):
         return None
     owner = owner_of(step, past)
@@ -161,7 +161,7 @@ def infer_replica_set(step: Step, past: Past) -> Inference | None:
 
 
 def _lets_go_on(status: Step, step: Step) -> bool:
-    """Whether a ReplicaSet's status lets a Deployment take pods away (others are there now), or make some."""
+    """Return whether a ReplicaSet's status lets a Deployment scale down (others are ready), or up."""
     if status.previous is None:
         return False
     (was, ready), (now, ready_now) = (
@@ -181,7 +181,7 @@ def _progress(replica_set: Step) -> str:
 
 
 def infer_deployment(step: Step, past: Past) -> Inference | None:
-    """Infer what the number of a rollout answers, that a Deployment's controller wrote on it."""
+    """Infer the cause of the revision that the controller wrote to a Deployment."""
     if step.type is not EventType.MODIFIED or not step.changes("metadata", "annotations", _REVISION):
         return None
     own = past.story(step.resource, step.key, until=step.revision)

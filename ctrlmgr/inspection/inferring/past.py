@@ -1,7 +1,6 @@
-"""What a log holds of objects, as the rules look at it: each object's story, step by step.
+"""The log as the rules read it: the history of each object in steps.
 
-Guarantees: a story has every step that the log has, oldest first, and is read once; nothing of the future is in what
-`until` cuts off.
+Guarantees: a history contains every step in the log up to `until`, oldest first, and is read once.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ctrlmgr.inspection.database import Database
 
 _decode: Final[Callable[[str], Any]] = msgspec.json.Decoder().decode
 _UNHEARD: Final = 3_000
-"""Microseconds that a watch, a reconcile and a write take at least: what is younger cannot have been the cause."""
+"""Minimum microseconds for a watch, a reconcile and a write: a younger event cannot be the cause."""
 
 _NOTHING: Final[Mapping[str, Any]] = {}
 
@@ -41,7 +40,7 @@ class Step:
         actor: str = "",
         recorded_at: int = 0,
     ) -> None:
-        """Hold it; `previous` is the step that made what this one replaced, None for ADDED or if that is not known."""
+        """Keep its fields; `previous` is the step before it, None if it is ADDED or that is unknown."""
         self.revision = revision
         self.type = type
         self.resource = resource
@@ -54,32 +53,32 @@ class Step:
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The object after it; for DELETED, as it was last."""
+        """The object after it; for DELETED, its last state."""
         if self._fields is None:
             self._fields = _decode(self._body)
         return self._fields
 
     @property
     def before(self) -> Mapping[str, Any]:
-        """The object before it; nothing if it came with this step, or what was before is not known."""
+        """The object before it; empty if it was created, or its previous state is unknown."""
         return self.previous.fields if self.previous is not None else _NOTHING
 
     @property
     def after(self) -> Mapping[str, Any]:
-        """The object after it; nothing if it was deleted."""
+        """The object after it; empty if it was deleted."""
         return _NOTHING if self.type is EventType.DELETED else self.fields
 
     def mentions(self, text: str) -> bool:
-        """Whether a text stands anywhere in the object: quicker than decoding it."""
+        """Return whether the object's JSON contains a text: faster than decoding it."""
         return text in self._body
 
     def changes(self, *path: str) -> bool:
-        """Whether what stands at a path is not what stood there."""
+        """Return whether the value at a path changed."""
         return bool(at(self.before, *path) != at(self.after, *path))
 
 
 class Past(Protocol):
-    """What was before."""
+    """The steps before a moment."""
 
     def story(self, resource: Resource, key: Key, *, until: Revision) -> Sequence[Step]:
         """Return every step of one object before a revision, oldest first."""
@@ -89,14 +88,14 @@ class Past(Protocol):
 
 
 def newest(steps: Sequence[Step], is_it: Callable[[Step], bool] = lambda step: True) -> Step | None:
-    """Return the newest step that is it; None if none is."""
+    """Return the newest matching step, None if there is none."""
     return next((step for step in reversed(steps) if is_it(step)), None)
 
 
 def heard(steps: Sequence[Step], is_it: Callable[[Step], bool], effect: Step, *, since: Revision = 0) -> Step | None:
-    """Return the newest step that is it, after a revision, and that who wrote the effect can have heard of.
+    """Return the newest matching step after `since` that the writer of `effect` can have seen.
 
-    If all are too young for that, the oldest of them: then times do not tell. None if none is.
+    If all are too young for that, return the oldest of them: then times do not help. Return None if there is none.
     """
     found = [step for step in steps if step.revision > since and is_it(step)]
     in_time = [step for step in found if step.recorded_at <= effect.recorded_at - _UNHEARD]
@@ -104,10 +103,10 @@ def heard(steps: Sequence[Step], is_it: Callable[[Step], bool], effect: Step, *,
 
 
 class StepsOf:
-    """The steps of some objects, made once: a list that is cut by revision."""
+    """The steps of some objects: a list that can be cut by revision."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
-        """Hold steps, oldest first."""
+        """Keep steps, oldest first."""
         self._steps = steps
         self._revisions = [step.revision for step in steps]
 
@@ -124,10 +123,10 @@ ORDER BY e.revision"""
 
 
 class LoggedPast:
-    """The past that a log tells; used by one thread, for as long as one question takes."""
+    """The past according to a log; for one thread and one query."""
 
     def __init__(self, database: Database) -> None:
-        """Read `database`."""
+        """Read from `database`."""
         self._database = database
         self._read: dict[tuple[Resource, str, str | None], StepsOf] = {}
 

@@ -1,7 +1,7 @@
-"""Putting the rules to a log: which of its events they are asked about, and reading those.
+"""Applies the rules to a log's events.
 
-Guarantees: only of what an import brought anything is inferred, for of everything else the log knows whether a
-reconcile wrote it; what has no rule costs one look.
+Guarantees: causes are inferred only for imported events, because for others the log contains whether a reconcile wrote
+them. An event without a rule costs one query.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ WHERE e.revision = :revision AND e.reconcile_id = 0"""
 
 
 class Inferring:
-    """Infers causes in one log, for as long as one question takes; used by one thread."""
+    """Infers causes in one log; for one thread and one query."""
 
     def __init__(self, database: Database) -> None:
-        """Ask `database`."""
+        """Read from `database`."""
         self._database = database
         self._past = LoggedPast(database)
         self._stretches: Sequence[tuple[Revision, Revision]] | None = None
 
     def of(self, revision: Revision) -> Inference | None:
-        """Return what is inferred of an event; None if it was not imported, or nothing tells of it."""
+        """Return the inference for an event; None if it was not imported, or there is none."""
         if not self._is_imported(revision):
             return None
         rows = self._database.query(_PLACE, {"revision": revision}).rows

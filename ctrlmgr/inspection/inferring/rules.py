@@ -1,6 +1,6 @@
-"""The rules by kind, and putting a question to them.
+"""The rules of each kind.
 
-Guarantee: the first rule that says something is believed; those that are surest come first.
+Guarantee: the first rule with a result wins; the most certain ones are first.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ RULES: Final[Mapping[str, Sequence[Rule]]] = {
     "replicasets.apps": (deletions.infer_deletion, owners.infer_creation, owners.infer_replica_set, infer_status),
     "deployments.apps": (deletions.infer_deletion, infer_status, owners.infer_deployment),
 }
-"""By kind; `_ANY` and `infer_status` for the others."""
+"""By kind; others have `_ANY` and `infer_status`."""
 
 _ANY: Final[Sequence[Rule]] = (deletions.infer_deletion, cluster.infer_namespace_content, owners.infer_creation)
 
 
 def infer(step: Step, past: Past) -> Inference | None:
-    """Return what is inferred of a change; None if nothing is."""
+    """Return the inference for a change, None if there is none."""
     if not is_cluster(step):
         return None
     kind = str(step.resource)

@@ -1,7 +1,7 @@
-"""The ready-made questions: one file of SQL each, which says itself what it answers and what it has to be told.
+"""Predefined queries: one SQL file each, which contains its description and parameters.
 
-A file opens with comments. The first says what the answer is; each further one declares a parameter, its type and
-its default: `-- :limit int = 20  how many`. A parameter's type is `int`, `text` (where `-` means the empty one) or
+A file begins with comments. The first is the description. Each further one declares a parameter with its type, default
+and description: `-- :limit int = 20  how many`. A parameter's type is `int`, `text` (`-` means the empty text) or
 `revision`, which may also be given as a time.
 """
 
@@ -19,17 +19,17 @@ _PARAMETER = re.compile(r"-- :(\w+) (int|text|revision)(?: = (\S+))?  (.+)")
 
 
 class Parameter(NamedTuple):
-    """Something that a question has to be told."""
+    """A parameter of a query."""
 
     name: str
     type: str
     default: str | None
-    """None: it must be given."""
+    """None: it is required."""
     description: str
 
 
 class Question(NamedTuple):
-    """A ready-made question."""
+    """A predefined query."""
 
     name: str
     description: str
@@ -38,14 +38,14 @@ class Question(NamedTuple):
 
     @property
     def usage(self) -> str:
-        """How it is asked: `history resource=TEXT namespace=- name=TEXT`."""
+        """Its command line: `history resource=TEXT namespace=- name=TEXT`."""
         given = (f"{each.name}={each.default or each.type.upper()}" for each in self.parameters)
         return " ".join((self.name, *given))
 
     def bind(self, given: Mapping[str, str], resolve: Callable[[str], Revision]) -> dict[str, int | str]:
-        """Return the parameters' values; `resolve` turns what was said of a moment into a revision.
+        """Return the parameters' values; `resolve` converts a moment to a revision.
 
-        Raises ValueError for one that is missing, unknown, or no number where it should be one.
+        Raises ValueError if one is missing, unknown, or not a number.
         """
         if unknown := given.keys() - {each.name for each in self.parameters}:
             raise ValueError(f"{self.name} takes no {min(unknown)}; ask: {self.usage}")
@@ -65,7 +65,7 @@ class Question(NamedTuple):
 
 @cache
 def questions() -> Mapping[str, Question]:
-    """Return them all, by name."""
+    """Return all predefined queries, by name."""
     return _questions(Path(__file__).parent)
 
 
