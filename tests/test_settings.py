@@ -112,6 +112,7 @@ VALUES = {
     "server.http2_max_streams_per_connection": "9",
     "server.disable_http2_serving": "true",
     "server.join": "true",
+    "server.ready_file": "ready",
     "admission.enable_plugins": "AlwaysPullImages,NodeRestriction",
     "admission.disable_plugins": "PodSecurity",
     "admission.control_config_file": "admission.yaml",

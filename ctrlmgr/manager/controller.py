@@ -57,6 +57,8 @@ _FATAL = (Fenced, LogClosed, LogCorrupt, LogRolledBack, SchemaOutdated)
 """Errors after which no retry is right: the process has lost its term or its log, or cannot trust the log."""
 
 _DONE = Result()
+_RACES = 4
+"""The attempt from which a lost race is worth a line in the log."""
 _namespace_of = attrgetter("namespace")
 
 _BEHIND = 0.005
@@ -361,7 +363,8 @@ class Controller:
             self._counts.panicked()
         drop = self._max_retries is not None and delivery.attempt > self._max_retries
         if is_expected(error) and not drop:
-            log.info("retrying reconcile", error=summary(error), attempt=delivery.attempt)
+            told = log.debug if _is_usual(error, delivery.attempt) else log.info
+            told("retrying reconcile", error=summary(error), attempt=delivery.attempt)
         elif is_expected(error):
             log.info("reconcile failed", error=summary(error), dropped=True)
         else:
@@ -373,3 +376,8 @@ class Controller:
         else:
             delay = self.queue.add_rate_limited(delivery.item, delivery.triggers, priority=delivery.priority)
         self._failures.failed(delivery.item, error, delay)
+
+
+def _is_usual(error: Exception, attempt: int) -> bool:
+    """Return whether an error is a lost race whose retry is expected to succeed."""
+    return attempt < _RACES and isinstance(error, CtrlmgrError) and error.lost_race

@@ -59,6 +59,7 @@ from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.identity import cluster_authentication, identity_of
 from ctrlmgr.serve.leadership import COMPONENT, Leadership, leader_lease
 from ctrlmgr.serve.notify import ServiceManager
+from ctrlmgr.serve.readiness import Readiness
 from ctrlmgr.serve.simulated import simulated_runtime, with_nodes
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
 from ctrlmgr.server.authn.issuer_pages import KEYS
@@ -134,6 +135,8 @@ class Application(Fronted):
             housekeeping=[self._turn, *authorization.reloads],
             auditing=audit_log.step,
         )
+        file = settings.server.ready_file
+        self._readiness = Readiness(self.is_ready, self.server.url, Path(file) if file else None, clock=clock)
         self._bootstrap = new_bootstrap(
             parts.for_bootstrap(),
             settings.service,
@@ -167,6 +170,7 @@ class Application(Fronted):
         self, probe: Runnable, caches: Iterable[Runnable], members: Iterable[Runnable], led: Iterable[Runnable]
     ) -> None:
         """Add all runnables to the manager, by phase."""
+        self.manager.add(self._readiness, Phase.LOG)
         self.manager.add(probe, Phase.LOG)
         for each in caches:
             self.manager.add(each, Phase.CACHES)

@@ -53,6 +53,16 @@ class ServerSettings:
             metavar="DIR",
         ),
     ] = ""
+    ready_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "A file with the server's URL that is written when the process is ready, and removed when it stops. Empty: "
+            "none.",
+            flag="--ready-file",
+            metavar="FILE",
+        ),
+    ] = ""
     join: Annotated[
         bool,
         SWITCH,

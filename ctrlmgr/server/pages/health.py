@@ -8,8 +8,10 @@ Guarantees:
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import structlog
@@ -22,6 +24,8 @@ log = structlog.get_logger(__name__)
 
 _PROBE_EVERY = 1.0
 _TOO_OLD = 5.0
+_SHOWN = 3
+"""Failed checks that one log line names."""
 
 
 class Check(NamedTuple):
@@ -35,11 +39,13 @@ PING = Check("ping", lambda: None)
 """Passes whenever the process answers."""
 
 
-class Health(NamedTuple):
+@dataclass
+class Health:
     """The checks of an endpoint such as `readyz`."""
 
     name: str
     checks: Sequence[Check]
+    _has_passed: bool = field(default=False, init=False)
 
     def report(self, *, verbose: bool, exclude: Collection[str] = ()) -> tuple[bool, str]:
         """Run the checks; return whether all pass, and the answer's text. A failure always lists all checks."""
@@ -57,9 +63,17 @@ class Health(NamedTuple):
             names = ", ".join(f'"{name}"' for name in unmatched)
             lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
         if failed:
-            log.info("health check failed", endpoint=self.name, **failed)
+            self._log(failed)
             return False, "\n".join([*lines, f"{self.name} check failed", ""])
+        self._has_passed = True
         return True, "\n".join([*lines, f"{self.name} check passed", ""]) if verbose else "ok"
+
+    def _log(self, failed: Mapping[str, str]) -> None:
+        """Log the first failed checks; at debug level while the process starts, when failures are expected."""
+        told = log.info if self._has_passed else log.debug
+        shown = dict(itertools.islice(failed.items(), _SHOWN))
+        more = {"more": len(failed) - _SHOWN} if len(failed) > _SHOWN else {}
+        told("health check failed", endpoint=self.name, **shown, **more)
 
     def report_one(self, name: str) -> tuple[bool, str] | None:
         """Run one check; return None if the endpoint does not have it."""

@@ -106,7 +106,7 @@ def test_what_others_did_unseen_is_a_race_lost_quietly_and_tried_again(
     with capture_logs() as logs:
         assert cluster.controller.process_next(timeout=0)
     assert cluster.controller.queue.num_requeues(WEB) == 1
-    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("retrying reconcile", "info")]
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("retrying reconcile", "debug")]
     assert "exc_info" not in logs[0]
     cluster.clock.step(1)
     assert types(cluster.settle()) == written
@@ -123,7 +123,7 @@ def test_a_namespace_that_has_gone_is_no_alarm() -> None:
     cluster.informers.step(limit=1)  # the namespace's deletion, but not the service's
     with capture_logs() as logs:
         assert cluster.controller.process_next(timeout=0)
-    assert [(entry["log_level"], "exc_info" in entry) for entry in logs] == [("info", False)]
+    assert [(entry["log_level"], "exc_info" in entry) for entry in logs] == [("debug", False)]
     cluster.clock.step(1)
     assert cluster.settle() == []
     assert cluster.controller.queue.next_ready_in() is None

@@ -1,0 +1,62 @@
+"""Reports when a serving process is ready: a line in the log, and a file for scripts that wait for it.
+
+Guarantees:
+- The line `ready` is logged once, when all checks of `/readyz` hold for the first time.
+- The file exists only while the process is ready or stopping, and holds the server's URL. One that an earlier process
+  left is removed at the start.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import SettingsError
+
+log = structlog.get_logger(__name__)
+
+_LOOK_AGAIN: Final = 0.05
+"""Seconds between looks whether the process is ready."""
+
+
+class Readiness:
+    """A Runnable that reports readiness."""
+
+    name = "readiness"
+
+    def __init__(self, is_ready: Callable[[], bool], url: str, file: Path | None, *, clock: Clock) -> None:
+        """Report when `is_ready` holds, in the log and in `file`; raises `SettingsError` if that cannot be removed."""
+        self._is_ready = is_ready
+        self._url = url
+        self._file = file
+        self._clock = clock
+        self._began = clock.monotonic()
+        self._change(lambda path: path.unlink(missing_ok=True))
+
+    def run(self, stop: threading.Event) -> None:
+        """Wait until the process is ready, report it, and remove the file when `stop` is set."""
+        while not self._is_ready():
+            if stop.wait(_LOOK_AGAIN):
+                return
+        self._change(self._write)
+        log.info("ready", url=self._url, seconds=round(self._clock.monotonic() - self._began, 2))
+        stop.wait()
+        self._change(lambda path: path.unlink(missing_ok=True))
+
+    def _write(self, path: Path) -> None:
+        """Write the file whole, for readers that wait for it to exist."""
+        part = path.with_name(f"{path.name}.part")
+        part.write_text(f"{self._url}\n", encoding="utf-8")
+        part.replace(path)
+
+    def _change(self, change: Callable[[Path], None]) -> None:
+        try:
+            if self._file is not None:
+                change(self._file)
+        except OSError as error:
+            raise SettingsError(f"server.ready_file: {self._file} cannot be written: {error.strerror}") from error

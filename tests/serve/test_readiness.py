@@ -1,0 +1,61 @@
+"""The log line and the file by which users and scripts see that `serve` is ready."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from ctrlmgr import threads
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.serve.readiness import Readiness
+from ctrlmgr.server import Check, Health
+from ctrlmgr.testing import FakeClock
+
+TIMEOUT = 10.0
+
+
+def test_a_script_that_waits_for_the_file_finds_the_servers_url(tmp_path: Path) -> None:
+    file = tmp_path / "ready"
+    file.write_text("left behind")
+    asked, is_up, stop = threading.Event(), threading.Event(), threading.Event()
+
+    def is_ready() -> bool:
+        asked.set()
+        return is_up.is_set()
+
+    with capture_logs() as logs:
+        readiness = Readiness(is_ready, "https://127.0.0.1:6443", file, clock=FakeClock())
+        running = threads.start("readiness under test", lambda: readiness.run(stop))
+        assert asked.wait(TIMEOUT)
+        assert not file.exists(), "it is another process's"
+        is_up.set()
+        while not file.exists():
+            stop.wait(0.01)
+        assert file.read_text() == "https://127.0.0.1:6443\n"
+        stop.set()
+        running.join(TIMEOUT)
+    assert not file.exists()
+    assert [entry["event"] for entry in logs] == ["ready"]
+
+
+def test_a_file_that_cannot_be_written_is_an_error_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / "ready").mkdir()
+    with pytest.raises(SettingsError, match=r"server.ready_file: .*/ready cannot be written"):
+        Readiness(lambda: True, "", tmp_path / "ready", clock=FakeClock())
+
+
+def test_checks_that_fail_while_it_starts_do_not_fill_the_log() -> None:
+    problems: dict[str, str | None] = {f"controller/{number}": f"{number} is not running" for number in range(60)}
+    health = Health("readyz", [Check(name, partial(problems.get, name)) for name in problems])
+    with capture_logs() as logs:
+        assert not health.report(verbose=False)[0]
+        problems.update(dict.fromkeys(problems))
+        assert health.report(verbose=False)[0]
+        problems.update(dict.fromkeys(problems, "gone"))
+        assert not health.report(verbose=False)[0]
+    assert [entry["log_level"] for entry in logs] == ["debug", "info"]
+    assert (len(logs[1]), logs[1]["more"]) == (7, 57)
