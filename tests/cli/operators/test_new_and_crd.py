@@ -72,7 +72,7 @@ def test_definitions_are_printed(place: str, capsys: pytest.CaptureFixture[str])
         ("shop:ShopSpec", "crd shop:ShopSpec is ShopSpec, and neither a ctrlmgr.Kind nor a ctrlmgr.App"),
         ("shop:ConfigMap", "crd shop:ConfigMap has no kind of its own to define"),
         ("limits_controller:app", "crd limits_controller:app has no kind of its own to define"),
-        ("shop:Store", "crd shop:Store: module shop has no 'Store'"),
+        ("shop:Store", "crd shop:Store: module shop has no 'Store'; it has app"),
     ],
 )
 def test_what_has_no_definition_is_one_line(place: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
