@@ -4,7 +4,7 @@ Guarantees:
 - A write that no plugin handles costs one table look-up. A plugin that is activated by registered objects is called
   only if such objects exist.
 - Each plugin sees the object as the plugins before it left it. If a plugin sets `Attributes.should_reinvoke`, all
-  mutating plugins are called once more, but only once (apiserver `pkg/admission/reinvocation.go`).
+  mutating plugins are called again, but only once (apiserver `pkg/admission/reinvocation.go`).
 - If a plugin refuses a write, the plugins after it are not called.
 - Every call is timed under kube-apiserver's metric names, including the time it waited.
 """

@@ -280,7 +280,7 @@ class Object:
         view = self._view
         if type(view) is not type_:
             view = self._view = _decoder(cast(Hashable, type_)).decode(self.body)
-        return view  # type: ignore[no-any-return]  # one slot holds whichever Struct was asked for last
+        return view  # type: ignore[no-any-return]  # one slot holds the Struct of the last call
 
     def mentions(self, word: bytes) -> bool:
         """Return whether the encoded object contains a word; much cheaper than decoding it."""

@@ -95,7 +95,7 @@ class LogFile:
                 _pack(aside)
             self._prune(path)
         except OSError as error:
-            log.warning("audit logs were not put in order", file=str(path), error=str(error))
+            log.warning("rotated audit logs could not be compressed or removed", file=str(path), error=str(error))
 
     def _prune(self, path: Path) -> None:
         found = sorted((stamp, each) for each in path.parent.iterdir() if (stamp := _stamp_of(each, path)) is not None)

@@ -159,10 +159,10 @@ def _check(document: Document, rule: _Rule, index: int) -> None:
         raise document.refuse(problem, *at, "nonResourceURLs")
     for number, url in enumerate(rule.non_resource_urls):
         if url != "*" and not url.startswith("/"):
-            problem = f"non-resource URLs begin with '/' (or are '*'), not like {url!r}"
+            problem = f"non-resource URLs must begin with '/' or be '*', unlike {url!r}"
             raise document.refuse(problem, *at, "nonResourceURLs", number)
         if "*" in url[:-1]:
-            problem = f"'*' must be the final character of a non-resource URL, not as in {url!r}"
+            problem = f"'*' must be the final character of a non-resource URL, unlike in {url!r}"
             raise document.refuse(problem, *at, "nonResourceURLs", number)
     for number, each in enumerate(rule.resources):
         if "/" in each.group:

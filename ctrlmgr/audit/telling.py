@@ -83,7 +83,7 @@ WHOLE: Final[Form] = attrgetter("line")
 
 
 def form(*, legacy: bool = False, largest: int | None = None) -> Form:
-    """Return the form of a backend that takes JSON or the old format, and events of `largest` bytes at most."""
+    """Return the form of a backend with the JSON or the legacy format, and at most `largest` bytes for each event."""
     if largest is None:
         return Telling.text if legacy else WHOLE
 
@@ -98,20 +98,20 @@ def form(*, legacy: bool = False, largest: int | None = None) -> Form:
 
 
 def lines(events: Sequence[Telling], wanted: Form) -> Sequence[bytes]:
-    """Return what a backend keeps of events; fewer than there are if it does not take all."""
+    """Return the data of events for a backend; events that are too large for it are omitted."""
     return [said for event in events if (said := wanted(event)) is not None]
 
 
 def together(events: Sequence[Telling], wanted: Form) -> tuple[bytes, int]:
-    """Return what a file keeps of events, one after the other, and of how many that is."""
-    if wanted is WHOLE:  # as files have it unless they are told otherwise: no line of it is in memory by itself
+    """Return the data of events for a file, concatenated, and the number of these events."""
+    if wanted is WHOLE:  # the default of files, encoded together without a copy of each line
         return encode_lines([event_of(each.record, each.stage, each.now) for each in events]), len(events)
     said = lines(events, wanted)
     return b"".join(said), len(said)
 
 
 def portions(whole: Sequence[bytes], largest: int | None) -> Iterator[Sequence[bytes]]:
-    """Yield events in lists of no more than `largest` bytes, one that is larger by itself; None: in one list."""
+    """Yield events in lists of at most `largest` bytes, or one larger event; None stands for one list."""
     if largest is None:
         yield whole
         return

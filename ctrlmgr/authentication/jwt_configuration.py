@@ -94,11 +94,11 @@ def read_configuration(file: Path, own_issuers: Collection[str], functions: Func
 
 def _paths(document: Document, said: _Anonymous) -> tuple[str, ...]:
     if said.conditions and not said.enabled:
-        problem = "conditions have no meaning where one may not be anonymous"
+        problem = "conditions have no effect if anonymous requests are not allowed"
         raise document.refuse(problem, "anonymous", "conditions")
     for index, each in enumerate(said.conditions):
         if not each.path.startswith("/"):
-            problem = f"a path begins with '/', not like {each.path!r}"
+            problem = f"a path must begin with '/', unlike {each.path!r}"
             raise document.refuse(problem, "anonymous", "conditions", index, "path")
     return tuple(each.path for each in said.conditions)
 

@@ -50,7 +50,7 @@ class Authenticated(NamedTuple):
 
 
 class CredentialsRefused(Unauthorized):
-    """Unauthorized"""  # noqa: D400, D415  # what a client is told; the reasons are for reviews and the audit log
+    """Unauthorized"""  # noqa: D400, D415  # the text for clients; the reasons are for reviews and the audit log
 
     def __init__(self, *reasons: str) -> None:
         """Store the reasons, without duplicates; clients do not see them."""

@@ -98,7 +98,7 @@ class Attributes(msgspec.Struct):
     changed_by: list[Changer] = []
     """The plugins and webhooks that have changed the object; `ctrlmgr why` names them."""
     should_reinvoke: bool = False
-    """Whether a plugin changed the object and asked that all plugins see it once more."""
+    """Whether a plugin changed the object and requested that all plugins process it again."""
     upserts: bool = False
     """Whether an update or an apply found no object and creates it."""
     is_reinvocation: bool = False

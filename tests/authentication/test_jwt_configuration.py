@@ -63,8 +63,8 @@ def test_who_may_be_anonymous_is_said_or_not(tmp_path: Path) -> None:
         (ISSUER + ISSUER.removeprefix("jwt:\n"), 10, "same URL"),
         ("jwt:\n" + "- {}\n" * 65, 3, "Too many: 65: must have at most 64 items"),
         (f"{ISSUER}    user: x\n", 9, "unknown field `user`"),
-        ("anonymous:\n  enabled: false\n  conditions: [{path: /x}]\n", 5, "no meaning"),
-        ("anonymous:\n  enabled: true\n  conditions: [{path: x}]\n", 5, "begins with '/'"),
+        ("anonymous:\n  enabled: false\n  conditions: [{path: /x}]\n", 5, "no effect"),
+        ("anonymous:\n  enabled: true\n  conditions: [{path: x}]\n", 5, "must begin with '/'"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, line: int, problem: str) -> None:

@@ -1,7 +1,7 @@
 """MutatingAdmissionPolicy: changes written objects by CEL expressions.
 
 Guarantees: each mutation sees the object as the mutations before it left it. If a policy changes the object, the
-plugins before this one are called once more, and so are policies that ask for reinvocation. Policies do not apply to
+plugins before this one are called again, and so are policies that ask for reinvocation. Policies do not apply to
 policies.
 
 Rules come from apiserver's `pkg/admission/plugin/policy/mutating/dispatcher.go`.

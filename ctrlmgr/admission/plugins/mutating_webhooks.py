@@ -1,7 +1,7 @@
 """MutatingAdmissionWebhook: calls webhooks, one after the other, that may change a write.
 
 Guarantees: each webhook sees the object as the webhooks before it left it. If a webhook changes the object, the plugins
-before this one are called once more, and so are webhooks that ask for reinvocation. No webhook is called more than
+before this one are called again, and so are webhooks that ask for reinvocation. No webhook is called more than
 twice, and none is called for the first time in the second round.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/mutating/{dispatcher,reinvocationcontext}.go`.

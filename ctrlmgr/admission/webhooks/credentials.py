@@ -74,6 +74,6 @@ def read_credentials(document: Document | None) -> HookCredentials:
     for user, fields in users.items():
         if "exec" in fields:
             raise document.refuse(
-                f"user {user!r} has a credential plugin, which no webhook is asked with", "kubeConfigFile"
+                f"user {user!r} has a credential plugin, which is not supported for webhooks", "kubeConfigFile"
             )
     return HookCredentials(users)

@@ -3,7 +3,7 @@
 Guarantees:
 - The log checks each proposal's revision, so an append fits the stored state at that moment.
 - A write is never refused, or answered as unchanged, on an outdated state. Before either answer the cacher is updated
-  to the log's head, and if its state changed, the write is decided once more (etcd3 `GuaranteedUpdate`).
+  to the log's head, and if its state changed, the write is decided again (etcd3 `GuaranteedUpdate`).
 - The number of attempts is limited: after `limit` lost races, the write is refused with the log's error.
 """
 

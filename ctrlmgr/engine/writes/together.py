@@ -1,7 +1,7 @@
-"""Several writes at the same time: each is decided and answered alone, and their appends are commits of one group.
+"""Runs several writes at the same time: each is decided separately, and the log commits their appends as one group.
 
 Guarantees: the outcome of each write is the same as alone. A write that is refused, or loses a race and is decided
-again, does not affect the others. Requests of a write other than plain appends are made in their order.
+again, does not affect the others. Commands of writes other than plain appends run in the order of the writes.
 """
 
 from __future__ import annotations

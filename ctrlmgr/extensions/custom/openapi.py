@@ -21,16 +21,16 @@ _STATUS, _PATCH, _SCALE = f"{_META}.Status", f"{_META}.Patch", "io.k8s.api.autos
 
 _TYPE_META: Mapping[str, Node] = {
     "apiVersion": {
-        "description": "APIVersion defines the group and the version that the object is written in.",
+        "description": "The API group and version of the object, such as apps/v1.",
         "type": "string",
     },
     "kind": {
-        "description": "Kind is the word for what sort of thing the rest of the object describes.",
+        "description": "The kind of the object, such as Pod.",
         "type": "string",
     },
 }
 _OBJECT_META = "Standard object's metadata: its name, labels and annotations, owners and finalizers."
-_LIST_META = "Standard list metadata: the version it is of, and where its next page begins."
+_LIST_META = "Standard list metadata: the resource version, and the token for the next page."
 _JSON_OR_YAML = ["application/json", "application/yaml"]
 _PATCHES = ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"]
 _COMBINATORS = ("allOf", "anyOf", "oneOf", "not")
@@ -69,25 +69,25 @@ _PARAMETERS: Mapping[str, Sequence[tuple[str, str]]] = {
 """The query parameters, by `x-kubernetes-action`."""
 
 _TOLD = {
-    "allowWatchBookmarks": "Whether a watch is sent BOOKMARK events, which say how far it has got.",
-    "continue": "Where the next page of a list begins, as the page before it has said.",
-    "dryRun": "With All, the request is checked and answered, and nothing is stored.",
-    "fieldManager": "The name of the manager to whom the fields belong that the request sets.",
-    "fieldSelector": "Restricts the objects to those whose fields are as this selector says.",
-    "fieldValidation": "What becomes of unknown and duplicate fields: Ignore, Warn or Strict.",
-    "force": "Whether an apply takes over fields that other managers have applied.",
-    "gracePeriodSeconds": "The seconds for which the object is left in place; 0 removes it at once.",
-    "ignoreStoreReadErrorWithClusterBreakingPotential": "Whether to delete an object that cannot be read any more.",
-    "labelSelector": "Restricts the objects to those whose labels are as this selector says.",
-    "limit": "The number of objects that a page of a list has at most; 0 for all of them.",
-    "orphanDependents": "Whether dependents stay; deprecated in favour of propagationPolicy.",
-    "propagationPolicy": "What becomes of the object's dependents: Orphan, Background or Foreground.",
-    "resourceVersion": "The version of the collection that is to be read, or at least be reached.",
-    "resourceVersionMatch": "How resourceVersion is to be understood: Exact or NotOlderThan.",
-    "sendInitialEvents": "Whether a watch begins with an event for every object that there is.",
-    "shardSelector": "Restricts the objects to one shard of the collection, chosen by a hash.",
-    "timeoutSeconds": "The seconds that the call may last, whether it has anything to tell or not.",
-    "watch": "Whether to watch for changes of the objects instead of listing them once.",
+    "allowWatchBookmarks": "Whether a watch receives BOOKMARK events with its current resource version.",
+    "continue": "The token for the next page of a list, from the metadata of the previous page.",
+    "dryRun": "With All, the request is validated and answered, but nothing is stored.",
+    "fieldManager": "The name of the manager that owns the fields set by the request.",
+    "fieldSelector": "Restricts the objects to those whose fields match this selector.",
+    "fieldValidation": "How unknown and duplicate fields are handled: Ignore, Warn or Strict.",
+    "force": "Whether an apply takes ownership of fields that other managers have applied.",
+    "gracePeriodSeconds": "The grace period in seconds before the object is removed; 0 removes it immediately.",
+    "ignoreStoreReadErrorWithClusterBreakingPotential": "Whether to delete an object that can no longer be read.",
+    "labelSelector": "Restricts the objects to those whose labels match this selector.",
+    "limit": "The maximum number of objects in a page of a list; 0 for all objects.",
+    "orphanDependents": "Whether dependents are kept; deprecated in favour of propagationPolicy.",
+    "propagationPolicy": "How the object's dependents are deleted: Orphan, Background or Foreground.",
+    "resourceVersion": "The exact or minimum resource version to read.",
+    "resourceVersionMatch": "How resourceVersion is applied: Exact or NotOlderThan.",
+    "sendInitialEvents": "Whether a watch starts with an event for every existing object.",
+    "shardSelector": "Restricts the objects to one shard of the collection, selected by a hash.",
+    "timeoutSeconds": "The maximum duration of the call in seconds.",
+    "watch": "Whether to watch for changes of the objects instead of listing them.",
 }
 
 
@@ -200,7 +200,7 @@ class Described(NamedTuple):
         return item
 
     def _common(self) -> Iterator[Node]:
-        yield {"description": "Whether the answer is indented.", **_query("pretty", "string")}
+        yield {"description": "Whether the response is indented.", **_query("pretty", "string")}
 
     def _operation(
         self,

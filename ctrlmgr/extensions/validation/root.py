@@ -1,4 +1,4 @@
-"""Validates one part of a definition: its schema as a whole, and the fields beside it.
+"""Validates one part of a definition: its schema as a whole, and the fields next to it.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 (`validateCustomResourceDefinitionValidation`).

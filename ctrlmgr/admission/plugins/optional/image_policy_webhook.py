@@ -98,7 +98,7 @@ class ImagePolicyWebhook(Plugin):
     def __init__(self, document: Document | None, clock: Clock) -> None:
         """Ask the server that `document` names; raises `SettingsError`, also if it is None."""
         if document is None:
-            raise SettingsError("ImagePolicyWebhook has no server to ask: --admission-control-config-file must say so")
+            raise SettingsError("ImagePolicyWebhook has no server: --admission-control-config-file must configure it")
         policy = document.converted(document.value, _Configuration).policy
         self._ttl = {
             True: _duration(document, "allowTTL", policy.allow_ttl),
