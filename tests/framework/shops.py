@@ -29,7 +29,7 @@ class Cluster(Protocol):
     def eventually(self, holds: Callable[[], bool]) -> None: ...
 
 
-def run_scenario(cluster: Cluster) -> None:
+def check_scenario(cluster: Cluster) -> None:
     def prices() -> Any:
         found = cluster.get("v1/ConfigMap", "corner-prices")
         return found and found["data"]

@@ -17,7 +17,7 @@ from ctrlmgr.framework.loading import load_app
 from ctrlmgr.testing.replays import Replayer
 from ctrlmgr.testing.served import ServerProcess
 from tests.framework.served import Served
-from tests.framework.shops import SHOP, run_scenario
+from tests.framework.shops import SHOP, check_scenario
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "shop.py"
 OTHER = "other_shop"
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     url = f"sqlite:///{folder}/log.db"
     with ServerProcess(folder, "--database", url, "--app", "shop:app") as server:
         cluster = Served(server)
-        run_scenario(cluster)
+        check_scenario(cluster)
         cluster.delete("example.com/v1/Shop", "corner")
         cluster.eventually(lambda: cluster.get("v1/ConfigMap", "corner-prices") is None)
         cluster.create({**SHOP, "metadata": {"name": "last"}})

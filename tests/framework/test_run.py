@@ -19,7 +19,7 @@ from ctrlmgr import Client, Invalid, Metadata, NotFound, cli
 from ctrlmgr.testing.served import ServerProcess
 from examples.shop import Shop, ShopSpec
 from tests.framework.served import Served, wait_until
-from tests.framework.shops import SHOP, run_scenario
+from tests.framework.shops import SHOP, check_scenario
 
 ROOT = Path(__file__).parents[2]
 FAST = (
@@ -81,7 +81,7 @@ def use_typed_client(server: ServerProcess) -> None:
 def test_the_example_operator_and_a_typed_client_by_run(server: ServerProcess) -> None:
     cluster = Served(server)
     with run(server, "scenario", "shop:app"):
-        run_scenario(cluster)
+        check_scenario(cluster)
         assert cluster.ask("GET", f"{LEASE}ctrlmgr-shop")["spec"]["holderIdentity"]
         cluster.delete("example.com/v1/Shop", "corner")
         wait_until(lambda: cluster.get("v1/ConfigMap", "corner-prices") is None)

@@ -11,7 +11,7 @@ import pytest
 from ctrlmgr import Invalid
 from ctrlmgr.testing import Harness, every_interleaving
 from examples.shop import ConfigMap, Shop, app
-from tests.framework.shops import SHOP, run_scenario
+from tests.framework.shops import SHOP, check_scenario
 
 
 class InHarness:
@@ -42,7 +42,7 @@ class InHarness:
 
 
 def test_the_example_operator_in_the_harness() -> None:
-    run_scenario(InHarness())
+    check_scenario(InHarness())
 
 
 def test_whatever_the_order_the_end_is_the_same() -> None:

@@ -50,14 +50,14 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("at", [0, 1, 9, 13, story.HEAD])
 def test_a_fork_is_what_the_log_was(sqlite_story: str, tmp_path: Path, at: int) -> None:
-    compare(sqlite_story, f"sqlite:///{tmp_path}/fork.db", at)
+    assert_same(sqlite_story, f"sqlite:///{tmp_path}/fork.db", at)
 
 
 def test_a_fork_may_be_in_another_database(story_url: str, target: str) -> None:
-    compare(story_url, target, 12)
+    assert_same(story_url, target, 12)
 
 
-def compare(story_url: str, target: str, at: int) -> None:
+def assert_same(story_url: str, target: str, at: int) -> None:
     """Fork, and hold all that there is to what there was."""
     head = forked(story_url, target, at)
     with open_database(story_url) as ours, open_database(target) as theirs:

@@ -20,7 +20,7 @@ IN_A_ROW = ("kill", "restart-db", "cut")
 """What can be played on one stage."""
 
 
-def play(*names: str, cluster: PostgresCluster | None = None) -> None:
+def assert_survives(*names: str, cluster: PostgresCluster | None = None) -> None:
     """Play rounds in a row; skips, with the reason, what this machine cannot do."""
     seed = new_seed()
     database = "postgresql" if cluster else "sqlite"
@@ -41,16 +41,16 @@ def play(*names: str, cluster: PostgresCluster | None = None) -> None:
 
 @pytest.mark.parametrize("names", [("clock", "stop"), ("disk-full",)])
 def test_on_sqlite(names: tuple[str, ...]) -> None:
-    play(*names)
+    assert_survives(*names)
 
 
 @pytest.mark.postgres
 def test_processes_connections_and_the_server_of_postgresql() -> None:
     with PostgresCluster() as own:  # others use the shared one
-        play(*IN_A_ROW, cluster=own)
+        assert_survives(*IN_A_ROW, cluster=own)
 
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("name", ["promote", "disk-full", "partition"])
 def test_what_is_around_postgresql(name: str, cluster: PostgresCluster) -> None:
-    play(name, cluster=cluster)
+    assert_survives(name, cluster=cluster)

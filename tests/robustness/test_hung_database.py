@@ -16,10 +16,10 @@ pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.timeout(600)]
 
 def test_requests_are_refused_and_cached_reads_go_on_until_it_moves_again(tmp_path: Path) -> None:
     with served_on_its_own(tmp_path) as (own, served):
-        hang_and_go_on(own, served)
+        check_hang(own, served)
 
 
-def hang_and_go_on(own: PostgresCluster, served: Served) -> None:
+def check_hang(own: PostgresCluster, served: Served) -> None:
     served.create(CONFIG_MAPS, {"metadata": {"name": "before"}})
     until(lambda: served.request("GET", "/readyz")[0] == 200)
     own.freeze()

@@ -20,7 +20,7 @@ BODIES = [
 ]
 
 
-def decoded_or_refused(data: bytes) -> dict[str, Any] | None:
+def assert_decoded_or_refused(data: bytes) -> dict[str, Any] | None:
     """Return None for what is refused; anything but a refusal is an error."""
     try:
         return decode(data, "v1", "Pod")
@@ -105,7 +105,7 @@ def is_part(part: Any, whole: Any) -> bool:
 def test_a_body_cut_off_anywhere_is_refused_or_has_less(data: bytes) -> None:
     """A message may end after any field, so a cut there cannot be seen; all others are."""
     whole = decode(data)
-    found = [decoded_or_refused(data[:length]) for length in range(len(data))]
+    found = [assert_decoded_or_refused(data[:length]) for length in range(len(data))]
     assert all(is_part(each, whole) for each in found if each is not None)
     assert found.count(None) > len(data) * 0.9
 
@@ -116,13 +116,13 @@ def test_damage_never_does_anything_but_refuse(data: bytes, damage: list[tuple[i
     damaged = bytearray(data)
     for position, byte in damage:
         damaged[position % len(damaged)] = byte
-    decoded_or_refused(bytes(damaged))
+    assert_decoded_or_refused(bytes(damaged))
 
 
 @settings(deadline=None)
 @given(st.binary(max_size=200), st.sampled_from(["Pod", "Event", "List", "Status"]))
 def test_noise_never_does_anything_but_refuse(noise: bytes, kind: str) -> None:
-    decoded_or_refused(unknown("v1", kind, noise))
+    assert_decoded_or_refused(unknown("v1", kind, noise))
 
 
 def schema(depth: int) -> bytes:

@@ -12,7 +12,7 @@ import pytest
 
 from ctrlmgr.testing.served import ServerProcess
 from tests.framework.served import Served, wait_until
-from tests.framework.shops import SHOP, run_scenario
+from tests.framework.shops import SHOP, check_scenario
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 def test_the_example_operator_in_serve(folder: Path) -> None:
     with ServerProcess(folder, "--database", "memory:", "--app", "shop:app") as server:
         cluster = Served(server)
-        run_scenario(cluster)
+        check_scenario(cluster)
         events = server.output
         assert "definition installed" in events
         cluster.delete("example.com/v1/Shop", "corner")

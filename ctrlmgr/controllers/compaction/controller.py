@@ -79,7 +79,7 @@ class CompactionReconciler:
     """Compacts the resource that its key names; a timer enqueues the keys."""
 
     def __init__(self, event_log: EventLog, settings: CompactionSettings, *, clock: Clock) -> None:
-        """Use the rules in `settings.resources`."""
+        """Use the `resources` of `settings`: a rule for each resource."""
         self._log = event_log
         self._settings = settings
         self._clock = clock

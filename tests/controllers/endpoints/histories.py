@@ -338,7 +338,7 @@ def small_slices() -> Iterator[None]:
         endpoint_slice_packing.MAX_ENDPOINTS = before
 
 
-def run(steps: Sequence[Step], kill_after: int = 0) -> World:
+def check_history(steps: Sequence[Step], kill_after: int = 0) -> World:
     """Take the steps, beginning a new process where one is killed, and check how it ends."""
     history = History(World(kill_after))
     with small_slices():
@@ -371,7 +371,7 @@ def many(count: int, seed_: int) -> None:
     )
     @given(histories, kills)
     def check(steps: list[Step], kill_after: int) -> None:
-        run(steps, kill_after)
+        check_history(steps, kill_after)
 
     check()
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, Key
 from tests.controllers.endpoints.check import KEPT, MIRRORED, Place, State
-from tests.controllers.endpoints.histories import DATABASE, SLICE_SIZE, WEB, Step, histories, kills, run
+from tests.controllers.endpoints.histories import DATABASE, SLICE_SIZE, WEB, Step, check_history, histories, kills
 from tests.controllers.endpoints.oracle import Says, said_by_endpoints, said_by_slice
 from tests.controllers.endpoints.world import World
 
@@ -53,14 +53,14 @@ DAY: list[Step] = [
 @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))  # which would measure the machine
 @given(histories, kills)
 def test_a_history_that_stops_changing_ends_as_the_oracle_says(steps: list[Step], kill_after: int) -> None:
-    run(steps, kill_after)
+    check_history(steps, kill_after)
 
 
 def test_wherever_a_process_is_killed_the_end_is_the_same() -> None:
-    undisturbed = run(DAY)
+    undisturbed = check_history(DAY)
     appends = undisturbed.log.appended
     assert appends > 30
-    ends = {kill_after: end_of(run(DAY, kill_after)) for kill_after in range(appends + 1)}
+    ends = {kill_after: end_of(check_history(DAY, kill_after)) for kill_after in range(appends + 1)}
     assert {kill_after for kill_after, end in ends.items() if end != end_of(undisturbed)} == set()
 
 
@@ -78,7 +78,7 @@ def end_of(world: World) -> list[tuple[str, Place, str]]:
 
 def a_quiet_world() -> World:
     """Return a world with a service that has pods, and one that somebody keeps by hand."""
-    return run(
+    return check_history(
         [
             ("serve", "default", "web", 0),
             *(("pod", "default", name, 0, WEB, "4", "Ready") for name in "pqrs"),

@@ -144,7 +144,7 @@ def test_definitions_of_different_groups_are_published(server: Server) -> None:
     until(lambda: (published(server, first, "v1"), published(server, second, "v1beta1")) == (None, None))
 
 
-def in_one_group(server: Server, namespace: str, *versions: str) -> None:
+def assert_published_together(server: Server, namespace: str, *versions: str) -> None:
     group = f"{namespace}.example.com"
     foo, waldo = version(versions[0], FOO), version(versions[1], WALDO)
     with served(server, foo, group=group) as first, served(server, waldo, group=group) as second:
@@ -154,14 +154,14 @@ def in_one_group(server: Server, namespace: str, *versions: str) -> None:
 
 
 def test_definitions_of_one_group_and_version_are_published(server: Server, namespace: str) -> None:
-    in_one_group(server, namespace, "v6", "v6")
+    assert_published_together(server, namespace, "v6", "v6")
 
 
 def test_different_versions_of_one_group_are_published(server: Server, namespace: str) -> None:
     with served(server, version("v2", FOO), version("v3", FOO, storage=False)) as crd:
         check(server, crd, ["v2", "v3"], FOO)
     until(lambda: (published(server, crd, "v2"), published(server, crd, "v3")) == (None, None))
-    in_one_group(server, namespace, "v4", "v5")
+    assert_published_together(server, namespace, "v4", "v5")
 
 
 def test_a_version_that_is_renamed_is_published_under_its_new_name(server: Server) -> None:

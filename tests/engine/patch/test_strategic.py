@@ -168,7 +168,9 @@ def test_what_was_not_touched_is_shared() -> None:
     assert patched(document, {"spec": {"type": "B"}})["metadata"] is document["metadata"]
 
 
-def refused(error: type[ApiError], message: str, document: dict[str, Any], patch: Any, of: Schema = SERVICE) -> None:
+def assert_refused(
+    error: type[ApiError], message: str, document: dict[str, Any], patch: Any, of: Schema = SERVICE
+) -> None:
     with pytest.raises(error) as caught:
         patched(document, patch, of)
     assert str(caught.value) == message
@@ -191,7 +193,7 @@ def refused(error: type[ApiError], message: str, document: dict[str, Any], patch
     ],
 )
 def test_malformed_patches_are_refused(patch: Any, error: type[ApiError], message: str) -> None:
-    refused(error, message, {}, patch)
+    assert_refused(error, message, {}, patch)
 
 
 NO_KEY = "does not contain declared merge key: port"
@@ -231,12 +233,12 @@ NO_MAP = "expected a map[string]interface {}, but received a"
     ],
 )
 def test_lists_that_cannot_be_merged_are_an_error(ports: Any, patch: dict[str, Any], message: str) -> None:
-    refused(UnknownError, message, {"spec": {"ports": ports}}, {"spec": patch})
+    assert_refused(UnknownError, message, {"spec": {"ports": ports}}, {"spec": patch})
 
 
 def test_lists_of_lists_are_refused() -> None:
     rejected = "the server rejected our request due to an error in our request"
-    refused(Invalid, rejected, {"metadata": {"finalizers": []}}, {"metadata": {"finalizers": [["b"]]}})
+    assert_refused(Invalid, rejected, {"metadata": {"finalizers": []}}, {"metadata": {"finalizers": [["b"]]}})
 
 
 @pytest.mark.parametrize(
@@ -252,7 +254,7 @@ def test_lists_of_lists_are_refused() -> None:
     ],
 )
 def test_what_the_schema_does_not_know_cannot_be_merged(both: dict[str, Any], message: str) -> None:
-    refused(UnknownError, message, both, both)
+    assert_refused(UnknownError, message, both, both)
 
 
 def with_field(name: str, **field: Any) -> Schema:
@@ -264,7 +266,7 @@ def test_lists_of_objects_without_a_merge_key_cannot_be_merged() -> None:
     items = {"type": "object", "properties": {}}
     odd = with_field("list", type="array", items=items, **{"x-kubernetes-patch-strategy": "merge"})
     message = "cannot merge lists without merge key for struct"
-    refused(UnknownError, message, {"list": [{"a": 1}]}, {"list": [{"a": 2}]}, odd)
+    assert_refused(UnknownError, message, {"list": [{"a": 1}]}, {"list": [{"a": 2}]}, odd)
 
 
 def test_maps_can_be_replaced_as_a_whole() -> None:

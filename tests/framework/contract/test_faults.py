@@ -54,7 +54,7 @@ def rolls_out(server: ServerProcess) -> None:
     cluster.is_empty()
 
 
-def survives(server: ServerProcess, proxy: Proxy, *faults: Fault) -> None:
+def assert_survives(server: ServerProcess, proxy: Proxy, *faults: Fault) -> None:
     """Check that all goes well although all of these happen."""
     proxy.add(*faults)
     with running(access_to(server, proxy.url), RUNS):
@@ -76,41 +76,43 @@ def writes(asked: Asked) -> bool:
 
 def test_lists_that_are_not_streamed_for_whatever_reason(server: ServerProcess, proxy: Proxy) -> None:
     pairs = zip(WATCHED, REFUSALS, strict=True)
-    survives(server, proxy, *(streams(each)._replace(code=code, reason=reason) for each, (code, reason) in pairs))
+    assert_survives(
+        server, proxy, *(streams(each)._replace(code=code, reason=reason) for each, (code, reason) in pairs)
+    )
 
 
 def test_streamed_lists_that_end_before_they_are_whole(server: ServerProcess, proxy: Proxy) -> None:
-    survives(server, proxy, *(streams(each)._replace(lines=0) for each in WATCHED))
+    assert_survives(server, proxy, *(streams(each)._replace(lines=0) for each in WATCHED))
 
 
 def test_lists_that_fail_for_a_while(server: ServerProcess, proxy: Proxy) -> None:
     refused = streams("pods")._replace(code=500, reason="InternalError")
     lists = Fault(lambda asked: asked.verb == "list" and asked.resource == "pods")
-    survives(server, proxy, refused, lists._replace(code=403, reason="Forbidden"), lists._replace(code=503))
+    assert_survives(server, proxy, refused, lists._replace(code=403, reason="Forbidden"), lists._replace(code=503))
 
 
 def test_watches_that_are_cut(server: ServerProcess, proxy: Proxy) -> None:
     resources = ("pods", "apps/v1/replicasets")
     # A streamed list becomes a watch of the same request: the first cut is in that.
     first = [streams(each)._replace(lines=lines) for lines, each in enumerate(resources, 1)]
-    survives(server, proxy, *first, *(watches(each)._replace(lines=1) for each in resources))
+    assert_survives(server, proxy, *first, *(watches(each)._replace(lines=1) for each in resources))
 
 
 @pytest.mark.parametrize(("code", "reason"), [(410, "Expired"), (429, "TooManyRequests"), (500, "InternalError")])
 def test_watches_that_end_with_an_error(server: ServerProcess, proxy: Proxy, code: int, reason: str) -> None:
     ends: dict[str, Any] = {"lines": 2, "code": code, "reason": reason}
-    survives(server, proxy, *(streams(each)._replace(**ends) for each in ("pods", "apps/v1/replicasets")))
+    assert_survives(server, proxy, *(streams(each)._replace(**ends) for each in ("pods", "apps/v1/replicasets")))
 
 
 @pytest.mark.parametrize(("code", "reason"), [(403, "Forbidden"), (410, "Expired"), (503, ""), (504, "Timeout")])
 def test_watches_that_are_not_resumed(server: ServerProcess, proxy: Proxy, code: int, reason: str) -> None:
     resources = ("pods", "apps/v1/replicasets")
     refused = [watches(each)._replace(code=code, reason=reason) for each in resources]
-    survives(server, proxy, *(streams(each)._replace(lines=2) for each in resources), *refused)
+    assert_survives(server, proxy, *(streams(each)._replace(lines=2) for each in resources), *refused)
 
 
 def test_writes_that_are_refused(server: ServerProcess, proxy: Proxy) -> None:
-    survives(
+    assert_survives(
         server,
         proxy,
         Fault(writes, 2, 429, "TooManyRequests", {"retry-after": "1"}),
@@ -122,7 +124,7 @@ def test_writes_that_are_refused(server: ServerProcess, proxy: Proxy) -> None:
 
 
 def test_writes_whose_answers_are_lost(server: ServerProcess, proxy: Proxy) -> None:
-    survives(server, proxy, Fault(writes, 8, is_lost=True))
+    assert_survives(server, proxy, Fault(writes, 8, is_lost=True))
 
 
 def test_the_rights_of_kube_controller_manager_are_enough(server: ServerProcess, proxy: Proxy) -> None:

@@ -18,7 +18,7 @@ from tests.robustness.histories.run import Setting
 from tests.robustness.places import on_postgres, on_sqlite
 
 
-def judge(setting: Setting) -> None:
+def assert_sound(setting: Setting) -> None:
     plan = Plan(new_seed(), callers=4, kills=2, between=0.7)
     print(f"seed {plan.seed}: python -m tests.robustness.allocation.load --seed {plan.seed}")  # noqa: T201  # to be run again
     outcome = allocate(plan, setting)
@@ -29,17 +29,17 @@ def judge(setting: Setting) -> None:
 
 @pytest.mark.slow
 def test_two_servers_on_one_file(tmp_path: Path) -> None:
-    judge(on_sqlite(tmp_path)._replace(servers=2))
+    assert_sound(on_sqlite(tmp_path)._replace(servers=2))
 
 
 @pytest.mark.slow
 @pytest.mark.postgres
 def test_two_servers_on_one_postgresql(tmp_path: Path, cluster: PostgresCluster) -> None:
     with on_postgres(tmp_path, cluster, servers=2) as setting:
-        judge(setting)
+        assert_sound(setting)
 
 
-# That the judge notices what it is for.
+# That the assert_sound notices what it is for.
 
 
 def ledger(cluster: RepairCluster) -> Ledger:

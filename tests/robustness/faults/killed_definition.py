@@ -51,7 +51,7 @@ def is_established(server: Server) -> bool:
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
-def seen_off(server: Server, url: str, wait: Callable[[Server], None]) -> None:
+def assert_deleted_despite_kill(server: Server, url: str, wait: Callable[[Server], None]) -> None:
     """Have a definition go, kill the server once `wait` is over, and check that nothing is left after the next start.
 
     Raises AssertionError for what is.
@@ -106,7 +106,7 @@ def main() -> int:
         server.start()
         for words, wait in waits:
             try:
-                seen_off(server, url, wait)
+                assert_deleted_despite_kill(server, url, wait)
             except AssertionError as error:
                 say(f"killed with {words}: {error}; its log is {server.log}")
                 return 1

@@ -17,9 +17,9 @@ from tests.robustness.faults.killed_definition import (
     WHERE,
     WIDGETS,
     after,
+    assert_deleted_despite_kill,
     at_step,
     is_established,
-    seen_off,
 )
 from tests.robustness.faults.stage import sqlite_url
 
@@ -49,7 +49,7 @@ def test_nothing_is_left_wherever_it_was_killed(server: Server, url: str) -> Non
     if url.startswith("sqlite"):
         waits += [at_step(COUNT), at_step(0), after(Random(1).uniform(0, LONGEST))]
     for wait in waits:
-        seen_off(server, url, wait)
+        assert_deleted_despite_kill(server, url, wait)
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)

@@ -29,7 +29,7 @@ FORGOTTEN = "there was no watch of the forgotten"
 """With two servers it takes luck that one is asked for what is compacted; the runs with one server see to it."""
 
 
-def judge(
+def assert_sound(
     places: Callable[[Path], AbstractContextManager[Setting]],
     folder: Path,
     faults: Collection[str] = ALL,
@@ -52,18 +52,20 @@ def judge(
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_sqlite(tmp_path: Path) -> None:
-    judge(lambda folder: nullcontext(on_sqlite(folder, settings=SMALL_WINDOW)), tmp_path)
+    assert_sound(lambda folder: nullcontext(on_sqlite(folder, settings=SMALL_WINDOW)), tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.postgres
 def test_postgresql(tmp_path: Path, cluster: PostgresCluster) -> None:
-    judge(lambda folder: on_postgres(folder, cluster, settings=SMALL_WINDOW), tmp_path, ("stop", "database"))
+    assert_sound(lambda folder: on_postgres(folder, cluster, settings=SMALL_WINDOW), tmp_path, ("stop", "database"))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.postgres
 def test_two_servers_on_one_postgresql(tmp_path: Path, cluster: PostgresCluster) -> None:
-    judge(lambda folder: on_postgres(folder, cluster, servers=2), tmp_path, ("kill", "pause", "database"), [FORGOTTEN])
+    assert_sound(
+        lambda folder: on_postgres(folder, cluster, servers=2), tmp_path, ("kill", "pause", "database"), [FORGOTTEN]
+    )

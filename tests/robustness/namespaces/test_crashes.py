@@ -275,7 +275,7 @@ def resumed(operation: Operation[Answer], command: Command) -> Operation[Answer]
 # With real processes.
 
 
-def judge(setting: Setting) -> None:
+def assert_sound(setting: Setting) -> None:
     plan = Plan(new_seed(), objects=120, kills=2)
     command = f"python -m tests.robustness.namespaces.deletion --seed {plan.seed}"
     print(command)  # noqa: T201  # to be run again
@@ -286,11 +286,11 @@ def judge(setting: Setting) -> None:
 
 @pytest.mark.slow
 def test_killed_processes_on_one_file(tmp_path: Path) -> None:
-    judge(on_sqlite(tmp_path)._replace(servers=2))
+    assert_sound(on_sqlite(tmp_path)._replace(servers=2))
 
 
 @pytest.mark.slow
 @pytest.mark.postgres
 def test_a_killed_process_on_postgresql(tmp_path: Path, cluster: PostgresCluster) -> None:
     with on_postgres(tmp_path, cluster) as setting:
-        judge(setting)
+        assert_sound(setting)

@@ -123,7 +123,7 @@ def test_should_allow_to_use_the_pod_failure_policy_on_exit_code_to_fail_the_job
     rule = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [1]}}
     body = job("early", FAIL_ONCE, completions=4, parallelism=2, podFailurePolicy={"rules": [rule]})
     cluster.make("jobs", on_node(body))
-    first_ended(cluster, "early", ("FailureTarget", "PodFailurePolicy"), "Failed")
+    assert first_ended(cluster, "early", ("FailureTarget", "PodFailurePolicy"), "Failed")
 
 
 def test_should_allow_to_use_the_pod_failure_policy_to_not_count_the_failure_towards_the_backoff_limit(

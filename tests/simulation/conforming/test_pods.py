@@ -143,7 +143,7 @@ def expanding(expression: str, name: str = "foo") -> Thing:
 
 
 def test_variable_expansion_substitutes_values_in_a_volume_subpath(cluster: Cluster) -> None:
-    running(cluster, expanding("$(POD_NAME)"))
+    assert running(cluster, expanding("$(POD_NAME)"))["status"]["phase"] == "Running"
 
 
 @pytest.mark.parametrize(

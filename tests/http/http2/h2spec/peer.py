@@ -259,7 +259,7 @@ def each_of(cases: Sequence[Case]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", cases, ids=[f"{each.section} {each.says}" for each in cases])
 
 
-def run(case: Case) -> None:
+def assert_conforms(case: Case) -> None:
     """Run a case, however its bytes arrive."""
     for piece in PIECES:
         peer = Peer(piece, acknowledges=case.acknowledges)

@@ -14,13 +14,13 @@ from tests.http.http2.h2spec.peer import (
     Case,
     Peer,
     answered,
+    assert_conforms,
     connection_error,
     each_of,
     fields,
     parsed,
     pong,
     priority,
-    run,
     stream_error,
 )
 from tests.http.http2.h2spec.test_generic import greeted
@@ -186,7 +186,7 @@ STREAMS = [
 
 @each_of([*BEGINNING, *FRAMES, *STATES, *STREAMS])
 def test_the_server_answers(case: Case) -> None:
-    run(case)
+    assert_conforms(case)
 
 
 def test_another_preface_ends_the_connection() -> None:
@@ -198,7 +198,8 @@ def test_another_preface_ends_the_connection() -> None:
     peer.connection.receive(b"INVALID CONNECTION PREFACE\r\n\r\n")
     peer.loop.run()
     peer.answers = parsed(peer.transport.written)
-    PROTOCOL(peer)
+    check = PROTOCOL
+    check(peer)
 
 
 def test_more_streams_than_are_allowed_are_refused() -> None:

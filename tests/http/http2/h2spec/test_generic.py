@@ -16,13 +16,13 @@ from tests.http.http2.h2spec.peer import (
     Peer,
     acknowledged,
     answered,
+    assert_conforms,
     bodies,
     each_of,
     fields,
     pong,
     pong_or_close,
     priority,
-    run,
 )
 
 ECHO = fields("/h2spec")
@@ -164,4 +164,4 @@ MESSAGES = [
 
 @each_of([*STREAMS, *DATA_AND_HEADERS, *OTHERS, *MESSAGES])
 def test_the_server_accepts(case: Case) -> None:
-    run(case)
+    assert_conforms(case)

@@ -1,0 +1,131 @@
+"""The tests mirror the package, and each of them checks something.
+
+- A folder of `ctrlmgr` has its tests in the folder of the same path in `tests`, or in one file of its name beside that;
+  `TESTED_ELSEWHERE` has the exceptions.
+- A test function asserts, expects an error, or calls a helper whose name says that it does (`CHECKS`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "ctrlmgr"
+TESTS = ROOT / "tests"
+
+TESTED_ELSEWHERE = {
+    "admission/expressions": "admission/policies",  # policies and webhooks alone evaluate them
+    "controllers/certificatesigningrequest_approving": "controllers/test_certificatesigningrequest_signing.py",
+    "controllers/certificatesigningrequest_cleaner": "controllers/test_certificatesigningrequest_signing.py",
+    "controllers/ephemeral_volume": "controllers/test_persistentvolume_expander.py",  # both change claims of pods
+    "controllers/persistentvolume_protection": "controllers/test_protection.py",  # one finalizer, three kinds
+    "controllers/persistentvolumeclaim_protection": "controllers/test_protection.py",
+    "controllers/volumeattributesclass_protection": "controllers/test_protection.py",
+    "controllers/simulated_load_balancer": "controllers/simulated_nodes",  # only simulated clusters have it
+    "controllers/token_cleaner": "controllers/bootstrap_signer",  # both act on bootstrap tokens
+    "controllers/ttl": "controllers/node_ipam",  # both count nodes
+    "expressions/library": "expressions",  # functions are called by expressions
+    "extensions/paths": "extensions/test_validation.py",  # paths are those of schemas that are validated
+    "framework/project": "cli/operators",  # `ctrlmgr new` alone writes a project
+    "kinds/apps": "kinds/refusals",  # one table of refused objects a kind
+    "kinds/autoscaling": "kinds/refusals",
+    "kinds/core/pod/volumes": "kinds/core/pod",  # a volume is tested in its pod
+    "kinds/events": "kinds/core/test_event.py",  # one kind in two groups
+    "kinds/node": "kinds/test_classes.py",  # one test for all kinds of classes
+    "kinds/policy": "kinds/refusals",
+    "kinds/rbac": "kinds/refusals",
+    "kinds/scheduling": "kinds/test_classes.py",
+}
+"""Folders of the package without tests of their own, and what tests them instead."""
+
+CHECKS = (
+    "check",
+    "assert",
+    "raises",
+    "fail",
+    "warns",
+    "expect",
+    "until",
+    "wait_until",
+    "eventually",
+    "run_state_machine",
+)
+"""The beginnings of names of functions that check: our helpers, pytest's, Playwright's `expect`, waits with a deadline,
+and Hypothesis' `run_state_machine_as_test`."""
+
+RAISES_NOTHING = {
+    "test_the_control_plane_and_its_administrators_do",
+    "test_what_a_later_migration_makes_may_be_used_too",
+    "test_what_others_append_compact_and_begin_anew_is_no_rewriting",
+    "test_the_port_is_free_again_once_stopped",
+    "test_a_client_that_knows_the_authority_accepts_every_name",
+    "test_half_a_pair_is_made_anew",
+    "test_a_file_gives_no_power",
+    "test_questions_are_asked",
+    "test_what_stands_in_strings_is_no_value",
+    "test_frames_are_read_while_threads_start_and_objects_are_collected",
+}
+"""Tests that check that a call of ours raises no error, and nothing else."""
+
+
+def folders() -> list[str]:
+    """Return the folders of the package that have modules."""
+    found = {path.parent for path in PACKAGE.rglob("*.py") if path.name != "__init__.py"}
+    return sorted(path.relative_to(PACKAGE).as_posix() for path in found - {PACKAGE})
+
+
+def has_tests(folder: str) -> bool:
+    own = TESTS / folder
+    return any(own.rglob("test_*.py")) or own.with_name(f"test_{own.name}.py").is_file()
+
+
+@pytest.mark.parametrize("folder", folders())
+def test_tests_mirror_the_package(folder: str) -> None:
+    assert has_tests(folder) != (folder in TESTED_ELSEWHERE)
+
+
+def test_what_is_tested_elsewhere_exists_and_is_tested_there() -> None:
+    assert set(TESTED_ELSEWHERE) <= set(folders())
+    assert [place for place in TESTED_ELSEWHERE.values() if not (TESTS / place).exists()] == []
+
+
+def checks(function: ast.AST) -> bool:
+    """Tell whether a function asserts or calls what does."""
+    return any(isinstance(node, ast.Assert) or _is_check(node) for node in ast.walk(function))
+
+
+def _is_check(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
+            return name.lstrip("_").startswith(CHECKS)
+    return False
+
+
+def without_a_check(module: ast.Module) -> Iterator[str]:
+    """Yield the names of the test functions that check nothing."""
+    for node in ast.walk(module):
+        if (
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.name.startswith("test_")
+            and not checks(node)
+        ):
+            yield node.name
+
+
+def test_every_test_checks_something() -> None:
+    files = [*TESTS.rglob("test_*.py"), *(PACKAGE / "testing").rglob("*.py")]
+    found = {path: list(without_a_check(ast.parse(path.read_text(encoding="utf-8")))) for path in files}
+    bare = {name: path for path, names in found.items() for name in names}
+    assert {f"{path.relative_to(ROOT)}: {name}" for name, path in bare.items() if name not in RAISES_NOTHING} == set()
+    assert bare.keys() >= RAISES_NOTHING
+
+
+def test_a_test_that_checks_nothing_is_found() -> None:
+    module = ast.parse(
+        "def test_a():\n  x()\ndef test_b():\n  assert x\ndef test_c():\n  assert_x()\nasync def test_d(): x()"
+    )
+    assert list(without_a_check(module)) == ["test_a", "test_d"]
