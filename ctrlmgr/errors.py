@@ -31,7 +31,7 @@
     │   ├── QueryRefused          the caller's SQL is wrong, or would write
     │   └── LogClosed             the log was closed under the caller
     ├── Fenced                    this term is over: step down, do not retry
-    ├── TerminalError             a reconcile failed for good: record it, do not retry
+    ├── TerminalError             a reconcile failed: record it, do not retry
     ├── ShutDown                  a queue is closed (control flow, never logged)
     ├── RecordingError            a recording file cannot be used: file, line, reason
     └── SettingsError             file or variable, key, what was wrong, what would be right

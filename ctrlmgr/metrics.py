@@ -216,12 +216,12 @@ def queue_readings() -> dict[str, QueueReading]:
 
 
 _ROUTE = ["verb", "group", "version", "resource", "subresource", "scope"]
-_long_running = Gauge("apiserver_longrunning_requests", "Requests that last and are under way: watches", _ROUTE)
+_long_running = Gauge("apiserver_longrunning_requests", "Long-running requests in progress: watches", _ROUTE)
 _watch_events = Counter("apiserver_watch_events", "Events sent to watchers", ["group", "version", "resource"])
 _terminated = Counter(
-    "apiserver_terminated_watchers", "Watchers cut off because they did not read", ["group", "resource"]
+    "apiserver_terminated_watchers", "Watchers closed because they did not read", ["group", "resource"]
 )
-_in_flight = Gauge("apiserver_current_inflight_requests", "Requests being worked on", ["request_kind"])
+_in_flight = Gauge("apiserver_current_inflight_requests", "Requests in progress", ["request_kind"])
 
 
 _master = Gauge(
@@ -282,7 +282,7 @@ class _Requests(Collector):
         labels = [*_ROUTE, "dry_run"]
         requests = CounterMetricFamily("apiserver_request", "Requests answered", labels=[*labels, "code"])
         seconds = HistogramMetricFamily(
-            "apiserver_request_duration_seconds", "Time from the request's head to its answer", labels=labels
+            "apiserver_request_duration_seconds", "Seconds from the request's head to its response", labels=labels
         )
         for route, same in groupby(counted, key=lambda each: each.route):
             codes, counts, total = _sum(list(same))
@@ -353,26 +353,26 @@ POD_DELETIONS = PodDeletionMetrics(
     ),
 )
 
-AUDIT_ERRORS = Counter("apiserver_audit_error", "Audit events that were not kept, by the backend.", ["plugin"])
+AUDIT_ERRORS = Counter("apiserver_audit_error", "Audit events that a backend lost.", ["plugin"])
 
 AUTHORIZATION_WEBHOOK = Counter(
     "apiserver_authorization_webhook_evaluations",
-    "Questions put to authorization webhooks, by how they ended.",
+    "Calls of authorization webhooks, by result.",
     ["name", "result"],
 )
 AUTHORIZATION_RELOADS = Counter(
     "apiserver_authorization_config_controller_automatic_reloads",
-    "Times the authorization configuration was taken up anew, or could not be.",
+    "Reloads of the authorization configuration, by status.",
     ["status"],
 )
 FILE_RELOADS = Counter(
     "ctrlmgr_file_reloads",
-    "Times a file that is followed was taken up anew, or could not be and was left as it had been, by its setting.",
+    "Reloads of a watched file, by its setting and by status; after a failure the old content stays in force.",
     ["setting", "status"],
 )
 CONFIGURATION_RELOADS = Counter(
     "apiserver_authentication_config_controller_automatic_reloads",
-    "Times the authentication configuration was taken up anew, or could not be.",
+    "Reloads of the authentication configuration, by status.",
     ["status"],
 )
 
@@ -380,18 +380,20 @@ _CALLED = ["name", "type", "operation"]
 # The client library appends `_total` to counters, which these two do not have in Kubernetes. So they are gauges.
 WEBHOOK_REJECTIONS = Gauge(
     "apiserver_admission_webhook_rejection_count",
-    "Refusals by admission webhooks, and of those that could not be asked.",
+    "Requests that admission webhooks denied, or that were denied because a call failed.",
     [*_CALLED, "error_type", "rejection_code"],
 )
 WEBHOOK_FAIL_OPEN = Gauge(
-    "apiserver_admission_webhook_fail_open_count", "Failed calls that stopped nothing.", ["name", "type"]
+    "apiserver_admission_webhook_fail_open_count",
+    "Failed calls of admission webhooks that did not deny the request.",
+    ["name", "type"],
 )
 WEBHOOK_REQUESTS = Counter(
     "apiserver_admission_webhook_request", "Calls of admission webhooks.", [*_CALLED, "code", "rejected"]
 )
 WEBHOOK_SECONDS = Histogram(
     "apiserver_admission_webhook_admission_duration_seconds",
-    "How long admission webhooks take.",
+    "Seconds that calls of admission webhooks take.",
     [*_CALLED, "rejected"],
     buckets=(0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10, 25),
 )
@@ -469,8 +471,8 @@ class _Caches(Collector):
         with self._lock:
             counts, caches = sorted(self._counts.items()), list(self._caches)
         label = ["cache"]
-        hits = CounterMetricFamily("ctrlmgr_cache_hits", "Look-ups that found an entry", labels=label)
-        misses = CounterMetricFamily("ctrlmgr_cache_misses", "Look-ups that found none", labels=label)
+        hits = CounterMetricFamily("ctrlmgr_cache_hits", "Lookups that found an entry", labels=label)
+        misses = CounterMetricFamily("ctrlmgr_cache_misses", "Lookups that found no entry", labels=label)
         entries = GaugeMetricFamily("ctrlmgr_cache_entries", "Entries that are cached now", labels=label)
         size = GaugeMetricFamily("ctrlmgr_cache_size_bytes", "Bytes accounted to the cached entries", labels=label)
         for name, counted in counts:

@@ -306,7 +306,7 @@ def test_a_reconcile_writes_in_the_term_in_which_it_began_or_not_at_all(log: Mem
     reconciling.create(pod("a"))
     log.append([Proposal(EventType.ADDED, pod("again"), 0)], author=AUTHOR, fence=Fence("l", 2, takeover=True))
     fences.append(Fence("l", 2))
-    with pytest.raises(Fenced, match="in which this reconcile began"):
+    with pytest.raises(Fenced, match="in which this reconcile started"):
         reconciling.create(pod("b"))
     client.for_reconcile(Cause(2, "c", "k", 1, 0, ())).create(pod("b"))
     assert [event.term for event in events(log)] == [1, 1, 2, 2]

@@ -303,7 +303,7 @@ class EngineClient:
     def _write(self, operation: Operation[Answer]) -> Object:
         answer = self._answer(operation)
         if answer.object is None:
-            raise NotFound("the object went with this write")
+            raise NotFound("this write removed the object")
         return answer.object
 
     def _answer(self, operation: Operation[T]) -> T:
@@ -336,7 +336,7 @@ def _body(obj: Object) -> Body:
 
 def _object_or_refusal(outcome: Answer | CtrlmgrError) -> Object | ApiError:
     if isinstance(outcome, Answer):
-        return outcome.object or NotFound("the object went with this write")
+        return outcome.object or NotFound("this write removed the object")
     if isinstance(outcome, ApiError):
         return outcome
     raise outcome

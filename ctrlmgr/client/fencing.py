@@ -28,7 +28,7 @@ def pinned(fencing: Fencing | None) -> Fencing | None:
     def same() -> Fence | None:
         now = fencing()
         if now != first:
-            raise Fenced("the term in which this reconcile began is over")
+            raise Fenced("the leader's term in which this reconcile started has ended")
         return now
 
     return same

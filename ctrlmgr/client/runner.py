@@ -28,7 +28,7 @@ PATIENCE: Final = 3.5
 
 
 def _unreachable(calls: Sequence[Call]) -> list[Reply]:
-    return [Reply(problem="dial tcp: nothing can be called from here") for _ in calls]
+    return [Reply(problem="dial tcp: no calls are possible in this process") for _ in calls]
 
 
 class ControllerRunner:
@@ -83,7 +83,7 @@ class ControllerRunner:
                 return self._call(calls)
             case Consult(ask):
                 if self._consult is None:
-                    raise ServiceUnavailable("there is no event loop to ask on")
+                    raise ServiceUnavailable("no event loop runs that could send the request")
                 return self._consult(ask())
             case Await(revision, patience):
                 self._reach(revision, patience)

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def _unreachable(call: Call) -> Reply:
-    return Reply(problem="dial tcp: nothing can be called from here")
+    return Reply(problem="dial tcp: no calls are possible in this process")
 
 
 class Driver:
@@ -82,7 +82,7 @@ class Driver:
             case CallOut(calls):
                 return [self._caller(call) for call in calls]
             case Consult():
-                raise ServiceUnavailable("there is no event loop to ask on")
+                raise ServiceUnavailable("no event loop runs that could send the request")
             case Await():
                 self._feed.wait(command.revision - 1, min(command.timeout, self._patience))
                 return self._refresh()

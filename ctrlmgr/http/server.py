@@ -192,7 +192,7 @@ def _bind(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise SettingsError(f"server.listen: {host} is no address of this machine: {error.strerror}") from error
+        raise SettingsError(f"server.listen: {host} is not an address of this machine: {error.strerror}") from error
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # connections inherit these

@@ -257,7 +257,7 @@ class Informers:
         informer = self._informers.get(resource)
         if informer is None:
             if self._synced and not self._telling:
-                raise RuntimeError(f"an informer of {resource} was asked for after the sync")
+                raise RuntimeError(f"an informer of {resource} was requested after the sync")
             informer = self._informers[resource] = Informer(resource, lambda: self._telling, self._quarantine)
             if self._telling:
                 self._added.append(informer)
@@ -394,7 +394,7 @@ class Informers:
                 log.info("history compacted, syncing again", revision=self._revision, oldest=error.oldest)
                 must_sync = True
             except LogUnavailable as error:
-                log.warning("log unreachable, following later", error=str(error), retry_in=_RETRY)
+                log.warning("log unreachable, will retry", error=str(error), retry_in=_RETRY)
                 pause(self._clock, _RETRY)
 
     def _follow(self, stop: threading.Event) -> None:

@@ -17,7 +17,9 @@ from ctrlmgr.errors import Expired, Fenced, LogClosed, LogCorrupt, LogRolledBack
 log = structlog.get_logger(__name__)
 
 _QUARANTINED = Gauge(
-    "informer_quarantined_handlers", "Handlers that raised and hear of nothing any more", ["resource", "handler"]
+    "informer_quarantined_handlers",
+    "Event handlers that were removed because they raised an error",
+    ["resource", "handler"],
 )
 
 _LOG_ITSELF = (Expired, Fenced, LogClosed, LogCorrupt, LogRolledBack, LogUnavailable, SchemaOutdated)

@@ -142,7 +142,7 @@ class Election:
     def problem(self) -> str | None:
         """Return None if this process leads and acts, or has seen another leader; else the problem."""
         if stranger := self._elector.stranger():
-            return f"the lease is held by {stranger}, which is no process of this control plane"
+            return f"the lease is held by {stranger}, which is not a process of this control plane"
         if self._acting or (self._elector.has_seen_leader() and not self._elector.term):
             return None
         return "this process has not seen a leader yet"
@@ -246,7 +246,7 @@ class Election:
         """Warn once if the lease is held by a process that does not belong to this control plane."""
         stranger = self._elector.stranger()
         if stranger and stranger != self._stranger and (lease := self._elector.lease) is not None:
-            self._warn(lease, f"{stranger} holds the lease and is no process of this control plane")
+            self._warn(lease, f"{stranger} holds the lease and is not a process of this control plane")
         self._stranger = stranger
 
     def _wait(self, until: float) -> None:

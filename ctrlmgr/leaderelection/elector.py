@@ -208,7 +208,7 @@ class Elector:
             self._newest_term = max(self._newest_term, error.current)
             return now
         except _PASSING as error:
-            return self._later("the lease could not be taken", error, seen, now)
+            return self._later("the lease could not be acquired", error, seen, now)
         self._newest_term = number
         self._at_work = True
         self._term = Term(number, now, self._clock.now())
@@ -219,7 +219,7 @@ class Elector:
 
     def _renew(self, seen: _Seen, now: float) -> float:
         term = self._term
-        assert term is not None, "only a leader renews"
+        assert term is not None, "only the leader renews the lease"
         session = self._sessions.hold(self.identity)
         patience = max(self._trusted_until(term) - self._clock.monotonic(), 0.0)
         try:
@@ -265,4 +265,4 @@ class Elector:
         try:
             self._took(self._lock.release(self._seen.lease, term, patience=patience))
         except (Fenced, *_PASSING) as error:
-            log.warning("the lease could not be given back", error=str(error) or type(error).__name__)
+            log.warning("the lease could not be released", error=str(error) or type(error).__name__)

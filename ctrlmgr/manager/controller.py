@@ -278,7 +278,7 @@ class Controller:
         if client.wrote:
             # A reconcile without appends has no row in the log.
             if changed_by := client.changed_by:
-                message = message or f"changed on its way by {', '.join(changed_by)}"
+                message = message or f"changed during admission by {', '.join(changed_by)}"
             self._log.finish(cause.id, Outcome(round(duration * 1_000_000), result, message))
             if self._seen is not None:
                 # If the outcome of a write is unknown, the log's head is read later.
@@ -348,7 +348,7 @@ class Controller:
     def _give_up(self, delivery: Delivery[Key], error: TerminalError) -> None:
         self.queue.forget(delivery.item)
         self._failures.failed(delivery.item, error, None)
-        log.error("reconcile failed for good", error=str(error))
+        log.error("reconcile failed, no retry", error=str(error))
 
     def _retry(self, delivery: Delivery[Key], error: Exception) -> None:
         """Log an error once, and queue the key again unless it has failed too often.

@@ -39,7 +39,7 @@ class Periodic:
     def add(self, name: str, every_seconds: float, queue: WorkQueue[K], key: K, *, at_start: bool = True) -> None:
         """Queue `key` on `queue` every `every_seconds`, and at the start; raises ValueError for a duplicate name."""
         if name in self.jobs:
-            raise ValueError(f"there is a job {name!r} already")
+            raise ValueError(f"a job {name!r} exists already")
 
         def job() -> None:
             queue.add(key, priority=LOW)

@@ -130,7 +130,7 @@ class Manager:
                     self._error = error
             if error is not None:
                 if not first:
-                    log.error("runnable failed too", runnable=member.runnable.name, exc_info=error)
+                    log.error("another runnable failed", runnable=member.runnable.name, exc_info=error)
                 stop.set()
 
         return target

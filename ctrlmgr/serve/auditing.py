@@ -139,5 +139,7 @@ def _throttle(which: str, *, enabled: bool, qps: float, burst: int) -> tuple[flo
         return 0.0, 1
     for name, value in (("qps", qps), ("burst", burst)):
         if not value:
-            raise SettingsError(f"audit.{which}_batch_throttle_{name} is 0; with a throttle it must be more")
+            raise SettingsError(
+                f"audit.{which}_batch_throttle_{name} is 0; it must be greater than 0 if the throttle is enabled"
+            )
     return qps, burst

@@ -62,7 +62,9 @@ class ServingAuthorization:
             self._configured = ConfiguredAuthorizers(Path(settings.config).expanduser(), self._made)
         else:
             if bool(settings.webhook_config_file) != (WEBHOOK in settings.mode):
-                raise SettingsError("authorization.webhook_config_file is for the mode Webhook, which needs it")
+                raise SettingsError(
+                    "authorization.webhook_config_file must be set if, and only if, authorization.mode contains Webhook"
+                )
             self._named = _named(settings)
         self.authorizer: Authorizer = self._configured or self._made(self._named)
 

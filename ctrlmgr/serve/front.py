@@ -135,7 +135,7 @@ class Front:
             if not self._claim.is_held:
                 taken = self.kubeconfig
                 self.kubeconfig = taken.with_name(f"{taken.name}-{urlsplit(url).port}")
-                log.warning("another server has the kubeconfig", taken=str(taken), ours=str(self.kubeconfig))
+                log.warning("the kubeconfig belongs to another server", taken=str(taken), ours=str(self.kubeconfig))
         server = self._settings.public_url.rstrip("/") or reachable(url, self._advertised)
         authority = self.files.authority.read_bytes()
         write_kubeconfig(self.kubeconfig, server=server, authority=authority, token=self._token, noted=self._noted)
@@ -179,7 +179,7 @@ def public_host(url: str) -> str:
     except ValueError:
         host = None
     if not host:
-        raise SettingsError(f"server.public_url: {url!r} is no URL; write https://HOST:PORT")
+        raise SettingsError(f"server.public_url: {url!r} is not a URL; write https://HOST:PORT")
     return host
 
 
@@ -193,7 +193,7 @@ def advertised_address(settings: Settings) -> str:
     try:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
     except OSError as error:
-        raise SettingsError(f"server.listen: {host} is no address of this machine: {error.strerror}") from error
+        raise SettingsError(f"server.listen: {host} is not an address of this machine: {error.strerror}") from error
 
 
 def default_route_address(version: int) -> str:

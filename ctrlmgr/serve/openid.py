@@ -25,15 +25,15 @@ def issuer_of(settings: Settings) -> TrustedIssuer | None:
     if said == OpenIdSettings():
         return None
     if settings.authentication.config:
-        raise SettingsError("oidc: an issuer is named either by these settings or by authentication.config")
+        raise SettingsError("oidc: these settings and authentication.config exclude each other")
     if not said.issuer_url or not said.client_id:
-        raise SettingsError("oidc.issuer_url and oidc.client_id are needed where any of the others is set")
+        raise SettingsError("oidc.issuer_url and oidc.client_id are required if any other oidc setting is set")
     if problem := url_problem(said.issuer_url):
         raise SettingsError(f"oidc.issuer_url: {problem}")
     if said.issuer_url in settings.service_accounts.issuer:
-        raise SettingsError("oidc.issuer_url: this is what our own tokens are signed as")
+        raise SettingsError("oidc.issuer_url: this is the issuer of the server's own tokens")
     if not said.username_claim:
-        raise SettingsError("oidc.username_claim: a claim must name the user")
+        raise SettingsError("oidc.username_claim: the claim with the user's name is required")
     if said.groups_prefix and not said.groups_claim:
         raise SettingsError("oidc.groups_prefix needs oidc.groups_claim")
     if unknown := sorted(set(said.signing_algs) - _ALGORITHMS):

@@ -64,7 +64,7 @@ def shared_token(directory: Path, random: Random) -> str:
     except (OSError, ValueError) as error:
         raise SettingsError(f"server.identity_dir: {file} cannot be used: {error}") from error
     if mode & 0o077:
-        raise SettingsError(f"server.identity_dir: others may read {file}, which holds a token; chmod 600 it")
+        raise SettingsError(f"server.identity_dir: other users can read {file}, which contains a token; chmod 600 it")
     if not token or len(token.split()) != 1:
-        raise SettingsError(f"server.identity_dir: {file} holds no token; delete it for a new one")
+        raise SettingsError(f"server.identity_dir: {file} contains no token; delete it for a new one")
     return token

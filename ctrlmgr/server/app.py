@@ -124,7 +124,7 @@ class App:
 
     async def _refuse(self, request: Request, error: ApiError) -> None:
         if request.code:
-            log.warning("an answer was cut short", path=request.location.path, error=str(error))
+            log.warning("a response ended early", path=request.location.path, error=str(error))
             return
         if request.audit is not None:
             request.audit.answered(error.code, status.encode(status.failure(error)))

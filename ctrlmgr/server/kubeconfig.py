@@ -36,7 +36,9 @@ def admin_token(path: Path, random: Random) -> str:
     except OSError as error:
         raise SettingsError(f"data_dir: {path} cannot be read: {error.strerror}") from error
     if mode & 0o077:
-        raise SettingsError(f"data_dir: others may read {path}, which holds a token; chmod 600 it, or delete it")
+        raise SettingsError(
+            f"data_dir: other users can read {path}, which contains a token; chmod 600 it, or delete it"
+        )
     try:
         token = yaml.safe_load(text)["users"][0]["user"]["token"]
     except (yaml.YAMLError, LookupError, TypeError) as error:

@@ -69,7 +69,7 @@ def templates(text: str) -> list[Template]:
     if text.isdecimal():
         return [Template(f"node-{number}") for number in range(1, int(text) + 1)]
     if text.removeprefix("-").isdecimal():
-        raise SettingsError(f"controllers.nodes: {text}: there cannot be fewer than no nodes")
+        raise SettingsError(f"controllers.nodes: {text}: the number of nodes cannot be negative")
     return _read_file(Path(text).expanduser())
 
 
@@ -84,7 +84,7 @@ def _read_file(path: Path) -> list[Template]:
     for each in node.value:
         for template in _read_node(path, each):
             if template.name in found:
-                raise SettingsError(f"{place_of(path, each, 'name')}: there are two nodes called {template.name!r}")
+                raise SettingsError(f"{place_of(path, each, 'name')}: two nodes have the name {template.name!r}")
             found[template.name] = template
     return [*found.values()]
 
@@ -100,7 +100,7 @@ def _read_node(path: Path, node: yaml.Node) -> list[Template]:
     if unknown:
         raise refusal(unknown, f"there is no {unknown!r} in a node; there are: {', '.join(_FIELDS)}")
     if not _NAME.fullmatch(fields["name"]):
-        raise refusal("name", f"{fields['name']!r} is no name for a node")
+        raise refusal("name", f"{fields['name']!r} is not a valid node name")
     tables: dict[str, dict[str, str]] = {}
     for name in ("capacity", "labels", "annotations"):
         table = fields.get(name) or {}
@@ -201,7 +201,7 @@ def node_status(node: Mapping[str, Any], address: str, now: str, *, beats: bool 
     old = {each["type"]: each for each in before.get("conditions") or ()}
     wanted = [_condition(each, told) for each in _CONDITIONS]
     wanted.append(
-        ("Ready", "False", "KubeletNotReady", "the node is told not to be ready")
+        ("Ready", "False", "KubeletNotReady", "the node's annotation says not ready")
         if "not ready" in told
         else ("Ready", "True", "KubeletReady", "kubelet is posting ready status")
     )

@@ -331,7 +331,7 @@ class Harness:
             if not any(self.work(each.name) for each in self._controllers):
                 self._check()
                 return
-        raise AssertionError(f"the controllers do not come to rest: the last writes are {self.written()[-6:]}")
+        raise AssertionError(f"the controllers do not become idle: the last writes are {self.written()[-6:]}")
 
     def advance(self, seconds: float) -> None:
         """Advance time by `seconds`, and run each controller at the time at which it is due."""

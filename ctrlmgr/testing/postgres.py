@@ -54,7 +54,7 @@ def find_program(name: str) -> Path:
         return Path(found)
     raise PostgresMissing(
         f"PostgreSQL's {name} was not found: run scripts/test, which installs it, or set CTRLMGR_TEST_POSTGRES_BIN "
-        "to the directory that holds initdb, pg_ctl and postgres"
+        "to the directory with initdb, pg_ctl and postgres"
     )
 
 
@@ -284,7 +284,7 @@ def _server_account() -> pwd.struct_passwd | None:
             return pwd.getpwnam(name)
         except KeyError:
             continue
-    raise PostgresMissing("PostgreSQL cannot run as root, and there is no user postgres or nobody to run it as")
+    raise PostgresMissing("PostgreSQL cannot run as root, and no user postgres or nobody exists")
 
 
 def _await_end(pid: int) -> None:

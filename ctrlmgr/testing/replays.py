@@ -117,10 +117,10 @@ def _require_controllers(owns: Iterable[Ownership], controllers: Mapping[str, Co
 
 def _require_comparison(run: Replay, report: Report) -> None:
     for each in run.unmatched():
-        told = f"{each.controller} is to own {each.resource}, of which the field manager {each.manager} wrote none"
+        told = f"{each.controller} owns {each.resource}, but the field manager {each.manager} wrote none of them"
         raise NothingCompared(f"{told} in {report.file}")
     if not report.objects_compared and not report.decisions_compared:
-        told = "nothing in it was written by what the controllers that run stand for"
+        told = "none of its writes came from the components that the running controllers replace"
         raise NothingCompared(f"nothing of {report.file} was compared: {told}")
 
 

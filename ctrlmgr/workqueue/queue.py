@@ -226,7 +226,7 @@ class WorkQueue(Generic[K]):
         """
         with self._lock:
             if self._processing:
-                raise RuntimeError(f"{self.name} is still at work")
+                raise RuntimeError(f"{self.name} still processes items")
             self._queue.clear()
             self._dirty.clear()
             self._delays.clear()

@@ -95,9 +95,9 @@ def test_who_changed_an_object_is_named_with_what_asked_for_it(log: EventLog, ur
     assert stage.send("POST", MAPS, {"metadata": {"name": "small", "labels": {"size": "small"}}}).code == 201
     log.flush()
     plain, big, small = (told(url, name) for name in ("plain", "big", "small"))
-    assert "changed on its way by webhook label.example.com of labels" in plain[1]
+    assert "changed during admission by webhook label.example.com of labels" in plain[1]
     assert "mutatingwebhookconfigurations.admissionregistration.k8s.io labels" in plain[2]
-    assert "changed on its way by plugin sized" in big[1]
+    assert "changed during admission by plugin sized" in big[1]
     assert len(small) == 1
 
 
@@ -111,9 +111,9 @@ def test_built_in_plugins_are_named_too(log: EventLog, url: str) -> None:
     log.flush()
     pods = [told(url, name, Resource("", "pods")) for name in ("a", "b")]
     assert [each[1] for each in pods] == [
-        "└─ changed on its way by plugin Priority, plugin DefaultTolerationSeconds"
+        "└─ changed during admission by plugin Priority, plugin DefaultTolerationSeconds"
     ] * 2
-    assert told(url, "n", Resource("", "nodes"), "")[1] == "└─ changed on its way by plugin TaintNodesByCondition"
+    assert told(url, "n", Resource("", "nodes"), "")[1] == "└─ changed during admission by plugin TaintNodesByCondition"
     with open_database(url) as database:
         rows = database.query("SELECT key, outcome FROM reconciles ORDER BY key").rows
     assert [tuple(row) for row in rows] == [
@@ -162,7 +162,7 @@ def test_a_reconcile_whose_objects_were_changed_says_by_which_plugins() -> None:
     stage.log_client.create(Object.from_dict({"apiVersion": "v1", "kind": "Secret", "metadata": METADATA}))
     ended = worked(stage)
     assert ended.outcome is not None
-    told = "changed on its way by plugin Priority, plugin DefaultTolerationSeconds"
+    told = "changed during admission by plugin Priority, plugin DefaultTolerationSeconds"
     assert (ended.cause.controller, ended.outcome.result, ended.outcome.message) == ("creating", "ok", told)
 
 

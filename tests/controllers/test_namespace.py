@@ -79,7 +79,7 @@ class Cluster:
                 pass
             if not self.controller.process_next(timeout=0):
                 return
-        pytest.fail("it does not come to rest")
+        pytest.fail("it does not become idle")
 
     def pass_by(self, seconds: float) -> None:
         self.stage.clock.step(seconds)

@@ -71,7 +71,7 @@ class WorkedStage(Stage):
             self.hear()
             if not self.controller.process_next(timeout=0):
                 return
-        pytest.fail("it does not come to rest")
+        pytest.fail("it does not become idle")
 
     def pass_by(self, seconds: float) -> None:
         self.clock.step(seconds)

@@ -309,7 +309,7 @@ def test_compaction_between_head_and_snapshot_begins_the_sync_again(clock: FakeC
 def test_asking_too_late_is_refused(informers: Informers) -> None:
     pods = informers.informer(PODS)
     informers.sync()
-    with pytest.raises(RuntimeError, match="services was asked for after the sync"):
+    with pytest.raises(RuntimeError, match="services was requested after the sync"):
         informers.informer(SERVICES)
     with pytest.raises(RuntimeError, match="handler of pods was added after it synced"):
         pods.add_handler(print)

@@ -211,11 +211,11 @@ def test_a_holder_that_is_none_of_ours_fails_readiness_and_is_told_of_once(
     running = Running(shared, "a")
     running.diary.wait_for("a works")
     monkeypatch.setattr(running.candidate.elector, "stranger", lambda: "mallory")
-    told = "mallory holds the lease and is no process of this control plane"
+    told = "mallory holds the lease and is not a process of this control plane"
     for _ in range(3):
         shared.write(shared.lease, shared.lease.revision)
         running.diary.wait_for(told)
-    assert running.election.problem() == "the lease is held by mallory, which is no process of this control plane"
+    assert running.election.problem() == "the lease is held by mallory, which is not a process of this control plane"
     assert running.diary.lines.count(told) == 1
     monkeypatch.undo()
     running.end()
@@ -230,9 +230,9 @@ def test_a_holder_that_is_no_process_of_ours_is_told_and_fails_the_check(shared:
     fields = shared.lease.to_dict()
     fields["spec"]["holderIdentity"] = "mallory"
     shared.write(Object.from_dict(fields), shared.lease.revision)
-    words = "mallory holds the lease and is no process of this control plane"
+    words = "mallory holds the lease and is not a process of this control plane"
     candidate.diary.wait_for(words)
-    assert candidate.election.problem() == "the lease is held by mallory, which is no process of this control plane"
+    assert candidate.election.problem() == "the lease is held by mallory, which is not a process of this control plane"
     assert candidate.diary.lines.count(words) == 1
     candidate.end()
     leader.end()

@@ -258,7 +258,7 @@ def test_a_terminal_error_is_recorded_and_not_tried_again() -> None:
         stage.process_all()
     assert stage.controller.queue.next_ready_in() is None
     assert last_reconcile(stage).outcome == Outcome(0, "terminal", "no such class")
-    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("reconcile failed for good", "error")]
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("reconcile failed, no retry", "error")]
     assert metric("terminal_reconcile_errors_total", controller="terminal") == 1
     assert metric("reconcile_errors_total", controller="terminal") == 1
 

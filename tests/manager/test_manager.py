@@ -200,7 +200,7 @@ def test_only_the_first_error_is_raised_and_the_others_are_logged(clock: FakeClo
         failing.now.set()
         with pytest.raises(ValueError, match="first"):
             running.done.result(DEADLINE)
-    assert [entry["runnable"] for entry in logs if entry["event"] == "runnable failed too"] == ["log"]
+    assert [entry["runnable"] for entry in logs if entry["event"] == "another runnable failed"] == ["log"]
 
 
 def test_an_error_while_stopping_is_raised(clock: FakeClock, diary: Diary) -> None:

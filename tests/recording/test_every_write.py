@@ -142,7 +142,7 @@ def test_a_test_in_which_nothing_can_diverge_fails(replay: Replayer, tmp_path: P
 
 
 def test_an_ownership_that_matches_nothing_fails(replay: Replayer) -> None:
-    with pytest.raises(NothingCompared, match=r"configmaps, of which the field manager ports-operator wrote none"):
+    with pytest.raises(NothingCompared, match=r"configmaps, but the field manager ports-operator wrote none"):
         replay(SMALL, CONTROLLERS, owns=[owning()])
     with pytest.raises(NothingCompared, match=r"ports owns configmaps, and does not run"):
         replay(SMALL, CONTROLLERS, owns=[owning(controller="ports")])

@@ -59,10 +59,10 @@ def test_an_issuer_is_as_a_file_would_name_it() -> None:
 @pytest.mark.parametrize(
     ("said", "problem"),
     [
-        ({"client_id": ""}, "oidc.issuer_url and oidc.client_id are needed"),
-        ({"issuer_url": ""}, "oidc.issuer_url and oidc.client_id are needed"),
+        ({"client_id": ""}, "oidc.issuer_url and oidc.client_id are required"),
+        ({"issuer_url": ""}, "oidc.issuer_url and oidc.client_id are required"),
         ({"issuer_url": "http://issuer"}, "oidc.issuer_url: it must be an https URL, not 'http://issuer'"),
-        ({"username_claim": ""}, "oidc.username_claim: a claim must name the user"),
+        ({"username_claim": ""}, "oidc.username_claim: the claim with the user's name is required"),
         ({"groups_prefix": "g:"}, "oidc.groups_prefix needs oidc.groups_claim"),
         ({"signing_algs": ("HS256", "RS256")}, "oidc.signing_algs: there is no HS256"),
         ({"required_claim": ("hd",)}, "oidc.required_claim: write CLAIM=VALUE, not 'hd'"),
@@ -77,10 +77,10 @@ def test_what_cannot_be_used_is_refused(said: dict[str, Any], problem: str) -> N
 
 def test_it_is_named_by_flags_or_by_a_file() -> None:
     both = Settings(oidc=OpenIdSettings(**NAMED), authentication=AuthenticationSettings(config="a.yaml"))
-    with pytest.raises(SettingsError, match=r"either by these settings or by authentication\.config"):
+    with pytest.raises(SettingsError, match=r"these settings and authentication\.config exclude each other"):
         issuer_of(both)
     own = Settings(oidc=OpenIdSettings(**NAMED), service_accounts=ServiceAccountSettings(issuer=(URL,)))
-    with pytest.raises(SettingsError, match="what our own tokens are signed as"):
+    with pytest.raises(SettingsError, match="the issuer of the server's own tokens"):
         issuer_of(own)
 
 

@@ -1,4 +1,4 @@
-"""What processes share: made once, never written again, refused when others may read it."""
+"""What processes share: made once, never written again, refused when other users can read it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_token_is_made_once(tmp_path: Path) -> None:
 def test_a_token_that_others_may_read_is_refused(tmp_path: Path) -> None:
     token(tmp_path)
     (tmp_path / "admin.token").chmod(0o644)
-    with pytest.raises(SettingsError, match="others may read"):
+    with pytest.raises(SettingsError, match="other users can read"):
         token(tmp_path)
 
 
@@ -33,7 +33,7 @@ def test_a_token_that_others_may_read_is_refused(tmp_path: Path) -> None:
 def test_what_is_no_token_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "admin.token").write_text(content)
     (tmp_path / "admin.token").chmod(0o600)
-    with pytest.raises(SettingsError, match="holds no token"):
+    with pytest.raises(SettingsError, match="contains no token"):
         token(tmp_path)
 
 
@@ -52,7 +52,7 @@ def test_what_cannot_be_written_is_good_when_nothing_is_missing(tmp_path: Path) 
 
 @pytest.mark.parametrize("url", ["k8s.example.com", "http://k8s.example.com", "https://", "https://[::1"])
 def test_what_clients_cannot_reach_is_refused(url: str) -> None:
-    with pytest.raises(SettingsError, match="is no URL"):
+    with pytest.raises(SettingsError, match="is not a URL"):
         public_host(url)
 
 

@@ -91,13 +91,13 @@ def test_a_file_of_nodes(tmp_path: Path) -> None:
     [
         ("- zone: a\n", ":1: a node has a `name`"),
         ("- name: a\n- name: b\n  colour: red\n", ":3: there is no 'colour' in a node"),
-        ("- name: A_B\n", ":1: 'A_B' is no name for a node"),
+        ("- name: A_B\n", ":1: 'A_B' is not a valid node name"),
         ("- name: a\n  capacity: {cpu: lots}\n", ":2: cpu: 'lots' is no amount"),
         ("- name: a\n  count: 0\n", ":2: `count` is a whole number"),
         ("- name: a\n  annotations: {simulate.ctrlmgr.io/node: odd}\n", ":2: simulate.ctrlmgr.io/node: 'odd' is not"),
         ("- name: a\n  labels: x\n", ":2: `labels` is a table"),
         ("- name: a\n  taints: [x]\n", ":2: each of `taints`"),
-        ("- name: a\n- name: a\n", ":2: there are two nodes called 'a'"),
+        ("- name: a\n- name: a\n", ":2: two nodes have the name 'a'"),
         (
             "- name: a\n  taints: [{key: x, effect: Nope}]\n",
             ':2: metadata.taints[0].effect: Unsupported value: "Nope": supported values: '

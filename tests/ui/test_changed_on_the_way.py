@@ -53,8 +53,8 @@ def shown(url: str) -> Iterator[Served]:
 @pytest.mark.parametrize(
     ("where", "words"),
     [
-        ("resource = 'configmaps'", "changed on its way by webhook label.example.com of labels"),
-        ("resource = 'nodes'", "changed on its way by plugin TaintNodesByCondition"),
+        ("resource = 'configmaps'", "changed during admission by webhook label.example.com of labels"),
+        ("resource = 'nodes'", "changed during admission by plugin TaintNodesByCondition"),
     ],
 )
 def test_the_change_and_its_row_name_it(new_tab: NewTab, shown: Served, url: str, where: str, words: str) -> None:

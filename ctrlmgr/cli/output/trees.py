@@ -163,7 +163,7 @@ def _request(request: Request) -> str:
 
 def _reconcile(run: Run, node: Node) -> str:
     if run.controller == ADMISSION:
-        return f"changed on its way by {click.style(escape(run.key), bold=True)}"
+        return f"changed during admission by {click.style(escape(run.key), bold=True)}"
     parts = [f"reconcile of {escape(run.key)} by {click.style(escape(run.controller), bold=True)}"]
     parts += [f"attempt {run.attempt}"] if run.attempt > 1 else []
     parts += [f"term {node.change.author.term}"] if node.change and node.change.author.term else []

@@ -60,4 +60,4 @@ class LastUsed:
             target = Target(kind, secret.namespace, secret.name)
             await self._driver.run(self._engine.patch(target, body, options, _WRITER))
         except CtrlmgrError as error:
-            log.info("the use of a token was not noted", secret=str(secret.key), error=str(error))
+            log.info("could not record the use of a token", secret=str(secret.key), error=str(error))

@@ -85,7 +85,7 @@ class IssuerTokens:
         try:
             return token_user(token.payload, self.issuer, self._clock.now())
         except NoValue as error:
-            log.warning("an expression about a token cannot be evaluated", issuer=self.issuer.url, error=str(error))
+            log.warning("an expression on a token's claims failed", issuer=self.issuer.url, error=str(error))
             raise CredentialsRefused(str(error)) from error
 
     def _is_signed(self, token: jwt.Compact, candidates: Sequence[jwt.PublicKey]) -> bool:
@@ -123,12 +123,12 @@ class IssuerTokens:
         try:
             told = msgspec.json.decode(await self._get(caller, url), type=_Discovery)
             if told.issuer != self.issuer.url:
-                raise ValueError(f"it says that it is {told.issuer!r}")
+                raise ValueError(f"its document names the issuer {told.issuer!r}")
             url = told.jwks_uri
             self._keys = read_key_set(await self._get(caller, url))
             self._verified.clear()
         except (ValueError, msgspec.MsgspecError) as error:
-            log.warning("an issuer's keys cannot be had", issuer=self.issuer.url, url=url, error=str(error))
+            log.warning("could not read an issuer's keys", issuer=self.issuer.url, url=url, error=str(error))
         finally:
             await caller.close()
 

@@ -67,7 +67,9 @@ class Tokens(ForAllAudiences):
             return {}
         try:
             if self._file.stat().st_mode & 0o077:
-                raise SettingsError(f"{_SETTING}: others may read {self._file}, which holds tokens; chmod 600 it")
+                raise SettingsError(
+                    f"{_SETTING}: other users can read {self._file}, which contains tokens; chmod 600 it"
+                )
             with self._file.open(newline="") as lines:
                 return dict(_parse(lines, self._file))
         except OSError as error:
@@ -92,7 +94,7 @@ def _stored(token: str, file: Path, number: int) -> bytes:
     except ValueError:
         digest = b""
     if len(digest) != hashlib.sha256().digest_size:
-        raise SettingsError(f"{_SETTING}: {file}:{number}: after sha256: come 64 hexadecimal digits")
+        raise SettingsError(f"{_SETTING}: {file}:{number}: sha256: must be followed by 64 hexadecimal digits")
     return digest
 
 

@@ -100,8 +100,8 @@ class WebhookTokens:
         try:
             return msgspec.json.decode(answer, type=_Review).status
         except (ValueError, msgspec.MsgspecError) as error:
-            log.warning("the token webhook cannot be understood", server=self._server.url, error=str(error))
-            raise CredentialsRefused(f"the token webhook cannot be understood: {error}") from error
+            log.warning("the token webhook's response is invalid", server=self._server.url, error=str(error))
+            raise CredentialsRefused(f"the token webhook's response is invalid: {error}") from error
 
     async def close(self) -> None:
         """Close the connections."""

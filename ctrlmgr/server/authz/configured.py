@@ -70,9 +70,9 @@ class ConfiguredAuthorizers:
         """Raise `SettingsError` if a type was removed since the start, or a type was added that needs a restart."""
         types = _decided_here(asked)
         if missing := sorted(self._types - types):
-            raise SettingsError(f"{self._file}: {', '.join(missing)} cannot be left out while the server runs")
+            raise SettingsError(f"{self._file}: {', '.join(missing)} cannot be removed while the server runs")
         if added := sorted((types - self._types) & _AT_START_ONLY):
-            raise SettingsError(f"{self._file}: {', '.join(added)} was not there when the server started")
+            raise SettingsError(f"{self._file}: {', '.join(added)} cannot be added while the server runs")
 
 
 def _decided_here(asked: Sequence[Asked]) -> frozenset[str]:

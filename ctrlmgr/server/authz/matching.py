@@ -25,17 +25,17 @@ from ctrlmgr.expressions.environment import NoValue
 _LABELS: Final = ("type", "name")
 _errors = Counter(
     "apiserver_authorization_match_condition_evaluation_errors",
-    "Requests of which the conditions of an authorization webhook could not say whether it is to be asked.",
+    "Requests for which a match condition of an authorization webhook failed.",
     _LABELS,
 )
 _exclusions = Counter(
     "apiserver_authorization_match_condition_exclusions",
-    "Requests that an authorization webhook was not asked about because they do not meet its conditions.",
+    "Requests that do not meet the match conditions of an authorization webhook.",
     _LABELS,
 )
 _seconds = Histogram(
     "apiserver_authorization_match_condition_evaluation_seconds",
-    "How long it took to evaluate the conditions of an authorization webhook.",
+    "Seconds to evaluate the match conditions of an authorization webhook.",
     _LABELS,
     buckets=(0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25),
 )

@@ -192,8 +192,8 @@ class _Doing:
             self._tell(waiting.outcome, await self._reason())
             raise
         if done.failure:
-            log.error("a large body could not be worked on", traceback=done.failure)
-        failure = RuntimeError("a large body could not be worked on") if done.failure else None
+            log.error("a large body could not be processed", traceback=done.failure)
+        failure = RuntimeError("a large body could not be processed") if done.failure else None
         self._tell(waiting.outcome, done.error or failure, done.value)
         if done.out_of_memory:
             raise Ended

@@ -153,7 +153,7 @@ class Follower:
 
         If the log is unavailable, the next step starts this again.
         """
-        log.info("the feed has lost what comes next, reading the log", revision=self._cacher.revision)
+        log.info("the feed lost events, reading the log", revision=self._cacher.revision)
         try:
             while self._cacher.is_behind:
                 self._cacher.take(await self._workers.run(self._cacher.read_missing))

@@ -24,13 +24,13 @@ The client's next watch then starts at a recent revision.
 class Parting(Enum):
     """Why a watcher leaves the hub."""
 
-    BEHIND = "it has not read what it was sent, or the cache has lost what comes next"
-    REACHED = "what it waited for is there"
-    REWOUND = "what it has been told is no more: the log has been taken back"
-    FAILED = "what happened cannot be shown to it"
-    ENDED = "its time is over"
-    GONE = "its client has gone away"
-    CLOSING = "the server stops"
+    BEHIND = "the watcher did not read its events, or the cache no longer has the next ones"
+    REACHED = "the hub reached the revision that the watcher waited for"
+    REWOUND = "the position in the recording moved backwards"
+    FAILED = "a change cannot be encoded for the watcher"
+    ENDED = "the watch reached its timeout"
+    GONE = "the client disconnected"
+    CLOSING = "the server is stopping"
 
 
 class Watcher:

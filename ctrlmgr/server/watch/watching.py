@@ -131,7 +131,7 @@ class Watches:
                 await self._overtake(watcher)
             # Kubernetes ends the watch without an error, so that the client starts again at the same revision
             except ConversionFailed as error:
-                log.warning("a watch ends as a change cannot be converted", error=str(error))
+                log.warning("a watch ends because a change cannot be converted", error=str(error))
                 return
             except ApiError as error:
                 watcher.stream.write(chunk(_error_frame(error)))
@@ -145,7 +145,7 @@ class Watches:
                     watcher.stream.write(chunk(_error_frame(Expired(watcher.cursor, self._cacher.revision))))
                     return
                 case Parting.FAILED:
-                    watcher.stream.write(chunk(_error_frame(InternalError("the event cannot be shown"))))
+                    watcher.stream.write(chunk(_error_frame(InternalError("the event cannot be encoded"))))
                     return
                 case Parting.ENDED | Parting.CLOSING:
                     return

@@ -131,7 +131,7 @@ class _Parser:
     def _take(self) -> Token:
         found = self.peek()
         if found is None:
-            raise SyntaxProblem("the end comes too early")
+            raise SyntaxProblem("unexpected end")
         self._at += 1
         return found
 

@@ -120,7 +120,7 @@ export function reconcile(change) {
   return h(
     "span",
     { class: "reconcile" },
-    change.controller === "admission" ? `changed on its way by ${change.key}` : `reconcile of ${change.key}`,
+    change.controller === "admission" ? `changed during admission by ${change.key}` : `reconcile of ${change.key}`,
     change.attempt > 1 && ` · attempt ${change.attempt}`,
     change.term > 0 && ` · term ${change.term}`,
   );

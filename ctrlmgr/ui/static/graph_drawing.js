@@ -246,5 +246,5 @@ function guessed(run) {
 }
 
 function said(run) {
-  return isAdmission(run) ? `changed on its way by ${run.key}` : `reconcile of ${run.key} by ${run.controller}`;
+  return isAdmission(run) ? `changed during admission by ${run.key}` : `reconcile of ${run.key} by ${run.controller}`;
 }

@@ -83,7 +83,7 @@ def test_a_token_file_that_breaks_later_changes_nothing(tmp_path: Path) -> None:
         pytest.param("a,b\n", 0o600, r"tokens\.csv:1: write token,user,uid", id="too short"),
         pytest.param("a,b,c\n,b,c\n", 0o600, r":2: write token,user,uid", id="no token"),
         pytest.param("sha256:12,b,c\n", 0o600, "64 hexadecimal digits", id="half a hash"),
-        pytest.param("a,b,c\n", 0o644, "others may read", id="open to all"),
+        pytest.param("a,b,c\n", 0o644, "other users can read", id="open to all"),
     ],
 )
 def test_a_bad_token_file_is_refused(tmp_path: Path, text: str, mode: int, message: str) -> None:
@@ -115,7 +115,7 @@ def test_the_kubeconfig_keeps_its_token(tmp_path: Path) -> None:
     [
         pytest.param("users: []", 0o600, "not a kubeconfig with a token", id="no user"),
         pytest.param("{", 0o600, "not a kubeconfig with a token", id="no YAML"),
-        pytest.param("users: []", 0o640, "others may read", id="open to the group"),
+        pytest.param("users: []", 0o640, "other users can read", id="open to the group"),
     ],
 )
 def test_a_bad_kubeconfig_is_refused(tmp_path: Path, text: str, mode: int, message: str) -> None:

@@ -138,7 +138,7 @@ def test_what_stands_beside_a_reference_makes_it_a_composition(openapi: OpenAPI)
     strategy = schemas["io.k8s.api.apps.v1.DeploymentSpec"]["properties"]["strategy"]
     assert strategy == {
         "allOf": [{"$ref": "#/components/schemas/io.k8s.api.apps.v1.DeploymentStrategy"}],
-        "description": "How new pods take the place of old ones.",
+        "description": "How new pods replace old ones.",
         "x-kubernetes-patch-strategy": "retainKeys",
     }
 

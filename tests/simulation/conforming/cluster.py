@@ -153,7 +153,7 @@ class Cluster(Stage):
             worked = [self._works(each) for each in self.controllers]
             if not any(worked):
                 return
-        pytest.fail("it does not come to rest")
+        pytest.fail("it does not become idle")
 
     def _works(self, controller: Any) -> bool:
         worked = False

@@ -14,33 +14,33 @@ from importlib import resources
 from typing import Any, Final
 
 _FIELDS = {
-    "apiVersion": "APIVersion defines the group and the version that the object is written in.",
-    "kind": "Kind is the word for what sort of thing the rest of the object describes.",
+    "apiVersion": "APIVersion defines the group and version of this representation of the object.",
+    "kind": "Kind is the type of the object.",
     "metadata": "Standard object's metadata: name, namespace, labels, annotations, owners.",
-    "spec": "What is desired.",
-    "status": "What was observed last.",
+    "spec": "The desired state.",
+    "status": "The last observed state.",
     "items": "The objects of the list.",
 }
 _METADATA = {
-    "annotations": "Texts that tools keep with the object; nothing is selected by them.",
-    "creationTimestamp": "CreationTimestamp is a timestamp of when the server stored the object for the first time.",
-    "deletionGracePeriodSeconds": "The seconds that the object has before it is removed, once it is being deleted.",
-    "deletionTimestamp": "When the object is to be removed; set when it is deleted.",
-    "finalizers": "What still has to be done before the object may go; who has done it takes its word out of the list.",
-    "generateName": "What a name begins with that the server is to make up.",
-    "generation": "Counts the changes of what is desired of the object.",
-    "labels": "Short texts by which objects are grouped and selected.",
-    "managedFields": "Who has set which fields, and in which version.",
-    "name": "The object goes by this name, which no other of its kind has in its namespace.",
-    "namespace": "The part of the cluster that the object is in; some kinds are in none.",
-    "ownerReferences": "The objects that this one belongs to: it is removed when all of them have gone.",
-    "resourceVersion": "Changes whenever the object does; a write that names an old one is refused.",
+    "annotations": "Texts that tools store with the object; selectors do not use them.",
+    "creationTimestamp": "CreationTimestamp is a timestamp of the object's creation by the server.",
+    "deletionGracePeriodSeconds": "The seconds between the request to delete the object and its removal.",
+    "deletionTimestamp": "The time of the object's removal; the server sets it when a client deletes the object.",
+    "finalizers": "Names of clean-up tasks; the object is removed when controllers have removed all of them.",
+    "generateName": "The prefix of a name that the server generates.",
+    "generation": "The number of the desired state; it grows with each change of it.",
+    "labels": "Keys and values that selectors use to select the object.",
+    "managedFields": "The owners of the object's fields, and the version in which each set them.",
+    "name": "The object's name, which is unique among objects of its kind and namespace.",
+    "namespace": "The namespace of the object; some kinds have none.",
+    "ownerReferences": "The owners of the object; it is deleted when all of them are deleted.",
+    "resourceVersion": "The object's version, which each write changes; the server refuses writes with an old one.",
     "selfLink": "Deprecated: it is always empty.",
-    "uid": "Tells the object from others of its name, before it and after it.",
+    "uid": "The unique identifier of the object, which no earlier or later object of its name has.",
 }
 _KIND = "x-kubernetes-group-version-kind"
 _PREFIX: Final = "io.k8s.api."
-_ELSEWHERE: Final = "Every field is told of at https://kubernetes.io/docs/reference/kubernetes-api/."
+_ELSEWHERE: Final = "All fields are documented at https://kubernetes.io/docs/reference/kubernetes-api/."
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
