@@ -17,8 +17,8 @@ class AdmissionSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "Admission plugins that are on besides those that are on by default. Their order here does not matter: "
-            "they are called in Kubernetes' order.",
+            "Admission plugins that are enabled in addition to the default ones. Their order here does not "
+            "matter: the server calls plugins in Kubernetes' order.",
             flag="--enable-admission-plugins",
             metavar="LIST",
         ),
@@ -27,7 +27,7 @@ class AdmissionSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "Admission plugins that are off, though they are on by default.",
+            "Default admission plugins that are disabled.",
             flag="--disable-admission-plugins",
             metavar="LIST",
         ),
@@ -46,7 +46,7 @@ class AdmissionSettings:
         int,
         whole(0),
         Setting(
-            "For how many seconds pods that do not say so themselves stay on a node that is not ready.",
+            "Seconds for which pods without an own toleration stay on a node that is not ready.",
             flag="--default-not-ready-toleration-seconds",
             metavar="NUMBER",
         ),
@@ -55,7 +55,7 @@ class AdmissionSettings:
         int,
         whole(0),
         Setting(
-            "For how many seconds pods that do not say so themselves stay on a node that cannot be reached.",
+            "Seconds for which pods without an own toleration stay on a node that is unreachable.",
             flag="--default-unreachable-toleration-seconds",
             metavar="NUMBER",
         ),
@@ -64,8 +64,7 @@ class AdmissionSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether containers may be privileged, where PodSecurity has nothing against it. kube-apiserver has to be "
-            "told that they may.",
+            "Whether containers may be privileged if PodSecurity allows it. The default of kube-apiserver is false.",
             flag="--allow-privileged",
             metavar="BOOL",
         ),

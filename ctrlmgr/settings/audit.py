@@ -19,8 +19,8 @@ class AuditSettings:
         str,
         TEXT,
         Setting(
-            "The audit policy (YAML or JSON, Policy of audit.k8s.io/v1). Without one no request is written down, "
-            "and none pays for it.",
+            "The audit policy (YAML or JSON, Policy of audit.k8s.io/v1). Without a policy, the server audits no "
+            "requests.",
             flag="--audit-policy-file",
             metavar="FILE",
         ),
@@ -29,16 +29,16 @@ class AuditSettings:
         float,
         DURATION,
         Setting(
-            "For how long audited requests, also those that were refused or only read, can be asked for with "
-            "`ctrlmgr sql audit` and `ctrlmgr why`. They are in audit.db in data_dir. "
-            '"0s": they cannot.'
+            "How long audited requests, including refused and read-only ones, can be queried with `ctrlmgr sql "
+            'audit` and `ctrlmgr why`. They are in audit.db in data_dir. "0s": they are not stored.'
         ),
     ] = 7 * 24 * 3600.0
     log_path: Annotated[
         str,
         TEXT,
         Setting(
-            "The file that audit events are appended to, a line of JSON each; - is the standard output. Empty: none.",
+            "The file to which audit events are appended, one line of JSON each; - is the standard output. Empty:"
+            " none.",
             flag="--audit-log-path",
             metavar="FILE",
         ),
@@ -47,7 +47,7 @@ class AuditSettings:
         int,
         whole(0),
         Setting(
-            "The size in megabytes at which that file is put aside and a new one begun. 0: it grows for ever.",
+            "The size in megabytes at which that file is rotated. 0: it is never rotated.",
             flag="--audit-log-maxsize",
             metavar="MB",
         ),
@@ -56,7 +56,7 @@ class AuditSettings:
         int,
         whole(0),
         Setting(
-            "How many files that were put aside are kept. 0: all.",
+            "The maximum number of rotated files that are kept. 0: all.",
             flag="--audit-log-maxbackup",
             metavar="NUMBER",
         ),
@@ -65,7 +65,7 @@ class AuditSettings:
         int,
         whole(0),
         Setting(
-            "For how many days files that were put aside are kept. 0: for ever.",
+            "The maximum age of rotated files in days. 0: no limit.",
             flag="--audit-log-maxage",
             metavar="DAYS",
         ),
@@ -74,7 +74,7 @@ class AuditSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether files that were put aside are packed with gzip.",
+            "Whether rotated files are compressed with gzip.",
             flag="--audit-log-compress",
             metavar="BOOL",
         ),
@@ -83,9 +83,9 @@ class AuditSettings:
         str,
         _MODE,
         Setting(
-            '"blocking": each event is in the file before the server goes on, or sends the answer. "blocking-strict": '
-            "and a request whose first event cannot be written is refused. "
-            '"batch": many at a time, on a thread of their own.',
+            '"blocking": the server writes each event before it continues with the request or sends the response.'
+            ' "blocking-strict": it also refuses a request whose first event cannot be written. "batch": a '
+            "separate thread writes many events at once.",
             flag="--audit-log-mode",
             metavar="MODE",
         ),
@@ -94,7 +94,7 @@ class AuditSettings:
         int,
         whole(1),
         Setting(
-            "How many events wait at most, with log_mode batch; what does not fit is dropped and counted.",
+            "The maximum number of waiting events, with log_mode batch; further events are dropped and counted.",
             flag="--audit-log-batch-buffer-size",
             metavar="NUMBER",
         ),
@@ -102,12 +102,16 @@ class AuditSettings:
     log_batch_max_size: Annotated[
         int,
         whole(1),
-        Setting("How many are written at a time.", flag="--audit-log-batch-max-size", metavar="NUMBER"),
+        Setting("The maximum number of events in a batch.", flag="--audit-log-batch-max-size", metavar="NUMBER"),
     ] = 400
     log_batch_max_wait: Annotated[
         float,
         DURATION,
-        Setting("How long an event waits at most for others.", flag="--audit-log-batch-max-wait", metavar="DURATION"),
+        Setting(
+            "The maximum time that an event waits for a full batch.",
+            flag="--audit-log-batch-max-wait",
+            metavar="DURATION",
+        ),
     ] = 1.0
     log_format: Annotated[
         str,
@@ -131,7 +135,7 @@ class AuditSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether no more writes than that go out in a second, with log_mode batch.",
+            "Whether the number of batches per second is limited, with log_mode batch.",
             flag="--audit-log-batch-throttle-enable",
             metavar="BOOL",
         ),
@@ -140,7 +144,7 @@ class AuditSettings:
         float,
         decimal(0),
         Setting(
-            "How many times a second many are written.",
+            "The maximum number of batches per second on average.",
             flag="--audit-log-batch-throttle-qps",
             metavar="NUMBER",
         ),
@@ -149,7 +153,7 @@ class AuditSettings:
         int,
         whole(0),
         Setting(
-            "How many times at once after a quiet time.",
+            "The maximum number of batches at once after an idle time.",
             flag="--audit-log-batch-throttle-burst",
             metavar="NUMBER",
         ),
@@ -158,7 +162,7 @@ class AuditSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether events and lists of them are kept small.",
+            "Whether the size of events and batches is limited.",
             flag="--audit-log-truncate-enabled",
             metavar="BOOL",
         ),
@@ -167,8 +171,8 @@ class AuditSettings:
         int,
         whole(1),
         Setting(
-            "The size in bytes from which an event goes without the bodies of request and answer; one that is larger "
-            "even so is dropped.",
+            "The maximum size of an event in bytes. The bodies of request and response are removed from a larger "
+            "event; if it is still too large, it is dropped.",
             flag="--audit-log-truncate-max-event-size",
             metavar="BYTES",
         ),
@@ -177,7 +181,7 @@ class AuditSettings:
         int,
         whole(1),
         Setting(
-            "The size in bytes from which a list of events is divided.",
+            "The maximum size of a batch in bytes; a larger batch is split.",
             flag="--audit-log-truncate-max-batch-size",
             metavar="BYTES",
         ),
@@ -186,8 +190,8 @@ class AuditSettings:
         str,
         TEXT,
         Setting(
-            "A kubeconfig that says where audit events are sent to (an EventList of audit.k8s.io/v1 at a time). "
-            "Empty: nowhere.",
+            "A kubeconfig of the server to which audit events are sent (as EventLists of audit.k8s.io/v1). Empty:"
+            " none.",
             flag="--audit-webhook-config-file",
             metavar="FILE",
         ),
@@ -196,8 +200,9 @@ class AuditSettings:
         str,
         _MODE,
         Setting(
-            '"batch": many at a time, and no request waits. "blocking": requests wait until events have been sent. '
-            '"blocking-strict": and are refused if their first event could not be.',
+            '"batch": the server sends many events at once, and no request waits. "blocking": requests wait until'
+            ' their events are sent. "blocking-strict": it also refuses a request whose first event cannot be '
+            "sent.",
             flag="--audit-webhook-mode",
             metavar="MODE",
         ),
@@ -215,7 +220,7 @@ class AuditSettings:
         float,
         DURATION,
         Setting(
-            "How long to wait before the first retry of a list that could not be sent.",
+            "The delay before the first retry of a batch that could not be sent.",
             flag="--audit-webhook-initial-backoff",
             metavar="DURATION",
         ),
@@ -224,7 +229,7 @@ class AuditSettings:
         int,
         whole(1),
         Setting(
-            "How many events wait to be sent at most; what does not fit is dropped and counted.",
+            "The maximum number of events that wait to be sent; further events are dropped and counted.",
             flag="--audit-webhook-batch-buffer-size",
             metavar="NUMBER",
         ),
@@ -232,13 +237,13 @@ class AuditSettings:
     webhook_batch_max_size: Annotated[
         int,
         whole(1),
-        Setting("How many are sent at a time.", flag="--audit-webhook-batch-max-size", metavar="NUMBER"),
+        Setting("The maximum number of events in a batch.", flag="--audit-webhook-batch-max-size", metavar="NUMBER"),
     ] = 400
     webhook_batch_max_wait: Annotated[
         float,
         DURATION,
         Setting(
-            "How long an event waits at most for others.",
+            "The maximum time that an event waits for a full batch.",
             flag="--audit-webhook-batch-max-wait",
             metavar="DURATION",
         ),
@@ -247,7 +252,7 @@ class AuditSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether no more lists than that go out in a second, with webhook_mode batch.",
+            "Whether the number of batches per second is limited, with webhook_mode batch.",
             flag="--audit-webhook-batch-throttle-enable",
             metavar="BOOL",
         ),
@@ -256,7 +261,7 @@ class AuditSettings:
         float,
         decimal(0),
         Setting(
-            "How many lists are sent a second.",
+            "The maximum number of batches per second on average.",
             flag="--audit-webhook-batch-throttle-qps",
             metavar="NUMBER",
         ),
@@ -265,7 +270,7 @@ class AuditSettings:
         int,
         whole(1),
         Setting(
-            "How many lists are sent at once after a quiet time.",
+            "The maximum number of batches at once after an idle time.",
             flag="--audit-webhook-batch-throttle-burst",
             metavar="NUMBER",
         ),
@@ -274,7 +279,7 @@ class AuditSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether events and lists of them are kept small.",
+            "Whether the size of events and batches is limited.",
             flag="--audit-webhook-truncate-enabled",
             metavar="BOOL",
         ),
@@ -283,8 +288,8 @@ class AuditSettings:
         int,
         whole(1),
         Setting(
-            "The size in bytes from which an event goes without the bodies of request and answer; one that is larger "
-            "even so is dropped.",
+            "The maximum size of an event in bytes. The bodies of request and response are removed from a larger "
+            "event; if it is still too large, it is dropped.",
             flag="--audit-webhook-truncate-max-event-size",
             metavar="BYTES",
         ),
@@ -293,7 +298,7 @@ class AuditSettings:
         int,
         whole(1),
         Setting(
-            "The size in bytes from which a list of events is divided.",
+            "The maximum size of a batch in bytes; a larger batch is split.",
             flag="--audit-webhook-truncate-max-batch-size",
             metavar="BYTES",
         ),

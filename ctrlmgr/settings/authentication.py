@@ -29,8 +29,8 @@ class AuthenticationSettings:
         str,
         TEXT,
         Setting(
-            "Authorities (PEM) that vouch for client certificates, besides our own: the common name is the "
-            "user, organizations are groups. The file is followed as it changes.",
+            "Certificate authorities (PEM) for client certificates, in addition to the server's own: the common "
+            "name is the user, organizations are groups. The server reloads the file when it changes.",
             flag="--client-ca-file",
             metavar="FILE",
         ),
@@ -40,7 +40,7 @@ class AuthenticationSettings:
         SWITCH,
         Setting(
             "Whether requests without credentials are accepted, as system:anonymous. Their rights decide which "
-            "requests they may make.",
+            "requests are allowed.",
             flag="--anonymous-auth",
             metavar="BOOL",
         ),
@@ -49,9 +49,9 @@ class AuthenticationSettings:
         str,
         TEXT,
         Setting(
-            "A file (YAML or JSON, AuthenticationConfiguration of apiserver.config.k8s.io/v1) that names issuers of "
-            "JSON web tokens (OpenID Connect) that are believed, and the paths where one may be anonymous; then "
-            "anonymous_auth does not count. The file is followed as it changes.",
+            "A file (YAML or JSON, AuthenticationConfiguration of apiserver.config.k8s.io/v1) that lists trusted "
+            "issuers of JSON web tokens (OpenID Connect), and the paths that allow anonymous requests; "
+            "anonymous_auth is then ignored. The server reloads the file when it changes.",
             flag="--authentication-config",
             metavar="FILE",
         ),
@@ -60,8 +60,8 @@ class AuthenticationSettings:
         str,
         TEXT,
         Setting(
-            "A kubeconfig whose current context names a server that is asked, with a TokenReview, about tokens that "
-            "are not known here. Empty: none.",
+            "A kubeconfig whose current context names a server that verifies unknown tokens (TokenReview). Empty:"
+            " none.",
             flag="--authentication-token-webhook-config-file",
             metavar="FILE",
         ),
@@ -70,7 +70,7 @@ class AuthenticationSettings:
         str,
         one_of("v1", "v1beta1"),
         Setting(
-            "The version of authentication.k8s.io that this server is asked in.",
+            "The version of authentication.k8s.io in requests to that server.",
             flag="--authentication-token-webhook-version",
             metavar="VERSION",
         ),
@@ -79,7 +79,7 @@ class AuthenticationSettings:
         float,
         DURATION,
         Setting(
-            "For how long such an answer is believed.",
+            "How long such a response is cached.",
             flag="--authentication-token-webhook-cache-ttl",
             metavar="DURATION",
         ),
@@ -97,8 +97,8 @@ class AuthenticationSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "The names of this server in tokens that are limited to certain audiences. Empty: as its service "
-            "account issuers.",
+            "The audiences of this server: a token that names only other audiences is refused. Empty: its service"
+            " account issuers.",
             flag="--api-audiences",
             metavar="LIST",
         ),
@@ -107,8 +107,8 @@ class AuthenticationSettings:
         str,
         TEXT,
         Setting(
-            "Authorities (PEM) that vouch for proxies whose headers name users; without it such headers count "
-            "for nothing. The file is followed as it changes.",
+            "Certificate authorities (PEM) of proxies whose headers name users; without it the server ignores "
+            "such headers. The server reloads the file when it changes.",
             flag="--requestheader-client-ca-file",
             metavar="FILE",
         ),
@@ -117,7 +117,7 @@ class AuthenticationSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "The common names that a proxy's certificate may have. Empty: any that those authorities vouch for.",
+            "The common names that a proxy's certificate may have. Empty: any name.",
             flag="--requestheader-allowed-names",
             metavar="LIST",
         ),
@@ -126,7 +126,7 @@ class AuthenticationSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "The headers in which a proxy names the user.",
+            "The headers with the user's name.",
             flag="--requestheader-username-headers",
             metavar="LIST",
         ),
@@ -135,7 +135,7 @@ class AuthenticationSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "The headers in which a proxy gives the user's uid.",
+            "The headers with the user's UID.",
             flag="--requestheader-uid-headers",
             metavar="LIST",
         ),
@@ -144,7 +144,7 @@ class AuthenticationSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "The headers in which a proxy names the user's groups.",
+            "The headers with the user's groups.",
             flag="--requestheader-group-headers",
             metavar="LIST",
         ),
@@ -153,7 +153,7 @@ class AuthenticationSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "The prefix of the headers in which a proxy sends further attributes of the user.",
+            "The prefix of the headers with further attributes of the user.",
             flag="--requestheader-extra-headers-prefix",
             metavar="LIST",
         ),
@@ -168,8 +168,8 @@ class OpenIdSettings:
         str,
         TEXT,
         Setting(
-            "An issuer of JSON web tokens (OpenID Connect) that is believed, as an https URL; it needs oidc.client_id. "
-            "For more than one, and for what changes, use authentication.config.",
+            "A trusted issuer of JSON web tokens (OpenID Connect), as an https URL; it needs oidc.client_id. For "
+            "several issuers, or to change them at run time, use authentication.config.",
             flag="--oidc-issuer-url",
             metavar="URL",
         ),
@@ -178,7 +178,7 @@ class OpenIdSettings:
         str,
         TEXT,
         Setting(
-            "The client id that that issuer's tokens must have as their audience (`aud`).",
+            "The client ID that the issuer's tokens must contain as an audience (`aud`).",
             flag="--oidc-client-id",
             metavar="NAME",
         ),
@@ -187,7 +187,7 @@ class OpenIdSettings:
         str,
         TEXT,
         Setting(
-            "Authorities (PEM) that vouch for the issuer's server, read at the start. Empty: those of the system.",
+            "Certificate authorities (PEM) of the issuer's server, read at the start. Empty: those of the system.",
             flag="--oidc-ca-file",
             metavar="FILE",
         ),
@@ -195,7 +195,7 @@ class OpenIdSettings:
     username_claim: Annotated[
         str,
         TEXT,
-        Setting("The claim that names the user.", flag="--oidc-username-claim", metavar="CLAIM"),
+        Setting("The claim with the user's name.", flag="--oidc-username-claim", metavar="CLAIM"),
     ] = "sub"
     username_prefix: Annotated[
         str,
@@ -209,7 +209,7 @@ class OpenIdSettings:
     groups_claim: Annotated[
         str,
         TEXT,
-        Setting("The claim that names the user's groups. Empty: none.", flag="--oidc-groups-claim", metavar="CLAIM"),
+        Setting("The claim with the user's groups. Empty: none.", flag="--oidc-groups-claim", metavar="CLAIM"),
     ] = ""
     groups_prefix: Annotated[
         str,
@@ -258,7 +258,7 @@ class ServiceAccountSettings:
         str,
         TEXT,
         Setting(
-            "The private key (PEM) that signs tokens which are kept in Secrets. Empty: the one of signing_key_file.",
+            "The private key (PEM) that signs tokens in Secrets. Empty: the one of signing_key_file.",
             flag="--service-account-private-key-file",
             metavar="FILE",
         ),
@@ -267,7 +267,7 @@ class ServiceAccountSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "Files of keys (PEM) that verify tokens of service accounts, besides those that sign.",
+            "Files of keys (PEM) that verify tokens of service accounts, in addition to the signing keys.",
             flag="--service-account-key-file",
             metavar="FILE",
         ),
@@ -276,8 +276,8 @@ class ServiceAccountSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether tokens that are kept in Secrets are good only while their Secret holds them and their account is "
-            "there. The objects that other tokens are bound to are always checked.",
+            "Whether a token in a Secret is valid only while the Secret contains it and its account exists. The "
+            "objects to which other tokens are bound are always checked.",
             flag="--service-account-lookup",
             metavar="BOOL",
         ),
@@ -286,7 +286,7 @@ class ServiceAccountSettings:
         str,
         TEXT,
         Setting(
-            "Where others find the keys that verify our tokens. Empty: /openid/v1/jwks at this server.",
+            "The URL of the keys that verify this server's tokens. Empty: /openid/v1/jwks at this server.",
             flag="--service-account-jwks-uri",
             metavar="URL",
         ),
@@ -295,9 +295,8 @@ class ServiceAccountSettings:
         float,
         DURATION,
         Setting(
-            "The longest that a token is good for, at least 1h; a request for a longer time gets a warning and this "
-            "time. "
-            "Zero: as long as was asked for.",
+            "The maximum lifetime of a token, at least 1h; a request for a longer time gets this one and a "
+            "warning. Zero: no maximum.",
             flag="--service-account-max-token-expiration",
             metavar="DURATION",
         ),

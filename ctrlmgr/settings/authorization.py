@@ -33,9 +33,9 @@ class AuthorizationSettings:
         tuple[str, ...],
         _MODES,
         Setting(
-            "The authorizers of requests, in this order; the first that allows or denies a request "
-            'decides. "RBAC": roles and bindings; "Node": what kubelets need; "Webhook": another server; "AlwaysAllow" '
-            'and "AlwaysDeny" ask nothing. Members of system:masters may do everything.',
+            "The authorizers of requests, in this order; the first that allows or denies a request decides. "
+            '"RBAC": roles and bindings; "Node": the rights of kubelets; "Webhook": another server; "AlwaysAllow"'
+            ' and "AlwaysDeny": all or no requests. Members of system:masters may do everything.',
             flag="--authorization-mode",
             metavar="LIST",
         ),
@@ -44,8 +44,8 @@ class AuthorizationSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether a watch ends, within a minute, when its user may no longer begin it. If not, its right is looked "
-            "at when it begins, as in Kubernetes, and it lasts until it times out."
+            "Whether a watch ends within a minute after its user lost the right to start it. If not, the server "
+            "checks the right only at the start, as in Kubernetes, and the watch lasts until its timeout."
         ),
     ] = True
     config: Annotated[
@@ -53,8 +53,8 @@ class AuthorizationSettings:
         TEXT,
         Setting(
             "A file (YAML or JSON, AuthorizationConfiguration of apiserver.config.k8s.io/v1) that lists the "
-            "authorizers instead of `mode` and the settings of its webhook. Several webhooks are possible. The file is "
-            "followed as it changes.",
+            "authorizers instead of `mode` and the settings of its webhook. Several webhooks are possible. The "
+            "server reloads the file when it changes.",
             flag="--authorization-config",
             metavar="FILE",
         ),
@@ -63,7 +63,7 @@ class AuthorizationSettings:
         str,
         TEXT,
         Setting(
-            "A kubeconfig whose current context names the server that mode Webhook asks, with a SubjectAccessReview.",
+            "A kubeconfig whose current context names the server that mode Webhook calls (SubjectAccessReview).",
             flag="--authorization-webhook-config-file",
             metavar="FILE",
         ),
@@ -72,7 +72,7 @@ class AuthorizationSettings:
         str,
         one_of("v1", "v1beta1"),
         Setting(
-            "The version of authorization.k8s.io that this server is asked in.",
+            "The version of authorization.k8s.io in requests to that server.",
             flag="--authorization-webhook-version",
             metavar="VERSION",
         ),
@@ -81,7 +81,7 @@ class AuthorizationSettings:
         float,
         DURATION,
         Setting(
-            "For how long its yes is believed.",
+            "How long its approvals are cached.",
             flag="--authorization-webhook-cache-authorized-ttl",
             metavar="DURATION",
         ),
@@ -90,7 +90,7 @@ class AuthorizationSettings:
         float,
         DURATION,
         Setting(
-            "For how long its no is believed.",
+            "How long its denials are cached.",
             flag="--authorization-webhook-cache-unauthorized-ttl",
             metavar="DURATION",
         ),

@@ -85,9 +85,9 @@ class DatabaseSettings:
         str,
         TEXT,
         Setting(
-            'Where the event log is: "sqlite:///relative.db", "sqlite:////absolute.db", '
-            '"postgresql://user:password@host/name", or "memory:" (gone when the process ends). Empty: the '
-            "SQLite file ctrlmgr.db in data_dir.",
+            'The URL of the event log: "sqlite:///relative.db", "sqlite:////absolute.db", '
+            '"postgresql://user:password@host/name", or "memory:" (gone when the process ends). Empty: the SQLite'
+            " file ctrlmgr.db in data_dir.",
             flag="--database",
             metavar="URL",
         ),
@@ -96,9 +96,9 @@ class DatabaseSettings:
         str,
         TEXT,
         Setting(
-            "The file outside the database that remembers how far the log had come, so that a lost or "
-            "restored database is noticed. Empty: beside a SQLite file, as FILE-anchor; for PostgreSQL "
-            "HOST-NAME.anchor in data_dir.",
+            "The file outside the database that stores the newest revision of the log, to detect a lost or "
+            "restored database. Empty: beside a SQLite file, as FILE-anchor; for PostgreSQL HOST-NAME.anchor in "
+            "data_dir.",
             flag="--anchor",
             metavar="FILE",
         ),
@@ -117,8 +117,8 @@ class DatabaseSettings:
         str,
         TEXT,
         Setting(
-            "A command that is given each new anchor, one line of JSON, on its standard input: to keep it where "
-            "no writer of the database can reach it, for example 'ssh vault tee -a anchors'. No shell reads it.",
+            "A command that receives each new anchor, one line of JSON, on its standard input, to store it out of"
+            " reach of the database's writers: for example 'ssh vault tee -a anchors'. It runs without a shell.",
             flag="--anchor-command",
             metavar="COMMAND",
         ),
@@ -130,8 +130,9 @@ class DatabaseSettings:
         int,
         whole(2),
         Setting(
-            "How many connections to PostgreSQL a process reads with at the most; three more are for "
-            "appending, following and leadership. A request that finds none free is told to come back (503)."
+            "The maximum number of connections to PostgreSQL for reads per process; three more are for appending,"
+            " following and leadership. If none is free, the server refuses a request with 503, and the client "
+            "retries it."
         ),
     ] = 8
 
@@ -148,21 +149,19 @@ class ServiceSettings:
         str,
         RANGES,
         Setting(
-            "Where ClusterIPs come from: one range, or one of IPv4 and one of IPv6, the first being the "
-            "default family.",
+            "The range of ClusterIPs, or one of IPv4 and one of IPv6; the first is the default family.",
             flag="--service-cluster-ip-range",
             metavar="CIDR[,CIDR]",
         ),
     ] = "10.96.0.0/16"
     node_port_range: Annotated[
-        str, PORTS, Setting("Where node ports come from.", flag="--service-node-port-range", metavar="A-B")
+        str, PORTS, Setting("The range of node ports.", flag="--service-node-port-range", metavar="A-B")
     ] = "30000-32767"
     kubernetes_service_node_port: Annotated[
         int,
         whole(0),
         Setting(
-            "The node port of the `kubernetes` service, through which the API can be reached on every node. "
-            "0: it has none.",
+            "The node port of the `kubernetes` service, for access to the API on every node. 0: none.",
             flag="--kubernetes-service-node-port",
             metavar="PORT",
         ),
@@ -171,12 +170,12 @@ class ServiceSettings:
         str,
         one_of("lease", "master-count", "none"),
         Setting(
-            'Whose addresses the `kubernetes` service leads to: "lease" those of the processes that are '
-            'alive, "master-count" a fixed number that each process joins, "none" no addresses, because another '
-            "else keeps its Endpoints."
+            'The endpoints of the `kubernetes` service: "lease" the addresses of all live processes, '
+            '"master-count" a fixed number of addresses, "none" no addresses, because another client manages its '
+            "Endpoints."
         ),
     ] = "lease"
-    apiserver_count: Annotated[int, whole(1), Setting('How many processes serve; for "master-count" only.')] = 1
+    apiserver_count: Annotated[int, whole(1), Setting('The number of serving processes; for "master-count" only.')] = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +189,7 @@ class ControllerSettings:
         tuple[str, ...],
         LIST,
         Setting(
-            'The controllers that run: "*" means all of them, "name" this one, "-name" not this one.',
+            'The controllers that run: "*" means all, "name" this one, "-name" not this one.',
             flag="--controllers",
             metavar="LIST",
         ),
@@ -199,9 +198,9 @@ class ControllerSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "Apps whose controllers run, too, as `module:attribute`, as a file such as `shop.py`, or by the name under "
-            "which a package has installed one. Their kinds are defined when they are not. Modules are looked for in "
-            "the working directory first.",
+            "Apps whose controllers run, too, as `module:attribute`, as a file such as `shop.py`, or by the name "
+            "under which a package has installed one. Missing definitions of their kinds are installed. Modules "
+            "are imported from the working directory first.",
             flag="--app",
             metavar="MODULE:APP",
         ),
@@ -210,7 +209,7 @@ class ControllerSettings:
         float,
         DURATION,
         Setting(
-            "How long to wait, up to twice as long, between starting one controller and the next. Zero: all at once.",
+            "The delay between the starts of two controllers, up to twice as long. Zero: all start at once.",
             flag="--controller-start-interval",
             metavar="DURATION",
         ),
@@ -219,7 +218,7 @@ class ControllerSettings:
         float,
         decimal(0),
         Setting(
-            "How many requests a second each controller may send to the API on average. 0: any number.",
+            "The maximum number of API requests per second of each controller on average. 0: no limit.",
             flag="--kube-api-qps",
             metavar="RATE",
         ),
@@ -228,7 +227,8 @@ class ControllerSettings:
         int,
         whole(1),
         Setting(
-            "How many requests a controller that has sent none for a while may send at once; for kube_api_qps only.",
+            "The maximum number of API requests that a controller may send at once after an idle time; only with "
+            "kube_api_qps.",
             flag="--kube-api-burst",
             metavar="N",
         ),
@@ -237,9 +237,9 @@ class ControllerSettings:
         str,
         TEXT,
         Setting(
-            "The certificate (PEM) that is published in every namespace, for pods to verify the API server "
-            "by. Empty: ca.crt in data_dir/pki, which is the right one where controllers and API run in one "
-            "process or share that directory.",
+            "The certificate (PEM) that is published in every namespace, so that pods can verify the API server. "
+            "Empty: ca.crt in data_dir/pki, which is correct if controllers and API run in one process or share "
+            "that directory.",
             flag="--root-ca-file",
             metavar="FILE",
         ),
@@ -257,8 +257,8 @@ class LeaderElectionSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether processes that share a database agree on one that runs the controllers. false: this one "
-            "does, whatever others do; for one process alone.",
+            "Whether processes that share a database elect one that runs the controllers. false: this process "
+            "always runs them; only for a single process.",
             flag="--leader-elect",
             metavar="BOOL",
         ),
@@ -267,7 +267,7 @@ class LeaderElectionSettings:
         float,
         DURATION,
         Setting(
-            "How long a leader counts as alive after its last renewal was observed.",
+            "How long a leader counts as alive after its last observed renewal.",
             flag="--leader-elect-lease-duration",
             metavar="DURATION",
         ),
@@ -285,7 +285,7 @@ class LeaderElectionSettings:
         float,
         DURATION,
         Setting(
-            "How often the leader renews its lease, and tries again what has failed.",
+            "The interval at which the leader renews its lease, and retries failed renewals.",
             flag="--leader-elect-retry-period",
             metavar="DURATION",
         ),
@@ -311,7 +311,7 @@ class EventSettings:
     ttl: Annotated[
         float,
         DURATION,
-        Setting('How long an Event is kept after it has last changed. "0s": until a client deletes it.'),
+        Setting('How long an Event is kept after its last change. "0s": until a client deletes it.'),
     ] = 3600.0
 
 
@@ -333,19 +333,22 @@ class WatchCacheSettings:
 class CompactionSettings:
     """When and for which resources old events are removed; a resource that is not named keeps all."""
 
-    every: Annotated[float, DURATION, Setting("How often old events are looked for.")] = 300.0
+    every: Annotated[float, DURATION, Setting("The interval of compaction.")] = 300.0
     min_age: Annotated[
-        float, DURATION, Setting("No event that was superseded more recently than this is ever forgotten.")
+        float,
+        DURATION,
+        Setting("The minimum age of a removed event, counted from the time at which it was superseded."),
     ] = 600.0
     min_revisions: Annotated[
-        int, whole(0), Setting("At least this many of the newest revisions are kept whole, whatever their age.")
+        int, whole(0), Setting("The number of newest revisions that are always kept, regardless of their age.")
     ] = 10_000
     secrets_for: Annotated[
         float,
         DURATION,
         Setting(
-            "For how long what a Secret was before is kept, deleted ones included, however short the log is; min_age "
-            'counts too. "0s" keeps it for ever. A rule for "secrets" among the resources takes its place.'
+            "How long old states of Secrets are kept, including deleted Secrets, regardless of the length of the "
+            'log; min_age applies too. "0s" keeps them for ever. A rule for "secrets" among the resources '
+            "replaces it."
         ),
     ] = 3600.0
     resources: Annotated[
@@ -369,13 +372,17 @@ class LogSettings:
         str,
         one_of("debug", "info", "warning", "error"),
         Setting(
-            'How much to say on stderr: "debug", "info", "warning" or "error".', flag="--log-level", metavar="LEVEL"
+            'The level of the log on stderr: "debug", "info", "warning" or "error".',
+            flag="--log-level",
+            metavar="LEVEL",
         ),
     ] = "info"
     format: Annotated[
         str,
         one_of("console", "json"),
-        Setting('"console" for people, "json" for machines: one object a line.', flag="--log-format", metavar="FORMAT"),
+        Setting(
+            '"console" for people, "json" for programs: one object per line.', flag="--log-format", metavar="FORMAT"
+        ),
     ] = "console"
 
 
@@ -387,8 +394,8 @@ class Settings:
         str,
         TEXT,
         Setting(
-            "Directory for what ctrlmgr keeps on disk: the SQLite database and its anchor. `~` is your home directory. "
-            "If XDG_STATE_HOME is set, the default is $XDG_STATE_HOME/ctrlmgr.",
+            "The directory of ctrlmgr's files, such as the SQLite database and its anchor. `~` is your home "
+            "directory. If XDG_STATE_HOME is set, the default is $XDG_STATE_HOME/ctrlmgr.",
             flag="--data-dir",
             metavar="DIR",
         ),

@@ -21,23 +21,26 @@ class ServerSettings:
         str,
         one_of("all", "api-only", "controllers-only"),
         Setting(
-            'The roles of this process: "all", "api-only" (it serves, others run the controllers) or '
-            '"controllers-only" (it is a candidate for running them, and answers nothing but health, metrics '
-            "and settings)."
+            'The role of this process: "all", "api-only" (it serves the API, other processes run the controllers)'
+            ' or "controllers-only" (it is a candidate to run them, and serves only health, metrics and '
+            "settings)."
         ),
     ] = "all"
     listen: Annotated[
         str,
         LISTEN,
-        Setting("Where `serve` answers, over TLS. Port 0 takes any free one.", flag="--listen", metavar="HOST:PORT"),
+        Setting(
+            "The address on which `serve` listens, with TLS. Port 0 means any free port.",
+            flag="--listen",
+            metavar="HOST:PORT",
+        ),
     ] = "127.0.0.1:6443"
     advertise_address: Annotated[
         str,
         ADDRESS,
         Setting(
-            "The address that the `kubernetes` service leads to, and one of the names in the certificate. "
-            "Empty: where `listen` is, or the address that the default route starts from when that is every "
-            "address.",
+            "The address behind the `kubernetes` service, which is also in the certificate. Empty: the address in"
+            " `listen`; if that is the wildcard address, the local address of the default route.",
             flag="--advertise-address",
             metavar="IP",
         ),
@@ -46,9 +49,10 @@ class ServerSettings:
         str,
         TEXT,
         Setting(
-            "A directory that the processes of one control plane share, or have a copy of: with the authority, the key "
-            "of service accounts' tokens and the administrator's token, so that a client that trusts one of them "
-            "trusts all. Missing files are created. Empty: each has its own, in data_dir.",
+            "A directory that all processes of a control plane share or copy. It contains the certificate "
+            "authority, the key of service account tokens and the administrator's token, so that a client that "
+            "trusts one process trusts all. Missing files are created. Empty: each process has its own files in "
+            "data_dir.",
             flag="--identity-dir",
             metavar="DIR",
         ),
@@ -76,8 +80,9 @@ class ServerSettings:
         str,
         TEXT,
         Setting(
-            "The URL under which clients reach whichever process is alive (a balancer, a name with several addresses): "
-            "what the kubeconfig says, and a name in the certificate. Empty: where this process listens.",
+            "The URL under which clients reach any live process (a load balancer, or a name with several "
+            "addresses). It is in the kubeconfig, and its host is in the certificate. Empty: the address on which"
+            " this process listens.",
             flag="--public-url",
             metavar="URL",
         ),
@@ -90,21 +95,19 @@ class ServerSettings:
     shutdown_delay: Annotated[
         float,
         DURATION,
-        Setting(
-            "How long /readyz fails before the server stops taking requests, so that load balancers can turn away."
-        ),
+        Setting("How long /readyz fails before the server stops accepting requests, so that load balancers can react."),
     ] = 0.0
     max_reads: Annotated[
-        int, whole(1), Setting("How many reads are worked on at a time; further requests are refused with 429.")
+        int, whole(1), Setting("The maximum number of concurrent reads; further requests are refused with 429.")
     ] = 400
     max_writes: Annotated[int, whole(1), Setting("The same for writes.")] = 200
     http2_max_streams_per_connection: Annotated[
         int,
         whole(1),
-        Setting("How many requests one connection may have under way that speaks HTTP/2, watches included."),
+        Setting("The maximum number of concurrent requests of one HTTP/2 connection, including watches."),
     ] = 100
     disable_http2_serving: Annotated[
-        bool, SWITCH, Setting("Whether HTTP/1.1 alone is spoken, with a connection for each watch.")
+        bool, SWITCH, Setting("Whether only HTTP/1.1 is served, with one connection per watch.")
     ] = False
 
     @property
