@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ctrlmgr.cli import completing
+from ctrlmgr.cli.sectioned_help import SettingOption
 from ctrlmgr.controllers import registry as _controllers  # noqa: F401  # declares the controllers' options as settings
 from ctrlmgr.errors import SchemaOutdated, SettingsError
 from ctrlmgr.settings import LIST, NAMES, SWITCHES, Loaded, Settings, declarations, flags, keys, load
@@ -84,7 +85,10 @@ def _option(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         more = {"multiple": True, "callback": lambda context, parameter, values: ",".join(values) or None}
     if key == "controllers.enabled":
         more["shell_complete"] = completing.controllers
-    return click.option(said.flag, _parameter(key), metavar=said.metavar, help=said.help, **more)
+    section = key.rpartition(".")[0]
+    return click.option(
+        said.flag, _parameter(key), cls=SettingOption, section=section, metavar=said.metavar, help=said.help, **more
+    )
 
 
 def _switches(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -14,6 +14,7 @@ from ctrlmgr.cli.looking import arguments
 from ctrlmgr.cli.options import MEMORY, configure_logging, reader, takes_settings
 from ctrlmgr.cli.recordings.playing import playing, takes_recording
 from ctrlmgr.cli.recordings.playing import run as play
+from ctrlmgr.cli.sectioned_help import SectionedCommand
 from ctrlmgr.interpreter import collector_paused
 from ctrlmgr.settings import Loaded, flags
 
@@ -22,7 +23,25 @@ if TYPE_CHECKING:
     from ctrlmgr.serve.past import PastApplication
 
 
-@click.command(short_help="Run the control plane.")
+USUAL = (
+    "--data-dir",
+    "--database",
+    "--listen",
+    "--public-url",
+    "--nodes",
+    "--app",
+    "--controllers",
+    "--api-only",
+    "--ready-file",
+    "--at",
+    "--recording",
+    "--log-level",
+    "--settings",
+)
+"""The options that `--help` describes."""
+
+
+@click.command(cls=SectionedCommand, usual=USUAL, short_help="Run the control plane.")
 @takes_settings("server.role", *flags())
 @arguments.at_option("Serve the past of the log, read-only, as it was at")
 @takes_recording

@@ -32,7 +32,7 @@ from ctrlmgr.extensions.values.result import NOWHERE
 from ctrlmgr.work_budget import TooMuchWork, bounded
 
 _MOST_STEPS: Final = 5_000_000
-"""The maximum number of steps (`api.work`) for the validation of a value."""
+"""The maximum number of steps (`work_budget`) for the validation of a value."""
 _PARTS = ("_is_clean", "_fill", "_has_embedded", "_accepts", "_is_unique", "rules")
 """The parts that are compiled on first use."""
 

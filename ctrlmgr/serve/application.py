@@ -319,10 +319,14 @@ def _parts(
 
 
 def _noted(settings: Settings) -> dict[str, str]:
-    """Return where commands find the log of the server that a kubeconfig names, if it is a file."""
+    """Return where commands find the log of the server that a kubeconfig names, if it is a file.
+
+    With `server.identity_dir` the kubeconfigs of all processes are equal, so they do not name a directory of one.
+    """
     scheme, _, path = settings.database_url.partition(":///")
     url = {"database": f"sqlite:///{Path(path).absolute()}"} if scheme == "sqlite" else {}
-    return {"data-dir": str(settings.data_path.absolute()), **url}
+    folder = {} if settings.server.identity_dir else {"data-dir": str(settings.data_path.absolute())}
+    return {**folder, **url}
 
 
 def _external(settings: Settings, port: int) -> str:

@@ -38,7 +38,7 @@ def test_two_jobs_of_one_name_are_refused() -> None:
     queue: WorkQueue[str] = WorkQueue("periodic", clock=FakeClock())
     periodic = Periodic()
     periodic.add("resync", 3600, queue, "a")
-    with pytest.raises(ValueError, match="'resync' already"):
+    with pytest.raises(ValueError, match="'resync' exists already"):
         periodic.add("resync", 3600, queue, "b")
 
 

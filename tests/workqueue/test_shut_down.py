@@ -144,6 +144,6 @@ def test_a_queue_is_not_reopened_while_somebody_is_at_work(queue: WorkQueue[str]
     with queue.processing() as delivery:
         assert delivery is not None
         queue.shut_down()
-        with pytest.raises(RuntimeError, match="still at work"):
+        with pytest.raises(RuntimeError, match="still processes items"):
             queue.reopen()
     queue.reopen()

@@ -21,11 +21,11 @@ _STATUS, _PATCH, _SCALE = f"{_META}.Status", f"{_META}.Patch", "io.k8s.api.autos
 
 _TYPE_META: Mapping[str, Node] = {
     "apiVersion": {
-        "description": "The API group and version of the object, such as apps/v1.",
+        "description": "APIVersion defines the group and version of this representation of the object.",
         "type": "string",
     },
     "kind": {
-        "description": "The kind of the object, such as Pod.",
+        "description": "Kind is the type of the object.",
         "type": "string",
     },
 }

@@ -3,7 +3,7 @@
 Guarantees: each default is copied when it is set, and setting defaults is idempotent. A forbidden null is replaced by
 the default, if there is one. Schemas without defaults cost nothing.
 
-Each byte of JSON that is set costs one step of the budget of `api.work`, if there is one.
+Each byte of JSON that is set costs one step of the budget of `work_budget`, if there is one.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/algorithm.go`.
 """

@@ -104,4 +104,4 @@ def test_two_hundred_hanging_calls_do_not_slow_a_get(server: Server, tmp_path: P
     before, during, answers = asyncio.run(run())
     assert {each.status_code for each in answers} == {500}
     assert "context deadline exceeded" in answers[0].json()["message"]
-    assert during < 2 * before + 0.005, (before, during)
+    assert during < 4 * before + 0.05, (before, during)

@@ -58,7 +58,7 @@ def validate_field_reference(reference: Mapping[str, Any], allowed: frozenset[st
 
 
 def _split_subscript(label: str) -> tuple[str, str, bool]:
-    """Split `path['key']`; returns the path, the key, and whether there is a key (`SplitMaybeSubscriptedPath`)."""
+    """Split `path['key']` into path, key, and whether there is a key (fieldpath.SplitMaybeSubscriptedPath)."""
     name, bracket, key = label.removesuffix("']").partition("['")
     return (name, key, True) if label.endswith("']") and bracket and name else (label, "", False)
 

@@ -1,0 +1,74 @@
+"""The help of a command with many options: `--help` describes the usual ones, `--help-all` all of them in sections."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+import click
+
+_OPTIONS: Final = "Options"
+
+
+class SettingOption(click.Option):
+    """The option of a setting."""
+
+    def __init__(self, *arguments: Any, section: str, **keywords: Any) -> None:
+        """Make an option of a setting in a `section` of settings.toml; empty: in none."""
+        super().__init__(*arguments, **keywords)
+        self.section = section
+
+
+class SectionedCommand(click.Command):
+    """A command whose `--help` is short."""
+
+    def __init__(self, *arguments: Any, usual: Collection[str], **keywords: Any) -> None:
+        """Make a command; `--help` describes the options with the flags in `usual`, in the order of `usual`."""
+        super().__init__(*arguments, **keywords)
+        self._usual = {flag: order for order, flag in enumerate([*usual, "--help-all", "--help"])}
+        self.params.append(
+            click.Option(
+                ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=self._print_all, help=_ALL
+            )
+        )
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the usual options."""
+        usual = [each for each in self.get_params(ctx) if self._order(each) is not None]
+        _write(ctx, formatter, _OPTIONS, sorted(usual, key=lambda each: self._order(each) or 0))
+        formatter.write_paragraph()
+        formatter.write_text(f"There are {len(self.get_params(ctx)) - len(usual)} more: see --help-all.")
+
+    def _order(self, parameter: click.Parameter) -> int | None:
+        return next((self._usual[flag] for flag in parameter.opts if flag in self._usual), None)
+
+    def _print_all(self, ctx: click.Context, parameter: click.Parameter, is_given: bool) -> None:
+        if not is_given:
+            return
+        formatter = ctx.make_formatter()
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        for title, parameters in _sections(self.get_params(ctx)).items():
+            _write(ctx, formatter, title, parameters)
+        click.echo(formatter.getvalue().rstrip("\n"))
+        ctx.exit()
+
+
+_ALL: Final = "Describe all options, by the sections of the settings file."
+
+
+def _sections(parameters: Sequence[click.Parameter]) -> dict[str, list[click.Parameter]]:
+    """Return the options of each section, those in none first."""
+    sections: dict[str, list[click.Parameter]] = {_OPTIONS: []}
+    for each in parameters:
+        section = each.section if isinstance(each, SettingOption) else ""
+        sections.setdefault(f"[{section}]" if section else _OPTIONS, []).append(each)
+    return sections
+
+
+def _write(
+    ctx: click.Context, formatter: click.HelpFormatter, title: str, parameters: Sequence[click.Parameter]
+) -> None:
+    records = [record for each in parameters if (record := each.get_help_record(ctx)) is not None]
+    with formatter.section(title):
+        formatter.write_dl(records)
