@@ -1,6 +1,7 @@
 """How many modules a POST crosses on its way from the socket to the row of the event log.
 
-The count is an upper bound that the test holds: a change that adds a module to the path has to be worth it.
+The test holds an upper bound: a change that adds a module to the path has to be worth it. Fewer than about 55 modules
+would need files of more than 400 lines: managed fields, validation, HTTP and the log take 5 to 10 modules each.
 """
 
 from __future__ import annotations
