@@ -25,7 +25,7 @@ _TYPE_META: Mapping[str, Node] = {
         "type": "string",
     },
     "kind": {
-        "description": "Kind is the type of the object.",
+        "description": "Kind is the name of the type of the object, which clients use to decode it.",
         "type": "string",
     },
 }
@@ -77,16 +77,16 @@ _TOLD = {
     "fieldValidation": "How unknown and duplicate fields are handled: Ignore, Warn or Strict.",
     "force": "Whether an apply takes ownership of fields that other managers have applied.",
     "gracePeriodSeconds": "The grace period in seconds before the object is removed; 0 removes it immediately.",
-    "ignoreStoreReadErrorWithClusterBreakingPotential": "Whether to delete an object that can no longer be read.",
+    "ignoreStoreReadErrorWithClusterBreakingPotential": "Whether to delete an object that cannot be read from the log.",
     "labelSelector": "Restricts the objects to those whose labels match this selector.",
     "limit": "The maximum number of objects in a page of a list; 0 for all objects.",
     "orphanDependents": "Whether dependents are kept; deprecated in favour of propagationPolicy.",
     "propagationPolicy": "How the object's dependents are deleted: Orphan, Background or Foreground.",
-    "resourceVersion": "The exact or minimum resource version to read.",
-    "resourceVersionMatch": "How resourceVersion is applied: Exact or NotOlderThan.",
+    "resourceVersion": "The resource version at which the request reads, or the minimum one.",
+    "resourceVersionMatch": "How the request applies resourceVersion: as Exact or as NotOlderThan.",
     "sendInitialEvents": "Whether a watch starts with an event for every existing object.",
     "shardSelector": "Restricts the objects to one shard of the collection, selected by a hash.",
-    "timeoutSeconds": "The maximum duration of the call in seconds.",
+    "timeoutSeconds": "The maximum duration of the call in seconds, whether or not anything changes.",
     "watch": "Whether to watch for changes of the objects instead of listing them.",
 }
 
@@ -200,7 +200,10 @@ class Described(NamedTuple):
         return item
 
     def _common(self) -> Iterator[Node]:
-        yield {"description": "Whether the response is indented.", **_query("pretty", "string")}
+        yield {
+            "description": "Whether the response is indented; by default it is for curl, wget and browsers.",
+            **_query("pretty", "string"),
+        }
 
     def _operation(
         self,

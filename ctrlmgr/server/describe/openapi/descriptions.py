@@ -15,7 +15,7 @@ from typing import Any, Final
 
 _FIELDS = {
     "apiVersion": "APIVersion defines the group and version of this representation of the object.",
-    "kind": "Kind is the type of the object.",
+    "kind": "Kind is the name of the type of the object, which clients use to decode it.",
     "metadata": "Standard object's metadata: name, namespace, labels, annotations, owners.",
     "spec": "The desired state.",
     "status": "The last observed state.",
@@ -32,7 +32,7 @@ _METADATA = {
     "labels": "Keys and values that selectors use to select the object.",
     "managedFields": "The owners of the object's fields, and the version in which each set them.",
     "name": "The object's name, which is unique among objects of its kind and namespace.",
-    "namespace": "The namespace of the object; some kinds have none.",
+    "namespace": "The namespace of the object; objects of cluster-scoped kinds have none.",
     "ownerReferences": "The owners of the object; it is deleted when all of them are deleted.",
     "resourceVersion": "The object's version, which each write changes; the server refuses writes with an old one.",
     "selfLink": "Deprecated: it is always empty.",
