@@ -40,7 +40,7 @@ def verdict(call: Callable[..., object], *arguments: object) -> str:
     """Return "accepted" or the first line of the refusal."""
     try:
         call(*arguments)
-    except Exception as error:  # each library has errors of its own
+    except Exception as error:  # the libraries raise errors of different classes
         return str(error).splitlines()[0]
     return "accepted"
 

@@ -139,7 +139,7 @@ class _Truth:
         return CLIENT if cause is None else cause.controller
 
     def causes(self, event: Event, *, deep: bool) -> set[Revision]:
-        """Return the causes of an event: through all reconciles, or those of its own controller and key."""
+        """Return the causes of an event: of all reconciles, or of the reconciles of its controller and key."""
         if event.reconcile not in self._causes:
             return self._before(event)
         own = self._place(event.reconcile)

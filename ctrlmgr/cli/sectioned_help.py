@@ -25,22 +25,17 @@ class SectionedCommand(click.Command):
     def __init__(self, *arguments: Any, usual: Collection[str], **keywords: Any) -> None:
         """Make a command; `--help` describes the options with the flags in `usual`, in the order of `usual`."""
         super().__init__(*arguments, **keywords)
-        self._usual = {flag: order for order, flag in enumerate([*usual, "--help-all", "--help"])}
-        self.params.append(
-            click.Option(
-                ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=self._print_all, help=_ALL
-            )
-        )
+        self._usual = (*usual, "--help-all", "--help")
+        text = "Describe all options, by the sections of the settings file."
+        flag: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
+        self.params.append(click.Option(["--help-all"], **flag, callback=self._print_all, help=text))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the usual options."""
-        usual = [each for each in self.get_params(ctx) if self._order(each) is not None]
-        _write(ctx, formatter, _OPTIONS, sorted(usual, key=lambda each: self._order(each) or 0))
+        by_flag = {flag: each for each in self.get_params(ctx) for flag in each.opts}
+        _write(ctx, formatter, _OPTIONS, [by_flag[flag] for flag in self._usual])
         formatter.write_paragraph()
-        formatter.write_text(f"There are {len(self.get_params(ctx)) - len(usual)} more: see --help-all.")
-
-    def _order(self, parameter: click.Parameter) -> int | None:
-        return next((self._usual[flag] for flag in parameter.opts if flag in self._usual), None)
+        formatter.write_text(f"There are {len(self.get_params(ctx)) - len(self._usual)} more: see --help-all.")
 
     def _print_all(self, ctx: click.Context, parameter: click.Parameter, is_given: bool) -> None:
         if not is_given:
@@ -52,9 +47,6 @@ class SectionedCommand(click.Command):
             _write(ctx, formatter, title, parameters)
         click.echo(formatter.getvalue().rstrip("\n"))
         ctx.exit()
-
-
-_ALL: Final = "Describe all options, by the sections of the settings file."
 
 
 def _sections(parameters: Sequence[click.Parameter]) -> dict[str, list[click.Parameter]]:

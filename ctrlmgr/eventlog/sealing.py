@@ -2,7 +2,7 @@
 
 Guarantees:
 - A seal is an Ed25519 key in a file that only its owner can read. The first process creates it.
-- Shipping never delays an append. A thread of its own passes the newest anchor to a command, at most once in a given
+- Shipping never delays an append. A separate thread passes the newest anchor to a command, at most once in a given
   interval, and logs a warning if that fails. The newest anchor is shipped when the log closes, too.
 
 `docs/security.md` says which attacks this detects.

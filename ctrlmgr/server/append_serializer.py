@@ -1,8 +1,8 @@
 """Serializes appends that change a shared object, and batches them.
 
 While an append for one shared object is in progress, further writes for that object wait. When it has finished, they
-are decided one after the other on its result, and become the next append. So a quota that a hundred creations charge
-costs each of them hardly more than an append of its own.
+are decided one after the other on its result, and become the next append. So if a hundred creations charge
+one quota, each costs little more than a separate append.
 
 Guarantees: in this process one append per shared object is in progress at a time, in the order of the calls. A write
 that is refused does not affect the others. If the log refuses a batch, each of its writes is appended alone.

@@ -58,7 +58,7 @@ class Connections:
         )
 
     async def answer(self, call: Call) -> Reply:
-        """Return the answer to a call, or a reply with the problem. It has no timeout of its own."""
+        """Return the answer to a call, or a reply with the problem. The caller must limit its duration."""
         try:
             return await self._answered(call)
         except (aiohttp.ClientError, OSError, ValueError) as error:

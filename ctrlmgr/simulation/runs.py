@@ -61,7 +61,7 @@ def run_of(
     files: Files,
     verdicts: Verdicts,
 ) -> Span:
-    """Return a run with its end: by itself, by a probe, or by a stop."""
+    """Return a run with its end: its command exits, a probe kills it, or the pod is stopped."""
     over = None if run.ends_at is None else start + run.ends_at
     code = run.code
     reason = "OOMKilled" if behaviour.is_oom else ("Completed" if code == 0 else "Error")

@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
 
 class Desired(NamedTuple):
-    """A status, the seconds until it changes by itself (None: never), and whether all containers have stopped."""
+    """A status, the seconds until its next change (None: never), and whether all containers have stopped."""
 
     status: dict[str, Any]
     changes_in: float | None

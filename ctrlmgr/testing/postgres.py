@@ -284,7 +284,7 @@ def _server_account() -> pwd.struct_passwd | None:
             return pwd.getpwnam(name)
         except KeyError:
             continue
-    raise PostgresMissing("PostgreSQL cannot run as root, and no user postgres or nobody exists")
+    raise PostgresMissing("PostgreSQL cannot run as root; create a user `postgres` or `nobody`")
 
 
 def _await_end(pid: int) -> None:

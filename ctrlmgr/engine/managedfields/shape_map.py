@@ -268,7 +268,7 @@ class Untyped(Shape):
     """A value without a schema: objects are maps of such values, other values are atomic (smd's deduced type)."""
 
     def __init__(self) -> None:
-        """Create the shape; it is also the shape of the values of its own map."""
+        """Create the shape. Values of an untyped map are untyped, too."""
         self._map = Map(self)
         self._leaf = Leaf()
 

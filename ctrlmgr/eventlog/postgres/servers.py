@@ -260,7 +260,7 @@ def open_engine(url: str, pool_size: int = POOL_SIZE) -> Engine:
 def identify(connection: psycopg.Connection[Any]) -> Identity:
     """Return the identity of the server at the other end of an autocommit connection.
 
-    PgBouncer reports a process id of its own. Some managed servers do not report timelines.
+    PgBouncer reports its own process id, not that of PostgreSQL. Some managed servers do not report timelines.
     """
     try:
         row = connection.execute(_WHO, prepare=False).fetchone()

@@ -19,7 +19,7 @@ _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _REFERENCE = "#/definitions/"
 _STATUS, _PATCH, _SCALE = f"{_META}.Status", f"{_META}.Patch", "io.k8s.api.autoscaling.v1.Scale"
 
-_TYPE_META: Mapping[str, Node] = {
+TYPE_META: Mapping[str, Node] = {
     "apiVersion": {
         "description": "APIVersion defines the group and version of this representation of the object.",
         "type": "string",
@@ -130,7 +130,7 @@ class Described(NamedTuple):
             node: Node = {"type": "object"}
         else:
             node = schema_node(schema, v2=v2)
-            node["properties"] = {**node.get("properties", {}), **_TYPE_META, "metadata": _object_meta()}
+            node["properties"] = {**node.get("properties", {}), **TYPE_META, "metadata": _object_meta()}
         return {**node, **self._marks(self.kind)}
 
     def _list(self) -> Node:
@@ -147,7 +147,7 @@ class Described(NamedTuple):
             "description": f"{self.list_kind} is a list of {self.kind}",
             "type": "object",
             "required": ["items"],
-            "properties": {**_TYPE_META, "items": items, "metadata": metadata},
+            "properties": {**TYPE_META, "items": items, "metadata": metadata},
             **self._marks(self.list_kind),
         }
 
@@ -260,7 +260,7 @@ def schema_node(schema: Mapping[str, Any], *, v2: bool) -> Node:
         if isinstance(node.get(key), Mapping):
             node[key] = schema_node(node[key], v2=v2)
     if schema.get("x-kubernetes-embedded-resource") and not (v2 and schema.get("x-kubernetes-preserve-unknown-fields")):
-        node["properties"] = {**node.get("properties", {}), **_TYPE_META, "metadata": _object_meta()}
+        node["properties"] = {**node.get("properties", {}), **TYPE_META, "metadata": _object_meta()}
         required = node.get("required", ())
         node["required"] = [*required, *(each for each in ("kind", "apiVersion") if each not in required)]
     return node

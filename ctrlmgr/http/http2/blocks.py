@@ -5,9 +5,9 @@ Guarantees:
   characters that would end an HTTP/1.1 message, and no field is about the connection.
 - A head is limited in bytes and headers; one with twice the allowed headers ends the connection. The work is linear in
   the bytes: this module finds the fields, and passes each to the decoding library.
-- Clients are told to use no dynamic table (RFC 7541, section 4.2), so equal fields have equal bytes. The fields around
-  a request's path are then decoded once per connection, and later requests share the result. A repeated whole block is
-  not decoded at all. Until a client follows this setting, every block is decoded.
+- The server's settings forbid clients a dynamic table (RFC 7541, section 4.2), so equal fields have equal bytes.
+  The fields around a request's path are then decoded once per connection, and later requests share the result. A
+  repeated whole block is not decoded at all. Until a client follows this setting, every block is decoded.
 - An answer uses no dynamic table either: the same headers have the same bytes for every client.
 """
 

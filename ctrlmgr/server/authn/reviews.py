@@ -53,7 +53,7 @@ class Question(NamedTuple):
 
 
 class Reviews:
-    """Answers reviews. It has no state of its own."""
+    """Answers reviews. It stores nothing between calls."""
 
     def __init__(self, authenticator: Authenticator, authorizer: Authorizer) -> None:
         """Authenticate tokens with `authenticator`, and check rights with `authorizer`."""

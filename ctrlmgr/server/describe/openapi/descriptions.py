@@ -13,9 +13,10 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
+from ctrlmgr.extensions.custom.openapi import TYPE_META
+
 _FIELDS = {
-    "apiVersion": "APIVersion defines the group and version of this representation of the object.",
-    "kind": "Kind is the name of the type of the object, which clients use to decode it.",
+    **{name: node["description"] for name, node in TYPE_META.items()},
     "metadata": "Standard object's metadata: name, namespace, labels, annotations, owners.",
     "spec": "The desired state.",
     "status": "The last observed state.",
