@@ -41,7 +41,7 @@ def ask(server: ServerProcess, path: str, body: Any = None, accept: str = "appli
 
 
 def test_help_and_settings_have_the_options_of_a_toy_controller() -> None:
-    assert "--greeting TEXT" in toys("serve", "--help")
+    assert "--greeting TEXT" in toys("serve", "--help-all")
     assert json.loads(toys("settings", "--greeting", "hi", "-o", "json"))["controllers.greeting"] == {
         "value": "hi",
         "from": "--greeting",
