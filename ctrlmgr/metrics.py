@@ -333,6 +333,13 @@ CLUSTER_IP_REPAIR = _repair_metrics("clusterip_repair", "clusterips", "ip_errors
 NODE_PORT_REPAIR = _repair_metrics("nodeport_repair", "nodeports", "port_errors")
 
 
+RESOURCE_CLAIM_CREATES = Counter(
+    "resourceclaim_controller_creates",
+    "Number of ResourceClaims creation requests, categorized by creation status and admin access",
+    ["status", "admin_access"],
+)
+
+
 class PodDeletionMetrics(NamedTuple):
     """kube-controller-manager's metrics of the pod garbage collector, by `namespace` and `reason`."""
 

@@ -202,6 +202,7 @@ VALUES = {
     "controllers.mirroring_concurrent_service_endpoint_syncs": "9",
     "controllers.concurrent_namespace_syncs": "9",
     "controllers.concurrent_resource_quota_syncs": "9",
+    "controllers.concurrent_resourceclaim_syncs": "2",
     "controllers.resource_quota_sync_period": "1m",
     "controllers.concurrent_gc_syncs": "9",
     "controllers.concurrent_ttl_after_finished_syncs": "9",

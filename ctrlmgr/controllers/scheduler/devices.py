@@ -155,7 +155,7 @@ class DeviceClaims:
 
 
 def _name(pod: PodInfo, reference: PodClaimView) -> str | None:
-    """Return the name of a claim, None if none was needed (`resourceclaim.Name`)."""
+    """Return the name of a claim, None if none was needed (`Name` of `resourceclaim`)."""
     if reference.resource_claim_name is not None:
         return reference.resource_claim_name
     for each in pod.view.status.resource_claim_statuses or ():

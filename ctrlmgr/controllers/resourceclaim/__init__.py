@@ -1,0 +1,42 @@
+"""The resource claim controller: creates the claims of pods' templates, and releases claims that no pod uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ctrlmgr.api.resource import PODS, Resource
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.settings.declaration import Setting
+from ctrlmgr.settings.kinds import whole
+
+_CLAIMS = Resource("resource.k8s.io", "resourceclaims")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The options of the resource claim controller."""
+
+    concurrent_resourceclaim_syncs: Annotated[
+        int,
+        whole(1),
+        Setting(
+            "How many resource claims, and pods with resource claims, are reconciled at the same time.",
+            flag="--concurrent-resourceclaim-syncs",
+            metavar="COUNT",
+        ),
+    ] = 5
+
+
+DESCRIPTOR = ControllerDescriptor(
+    name="resourceclaim-controller",
+    aliases=("resource-claim-controller",),
+    account="resource-claim-controller",
+    component="resource_claim",
+    does="the claims of pods' ResourceClaimTemplates; claims that no pod uses any more are deallocated",
+    watches=(PODS, _CLAIMS, Resource("resource.k8s.io", "resourceclaimtemplates")),
+    owns=(_CLAIMS,),
+    builder="ctrlmgr.controllers.resourceclaim.controller:build",
+    options=Options,
+)
+"""The declaration of this controller."""

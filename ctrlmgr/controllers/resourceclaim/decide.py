@@ -1,0 +1,229 @@
+"""Decisions about the resource claims of pods: their names, the claims to create, and the consumers that remain.
+
+Source: Kubernetes' `pkg/controller/resourceclaim/controller.go`, and `resourceclaim` of `dynamic-resource-allocation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.controllers.workloads.pods import is_controlled_by
+from ctrlmgr.errors import CtrlmgrError
+
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+"""The finalizer of claims that the scheduler has allocated."""
+POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
+"""The annotation of a claim from a template with the name of the pod's entry."""
+_LONGEST_BASE: Final = 57
+"""Maximum length of a generated claim's base name, which leaves space for a hyphen and five random characters."""
+_ENDED: Final = ("Succeeded", "Failed")
+_MENTIONS: Final = (b'"resourceClaims"', b'"extendedResourceClaimStatus"')
+"""The body of every pod with resource claims contains one of these."""
+
+
+class PodClaim(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A pod's entry for a claim (v1 PodResourceClaim)."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class _Named(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class _Extended(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    resource_claim_name: str = ""
+
+
+class _PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    node_name: str = ""
+    resource_claims: list[PodClaim] = []
+
+
+class _PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    phase: str = ""
+    resource_claim_statuses: list[_Named] | None = None
+    extended_resource_claim_status: _Extended | None = None
+
+
+class _Pod(msgspec.Struct, frozen=True, gc=False):
+    spec: _PodSpec = _PodSpec()
+    status: _PodStatus = _PodStatus()
+
+
+_decode = msgspec.json.Decoder(_Pod).decode  # not cached: other controllers decode other fields
+
+
+class NotCreatedError(CtrlmgrError):
+    """The claim of a template has not been created yet."""
+
+
+class ClaimingPod(NamedTuple):
+    """A pod with resource claims, and its decoded fields."""
+
+    pod: Object
+    view: _Pod
+
+    @classmethod
+    def of(cls, pod: Object) -> ClaimingPod | None:
+        """Decode a pod; None if it has no resource claims."""
+        if not any(map(pod.mentions, _MENTIONS)):
+            return None
+        view = _decode(pod.body)
+        has_claims = view.spec.resource_claims or view.status.extended_resource_claim_status is not None
+        return cls(pod, view) if has_claims else None
+
+    @property
+    def claims(self) -> list[PodClaim]:
+        """Its entries for claims."""
+        return self.view.spec.resource_claims
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it has a node."""
+        return bool(self.view.spec.node_name)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether none of its containers runs or ever will (`isPodDone`)."""
+        return self.view.status.phase in _ENDED or (self.pod.is_terminating and not self.is_bound)
+
+    @property
+    def may_get_claims(self) -> bool:
+        """Whether claims are created for it: it has neither ended nor been deleted."""
+        return not self.pod.is_terminating and self.view.status.phase not in _ENDED
+
+    def name_of(self, claim: PodClaim) -> str | None:
+        """Return the name of an entry's claim, None if it needs none; raises `NotCreatedError`, and `CtrlmgrError`."""
+        if claim.resource_claim_name is not None:
+            return claim.resource_claim_name
+        where = f'pod "{self.pod.namespace}/{self.pod.name}"'
+        if claim.resource_claim_template_name is None:
+            raise CtrlmgrError(f'{where}, spec.resourceClaim "{claim.name}": unsupported API')
+        for each in self.view.status.resource_claim_statuses or ():
+            if each.name == claim.name:
+                return each.resource_claim_name
+        raise NotCreatedError(f"{where}: ResourceClaim not created yet")
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of its existing claims, without that for extended resources."""
+        for each in self.claims:
+            try:
+                name = self.name_of(each)
+            except CtrlmgrError:
+                continue
+            if name is not None:
+                yield name
+
+    @property
+    def extended(self) -> str:
+        """The name of the claim for its extended resources, "" if it has none."""
+        status = self.view.status.extended_resource_claim_status
+        return status.resource_claim_name if status is not None else ""
+
+    def work(self, claim_of: Callable[[str], Object | None]) -> bool:
+        """Return whether the pod has to be reconciled: a claim must be created or reserved (`podNeedsWork`)."""
+        return self.may_get_claims and any(self._needs(each, claim_of) for each in self.claims)
+
+    def _needs(self, entry: PodClaim, claim_of: Callable[[str], Object | None]) -> bool:
+        try:
+            name = self.name_of(entry)
+        except CtrlmgrError:
+            return True
+        if name is None:
+            return False
+        claim = claim_of(name)
+        if claim is None:
+            return entry.resource_claim_template_name is not None
+        if entry.resource_claim_name is None and not is_controlled_by(claim, self.pod):
+            return False
+        return self.is_bound and needs_reservation(claim, self.pod)
+
+
+class Consumer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """A user of a claim (ResourceClaimConsumerReference)."""
+
+    api_group: str = ""
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+    @property
+    def is_pod(self) -> bool:
+        """Whether it is a pod."""
+        return not self.api_group and self.resource == "pods"
+
+
+class _ClaimStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    allocation: dict[str, msgspec.Raw] | None = None
+    reserved_for: list[Consumer] | None = None
+
+
+class Claim(msgspec.Struct, frozen=True, gc=False):
+    """The decoded fields of a claim."""
+
+    status: _ClaimStatus = _ClaimStatus()
+
+    @property
+    def consumers(self) -> list[Consumer]:
+        """Its users."""
+        return self.status.reserved_for or []
+
+
+def needs_reservation(claim: Object, pod: Object) -> bool:
+    """Return whether a claim is allocated but not reserved for a pod."""
+    view = claim.view(Claim)
+    return view.status.allocation is not None and all(each.uid != pod.uid for each in view.consumers)
+
+
+def reserved(claim: Object, pod: Object) -> dict[str, Any]:
+    """Return a claim that is also reserved for a pod."""
+    fields = claim.to_dict()
+    consumer = {"resource": "pods", "name": pod.name, "uid": pod.uid}
+    status = fields["status"]
+    return {**fields, "status": {**status, "reservedFor": [*(status.get("reservedFor") or ()), consumer]}}
+
+
+def owning_pod(claim: Object) -> tuple[str, str] | None:
+    """Return the name and the uid of the pod that a claim was created for, None if there is none."""
+    for each in claim.metadata.owner_references or ():
+        if each.controller and each.api_version == "v1" and each.kind == "Pod":
+            return each.name, each.uid
+    return None
+
+
+def claim_for(pod: Object, entry: str, template: Object) -> dict[str, Any]:
+    """Return the claim to create from a template for an entry of a pod."""
+    spec = template.to_dict()["spec"]
+    given: Mapping[str, Any] = spec.get("metadata") or {}
+    metadata = {
+        "generateName": _base_name(pod.name, entry),
+        "namespace": pod.namespace,
+        "annotations": {**(given.get("annotations") or {}), POD_CLAIM: entry},
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid, "controller": True}],
+    }
+    if given.get("labels"):
+        metadata["labels"] = given["labels"]
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata, "spec": spec["spec"]}
+
+
+def _base_name(pod: str, entry: str) -> str:
+    """Return `POD-ENTRY-`; names that are too long are cut in proportion to their lengths."""
+    base = f"{pod}-{entry}-"
+    if len(base) <= _LONGEST_BASE:
+        return base
+    cut = pod[: len(pod) * _LONGEST_BASE // len(base)]
+    return f"{cut}-{entry[: len(entry) * _LONGEST_BASE // len(base)]}"
+
+
+def needs_admin_access(claim: Mapping[str, Any]) -> bool:
+    """Return whether a claim's spec requests admin access; alternatives of a request cannot."""
+    requests = (claim.get("devices") or {}).get("requests") or ()
+    return any((each.get("exactly") or {}).get("adminAccess") for each in requests)
