@@ -29,6 +29,7 @@ from ctrlmgr.controllers.bootstrap.priority_classes import SystemPriorityClasses
 from ctrlmgr.controllers.bootstrap.roles import BootstrapRoles
 from ctrlmgr.controllers.descriptor import MANAGER
 from ctrlmgr.controllers.events.recorder import EventBroadcaster
+from ctrlmgr.controllers.flow_control.producer import HOOK, ConfigurationProducer
 from ctrlmgr.engine.kinds import Kinds
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.eventlog import EventLog
@@ -147,6 +148,7 @@ class Application(Fronted):
         )
         self._roles = BootstrapRoles(parts.apiserver_client(), clock, chosen.descriptors)
         self._classes = SystemPriorityClasses(parts.apiserver_client())
+        self._flows = ConfigurationProducer(informers)
         # The reader stops after the server that uses it. The audit log stops after the server whose requests it
         # records, and the broadcaster after all components that record Events.
         caches: list[Runnable] = [feed, informers, reader, audit_log, parts.broadcaster]
@@ -164,6 +166,7 @@ class Application(Fronted):
                 self._classes,
                 parts.definitions(),
                 parts.api_services(),
+                *parts.flow_control(self._flows),
             )
 
     def _arrange(
@@ -238,6 +241,7 @@ class Application(Fronted):
             Check("poststarthook/bootstrap-controller", lambda: self._bootstrap.problem()),
             Check(f"poststarthook/{BootstrapRoles.name}", lambda: self._roles.problem()),
             Check(f"poststarthook/{SystemPriorityClasses.name}", lambda: self._classes.problem()),
+            Check(f"poststarthook/{HOOK}", lambda: self._flows.problem()),
         ]
 
     def _elected(self) -> list[Check]:

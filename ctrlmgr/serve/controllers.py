@@ -22,6 +22,9 @@ from ctrlmgr.controllers.customresourcedefinitions.controller import new_definit
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.events.expiry import new_event_expiry
 from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder
+from ctrlmgr.controllers.flow_control.dangling import new_dangling_controller
+from ctrlmgr.controllers.flow_control.producer import MANAGER as PRODUCER
+from ctrlmgr.controllers.flow_control.producer import ConfigurationProducer, new_configuration_producer
 from ctrlmgr.controllers.identity import Identity
 from ctrlmgr.engine.options import Requester
 from ctrlmgr.engine.writing import WriteEngine
@@ -129,10 +132,10 @@ class Parts(NamedTuple):
             new_uid=lambda: str(UUID(int=self.random.getrandbits(128), version=4)),
         )
 
-    def apiserver_client(self) -> EngineClient:
-        """Return a client for writes that every serving process makes, leader or not."""
+    def apiserver_client(self, manager: str = _API_SERVER) -> EngineClient:
+        """Return a client for writes that every serving process makes, leader or not; `manager` owns their fields."""
         requester = Requester(API_SERVER.name, API_SERVER.groups, _USER_AGENT)
-        return EngineClient(self.engine, self.run, requester, manager=_API_SERVER)
+        return EngineClient(self.engine, self.run, requester, manager=manager)
 
     def definitions(self) -> Controller:
         """Return the controller of CustomResourceDefinitions, which runs in every process that serves the API."""
@@ -145,6 +148,13 @@ class Parts(NamedTuple):
         return new_api_service_controller(
             self.informers, groups, client, self.event_log, clock=self.clock, random=self.random
         )
+
+    def flow_control(self, producer: ConfigurationProducer) -> Iterator[Controller]:
+        """Yield the controllers of flow control, which run in every process that serves the API."""
+        event_log, clock, random = self.event_log, self.clock, self.random
+        writes = self.apiserver_client(PRODUCER)
+        yield new_configuration_producer(producer, writes, event_log, clock=clock, random=random)
+        yield new_dangling_controller(self.informers, self.apiserver_client(), event_log, clock=clock, random=random)
 
     def for_bootstrap(self) -> bootstrap_assembly.Parts:
         """Return the parts of the bootstrap controller."""

@@ -151,7 +151,8 @@ def test_it_answers_and_stops_on_sigterm(tmp_path: Path) -> None:
             "[+]ping ok\n[+]log ok\n[+]informer-sync ok\n[+]informer-handlers ok\n"
             "[+]poststarthook/bootstrap-controller ok\n"
             "[+]poststarthook/rbac/bootstrap-roles ok\n"
-            "[+]poststarthook/scheduling/bootstrap-system-priority-classes ok\n[+]leader-election ok\n"
+            "[+]poststarthook/scheduling/bootstrap-system-priority-classes ok\n"
+            "[+]poststarthook/priority-and-fairness-config-producer ok\n[+]leader-election ok\n"
             + "".join(f"[+]controller/{name} ok\n" for name in running)
             + "[+]shutdown ok\nreadyz check passed\n",
         )

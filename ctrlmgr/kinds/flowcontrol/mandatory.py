@@ -5,42 +5,49 @@ Source: Kubernetes `pkg/apis/flowcontrol/internalbootstrap` and `staging/src/k8s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ctrlmgr.api.field import FieldError, Path, invalid
 from ctrlmgr.kinds.spec_difference import shown
 
 EXEMPT: Final = "exempt"
-_CATCH_ALL: Final = "catch-all"
-_EVERYTHING: Final = {
+CATCH_ALL: Final = "catch-all"
+EVERYTHING: Final = {
     "resourceRules": [
         {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "clusterScope": True, "namespaces": ["*"]}
     ],
     "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
 }
+"""The rules that match every request."""
 
 
-def _groups(*names: str) -> list[dict[str, Any]]:
-    return [{"kind": "Group", "group": {"name": f"system:{name}"}} for name in names]
+def groups(*names: str) -> list[dict[str, Any]]:
+    """Return subjects: the groups with these names."""
+    return [{"kind": "Group", "group": {"name": name}} for name in names]
+
+
+def schema(
+    level: str, precedence: int, method: str, subjects: Sequence[Mapping[str, Any]], rules: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a FlowSchema's spec with one rule; `method` is the distinguisher method, empty for none."""
+    return {
+        "priorityLevelConfiguration": {"name": level},
+        "matchingPrecedence": precedence,
+        **({"distinguisherMethod": {"type": method}} if method else {}),
+        "rules": [{"subjects": list(subjects), **rules}],
+    }
 
 
 FLOW_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
-    EXEMPT: {
-        "priorityLevelConfiguration": {"name": EXEMPT},
-        "matchingPrecedence": 1,
-        "rules": [{"subjects": _groups("masters"), **_EVERYTHING}],
-    },
-    _CATCH_ALL: {
-        "priorityLevelConfiguration": {"name": _CATCH_ALL},
-        "matchingPrecedence": 10_000,
-        "distinguisherMethod": {"type": "ByUser"},
-        "rules": [{"subjects": _groups("unauthenticated", "authenticated"), **_EVERYTHING}],
-    },
+    EXEMPT: schema(EXEMPT, 1, "", groups("system:masters"), EVERYTHING),
+    CATCH_ALL: schema(
+        CATCH_ALL, 10_000, "ByUser", groups("system:unauthenticated", "system:authenticated"), EVERYTHING
+    ),
 }
 PRIORITY_LEVELS: Final[Mapping[str, Mapping[str, Any]]] = {
     EXEMPT: {"type": "Exempt"},
-    _CATCH_ALL: {
+    CATCH_ALL: {
         "type": "Limited",
         "limited": {"nominalConcurrencyShares": 5, "lendablePercent": 0, "limitResponse": {"type": "Reject"}},
     },

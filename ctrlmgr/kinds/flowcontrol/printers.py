@@ -10,8 +10,8 @@ from ctrlmgr.engine.tables.printer import NONE, Fields, age, printer
 
 
 def _priority_level(fields: Fields, ages: Ages) -> list[Any]:
-    limited = at(fields, "spec", "limited") or at(fields, "spec", "exempt") or {}
-    queuing = at(fields, "spec", "limited", "limitResponse", "queuing") or {}
+    limited = at(fields, "spec", "limited") or {}
+    queuing = at(limited, "limitResponse", "queuing") or {}
     sizes = [queuing.get(name, NONE) for name in ("queues", "handSize", "queueLengthLimit")]
     return [
         at(fields, "spec", "type") or "",

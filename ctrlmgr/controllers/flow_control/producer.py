@@ -1,0 +1,73 @@
+"""Keeps the flow schemas and priority levels of every cluster, once a minute.
+
+Guarantees: they all exist soon after a process starts to serve, with the specs that `upkeep` decides. All missing
+objects of a kind are created in one write.
+
+Source: Kubernetes `pkg/registry/flowcontrol/rest/storage_flowcontrol.go` (post-start hook
+`priority-and-fairness-config-producer`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from random import Random
+from typing import Final
+
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.client import EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.flow_control.upkeep import FLOW_SCHEMA, LEVEL, desired_upkeep
+from ctrlmgr.errors import Conflict, NotFound
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.informer import Informers
+from ctrlmgr.manager import Controller, Result
+
+HOOK: Final = "priority-and-fairness-config-producer"
+MANAGER: Final = f"api-{HOOK}-v1"
+"""The field manager of its writes."""
+
+FLOW_SCHEMAS: Final = Resource("flowcontrol.apiserver.k8s.io", "flowschemas")
+LEVELS: Final = Resource("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations")
+
+_KEY: Final = Key("", "bootstrap configuration")
+_EVERY: Final = 60.0
+
+
+class ConfigurationProducer:
+    """Reconciles the objects of every cluster; the only key stands for all of them."""
+
+    def __init__(self, informers: Informers) -> None:
+        """Read the caches of `informers`, which have not synced yet."""
+        self._caches = {LEVEL: informers.informer(LEVELS), FLOW_SCHEMA: informers.informer(FLOW_SCHEMAS)}
+        self._is_done = False
+
+    def problem(self) -> str | None:
+        """Return what is wrong, None if the objects were right once."""
+        return None if self._is_done else "the flow schemas and priority levels have not been created yet"
+
+    def on_start(self) -> Iterable[Key]:
+        """Return the only key."""
+        return [_KEY]
+
+    def reconcile(self, key: Key, client: EngineClient) -> Result:
+        """Create, correct and delete objects; raises the errors of `client`, after which it is called again."""
+        for kind, cache in self._caches.items():
+            upkeep = desired_upkeep(kind, {obj.name: obj for obj in cache.lister.list()})
+            if upkeep.create:
+                client.create_all(upkeep.create)
+            for obj in upkeep.update:
+                with suppress(Conflict):  # it has just changed; the next round looks at it again
+                    client.update(obj)
+            for obj in upkeep.delete:
+                with suppress(NotFound):
+                    client.delete(obj)
+        self._is_done = True
+        return Result(_EVERY)
+
+
+def new_configuration_producer(
+    producer: ConfigurationProducer, client: EngineClient, event_log: EventLog, *, clock: Clock, random: Random
+) -> Controller:
+    """Build the controller; call it before the informers sync."""
+    return Controller(HOOK, producer, watches=[], client=client, log=event_log, clock=clock, random=random)
