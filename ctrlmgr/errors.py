@@ -289,6 +289,9 @@ class RequestTimeout(ApiError):
 class LogError(CtrlmgrError):
     """The event log failed."""
 
+    place: str = ""
+    """The file that failed, for the server's own log: clients read messages, and need not know its paths."""
+
 
 class LogUnavailable(LogError):
     """The event log cannot be reached; nothing was written. The cause is in `__cause__`."""

@@ -100,6 +100,7 @@ def migrate_log(url: str, *, clock: Clock, random: Random) -> str | None:
 
     from ctrlmgr.eventlog import schema
 
+    path = None
     if url.startswith(_SQLITE):
         from ctrlmgr.eventlog.sqlite.log import open_engine
 
@@ -115,9 +116,19 @@ def migrate_log(url: str, *, clock: Clock, random: Random) -> str | None:
     try:
         return schema.upgrade(engine, clock=clock, random=random)
     except DBAPIError as error:
-        raise LogUnavailable(f"the database cannot be migrated: {error.orig}") from error
+        reason = f"the database cannot be migrated: {error.orig}"
+        raise LogUnavailable(_refused(path, reason) if path else reason) from error
     finally:
         engine.dispose()
+
+
+def _refused(path: Path, reason: str) -> str:
+    """Return why SQLite could not use a file: its own reason, the file, and the operating system's reason."""
+    try:
+        with path.open("ab"):  # SQLite does not pass this reason on
+            return f"{reason} ({path})"
+    except OSError as error:
+        return f"{reason} ({path}: {error.strerror})"
 
 
 def _sqlite_path(url: str) -> Path:

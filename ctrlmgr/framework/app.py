@@ -16,6 +16,7 @@ from ctrlmgr.engine.attributes import Verb
 from ctrlmgr.framework.admission import Admit, AppAdmission
 from ctrlmgr.framework.declaration import Declaration, declaration_of, sequence_of
 from ctrlmgr.framework.model import Kind, Untyped
+from ctrlmgr.framework.options_checks import check_count, check_list, check_seconds
 from ctrlmgr.manager.reconcile import Result
 
 if TYPE_CHECKING:  # a context imports apps
@@ -78,6 +79,10 @@ class AppController(Generic[K]):
         The object is kept until the function returns None. `name` is the finalizer, such as `example.com/bucket`, which
         is added to every object before its first reconcile.
         """
+        if not isinstance(name, str):
+            raise TypeError(
+                f"finalize takes the name of the finalizer: `@{self.function.__name__}.finalize('example.com/bucket')`"
+            )
         if not _FINALIZER.fullmatch(name):
             raise TypeError(f"{name!r} is no name of a finalizer; it looks like `example.com/bucket`")
         if self.cleanup is not None:
@@ -122,7 +127,7 @@ class App:
         self.name = name
         self.controllers: list[AppController[Any]] = []
         self.admissions: list[AppAdmission] = []
-        self._kinds = sequence_of(kinds)
+        self._kinds = sequence_of(kinds, "kinds")
 
     @property
     def kinds(self) -> Sequence[Declaration]:
@@ -178,21 +183,26 @@ class App:
         kinds that it only reads. At most `workers` objects are reconciled at a time, each by one worker. An object that
         failed 1 + `max_retries` times waits for its next change. `name` is by default the function's.
         """
+        declaration, owned, read = declaration_of(kind), sequence_of(owns, "owns"), sequence_of(reads, "reads")
+        check_list("watches", watches, '[Watch("v1/Pod", function)]', of=Watch)
+        check_count("workers", workers, 1)
+        if resync is not None:
+            check_seconds("resync", resync)
+        if max_retries is not None:
+            check_count("max_retries", max_retries, 0)
 
         def decorate(function: Reconcile[Any]) -> AppController[Any]:
             chosen = name or function.__name__.replace("_", "-").lower()
             if not _NAME.fullmatch(chosen):
                 raise TypeError(f"{chosen!r} is no name of a controller; it looks like `shop-controller`")
             _check_function(function, chosen)
-            if workers < 1:
-                raise TypeError(f"controller {chosen} has {workers} workers")
             controller = AppController(
                 chosen,
-                declaration_of(kind),
+                declaration,
                 function,
-                sequence_of(owns),
+                owned,
                 tuple(watches),
-                sequence_of(reads),
+                read,
                 workers,
                 resync,
                 max_retries,
@@ -247,6 +257,8 @@ class App:
         none of them, such as the removal of a finalizer. `name` is by default the function's;
         `--disable-admission-plugins` uses it.
         """
+        declaration = declaration_of(kind)
+        check_list("operations", operations, '["CREATE"]')
 
         def decorate(function: Admit) -> AppAdmission:
             chosen = name or function.__name__.replace("_", "-").lower()
@@ -258,7 +270,7 @@ class App:
                 raise TypeError(f"admission plugin {chosen}: operations are of {', '.join(_OPERATIONS)}")
             verbs = tuple(Verb(each) for each in operations)
             fields = (on,) if isinstance(on, str) else tuple(on)
-            declared = AppAdmission(chosen, declaration_of(kind), function, verbs, subresource, validates, fields)
+            declared = AppAdmission(chosen, declaration, function, verbs, subresource, validates, fields)
             self.admissions.append(declared)
             return declared
 

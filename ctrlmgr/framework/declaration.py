@@ -5,6 +5,7 @@ Guarantees: a declaration is immutable and valid; the same class or name always 
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.resource import Resource, group_of, guess_resource
-from ctrlmgr.framework.spelling import check_spelling
+from ctrlmgr.framework.options_checks import check_list
+from ctrlmgr.framework.spelling import check_spelling, suggested
 
 _VERSION = re.compile(r"v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -136,10 +138,18 @@ def declaration_of(kind: Any) -> Declaration:
     found = getattr(kind, "declaration", None)
     if isinstance(found, Declaration):
         return found
-    raise TypeError(f"{kind!r} is no kind: write `v1/ConfigMap`, or a class made with `api_version=`")
+    if inspect.isfunction(kind):
+        raise TypeError(
+            f"the decorator of {kind.__name__} takes a kind: write `v1/ConfigMap` or a class in parentheses"
+        )
+    shown = kind.__name__ if isinstance(kind, type) else repr(kind)
+    raise TypeError(f"{shown} is no kind: write `v1/ConfigMap`, or a class made with `api_version=`")
 
 
 def _resource(api_version: str, kind: str, what: str) -> Resource:
+    if not api_version:
+        hint = suggested("", kind) or "; it looks like `v1/ConfigMap`"
+        raise TypeError(f"{what!r} has no API version{hint}")
     group, version = group_of(api_version), api_version.rpartition("/")[2]
     if not _VERSION.fullmatch(version) or (group and not _GROUP.fullmatch(group)):
         raise TypeError(f"{what}: the API version {api_version!r} is none; it looks like `example.com/v1`")
@@ -150,6 +160,7 @@ def _resource(api_version: str, kind: str, what: str) -> Resource:
     return guess_resource(api_version, kind)
 
 
-def sequence_of(kinds: Sequence[Any]) -> tuple[Declaration, ...]:
-    """Return the declarations of several kinds."""
+def sequence_of(kinds: Sequence[Any], option: str) -> tuple[Declaration, ...]:
+    """Return the declarations of several kinds, the value of `option`."""
+    check_list(option, kinds, f"[{kinds!r}]" if isinstance(kinds, str) else '["v1/ConfigMap"]')
     return tuple(declaration_of(each) for each in kinds)

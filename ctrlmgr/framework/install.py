@@ -6,6 +6,7 @@ Guarantees: a definition that contains all of the class's is unchanged. One that
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -29,7 +30,7 @@ def changes(apps: Iterable[App], find: Callable[[Key], Object | None]) -> list[O
     wanted: dict[str, tuple[Declaration, dict[str, Any]]] = {}
     for app in apps:
         for kind in app.kinds:
-            name, definition = str(kind.resource), _definition(kind)
+            name, definition = str(kind.resource), checked_definition(kind)
             other = wanted.setdefault(name, (kind, definition))
             if other[0].cls is not kind.cls and (difference := contradiction(other[1], definition)):
                 raise SettingsError(f"{kind.where} contradicts {other[0].where}: of {name} {difference}")
@@ -42,11 +43,20 @@ def changes(apps: Iterable[App], find: Callable[[Key], Object | None]) -> list[O
     return found
 
 
-def _definition(kind: Declaration) -> dict[str, Any]:
+def checked_definition(kind: Declaration) -> dict[str, Any]:
+    """Return the definition of a kind; raises `SettingsError` with the place of its class."""
     try:
         return definition_of(kind.cls)
     except TypeError as error:
-        raise SettingsError(f"{kind.where}: {error}") from error
+        raise SettingsError(f"{kind.where}: {error}{_line_of(kind.cls)}") from error
+
+
+def _line_of(cls: type[Any]) -> str:
+    """Return the file and line of a class in parentheses; empty if it was not made by a file."""
+    try:
+        return f" ({inspect.getsourcefile(cls)}:{inspect.getsourcelines(cls)[1]})"
+    except (OSError, TypeError):
+        return ""
 
 
 def _change(stored: dict[str, Any], wanted: dict[str, Any], kind: Declaration) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.framework.app import App
 from ctrlmgr.framework.files import import_file
 from ctrlmgr.framework.model import Kind
+from ctrlmgr.framework.options_checks import remedy
 
 GROUP: Final = "ctrlmgr.apps"
 """The group of entry points for packages' apps."""
@@ -131,7 +132,7 @@ def _told(error: BaseException) -> str:
     where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     if isinstance(error, re.error):
         return f"the pattern {error.pattern!r} is no regular expression: {error}{where}"
-    hint = "; install it beside ctrlmgr" if isinstance(error, ModuleNotFoundError) else ""
+    hint = "; install it beside ctrlmgr" if isinstance(error, ModuleNotFoundError) else remedy(error)
     return f"{type(error).__name__}: {error}{hint}{where}"
 
 

@@ -20,6 +20,7 @@ import msgspec
 
 from ctrlmgr.api.object import OwnerReference
 from ctrlmgr.framework.declaration import Column, Declaration, Scale, declare
+from ctrlmgr.framework.options_checks import check_list
 
 NAMESPACED: Final = "Namespaced"
 
@@ -101,6 +102,11 @@ class KindMeta(ModelMeta):
     ) -> KindMeta:
         """Create the class; raises TypeError if it is not a valid kind."""
         _check_keywords(name, config)
+        check_list("short_names", short_names, f"[{short_names!r}]")
+        check_list("categories", categories, f"[{categories!r}]")
+        check_list("columns", columns, '[Column("Size", ".spec.size")]', of=Column)
+        if scope not in (NAMESPACED, "Cluster"):
+            raise TypeError(f"{name}: scope={scope!r} is neither Namespaced nor Cluster")
         cls: KindMeta = super().__new__(mcls, name, bases, namespace, **config)
         if api_version:
             cls.declaration = declare(

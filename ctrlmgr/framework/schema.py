@@ -9,12 +9,13 @@ Sources: Kubernetes' "structural schemas" (KEP-1185), and controller-gen's outpu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, get_type_hints
 
 import msgspec
 from msgspec import inspect
 
 from ctrlmgr.framework.model import Condition, Metadata
+from ctrlmgr.regexp import PatternError, compiled
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -57,7 +58,7 @@ def _of(info: inspect.Type, path: str, seen: tuple[type, ...]) -> Schema:
         case inspect.FloatType():
             return {"type": "number", **_bounds(info)}
         case inspect.StrType():
-            return {"type": "string", **_lengths(info, "Length"), **({"pattern": info.pattern} if info.pattern else {})}
+            return {"type": "string", **_lengths(info, "Length"), **_pattern(info.pattern, path)}
         case inspect.LiteralType():
             return _enum(info.values, path)
         case inspect.EnumType():
@@ -87,6 +88,19 @@ def _bounds(info: Any) -> Schema:
             if flag:
                 found[flag] = True
     return found
+
+
+def _pattern(pattern: str | None, path: str) -> Schema:
+    """Return the pattern of a text; raises TypeError for one that Python knows and API servers refuse."""
+    if not pattern:
+        return {}
+    try:
+        compiled(pattern)
+    except PatternError as error:
+        raise TypeError(
+            f"{path}: API servers refuse the pattern {pattern!r}, in which they expect RE2: {error}"
+        ) from error
+    return {"pattern": pattern}
 
 
 def _lengths(info: Any, what: str) -> Schema:
@@ -138,6 +152,7 @@ def _struct(info: Any, path: str, seen: tuple[type, ...]) -> Schema:
         return {"type": "object"}
     inside = (*seen, info.cls)
     properties = {each.encode_name: _field(each, f"{path}.{each.encode_name}", inside) for each in info.fields}
+    _check_defaults(info, path)
     required = [each.encode_name for each in info.fields if each.required]
     found: Schema = {"type": "object", "properties": properties}
     if (text := _description(info.cls)) and seen:
@@ -156,6 +171,18 @@ def _field(field: inspect.Field, path: str, seen: tuple[type, ...]) -> Schema:
     found = _of(field.type, path, seen)
     default = _default(field)
     return found if default is msgspec.NODEFAULT else {**found, "default": default}
+
+
+def _check_defaults(info: Any, path: str) -> None:
+    """Raise TypeError for a default that its own field does not allow, because API servers refuse the definition."""
+    hints = get_type_hints(info.cls, include_extras=True)
+    for field in info.fields:
+        default = _default(field)
+        try:
+            if default is not msgspec.NODEFAULT:
+                msgspec.convert(default, hints[field.name])
+        except msgspec.ValidationError as error:
+            raise TypeError(f"{path}.{field.encode_name}: its default {default!r} is not allowed: {error}") from error
 
 
 def _default(field: inspect.Field) -> Any:

@@ -24,17 +24,17 @@ def check_spelling(group: str, kind: str, name: str) -> None:
     known = _builtin().get(group)
     if known is None:
         if "." not in group:
-            raise TypeError(f"{name}: Kubernetes has no group {group!r}{_suggested(group, kind)}")
+            raise TypeError(f"{name}: Kubernetes has no group {group!r}{suggested(group, kind)}")
         return
     if kind in known:
         return
     similar = get_close_matches(kind, known, cutoff=_ALIKE)
     if similar or "." not in group:
         where = f"the group {group}" if group else "the core group"
-        raise TypeError(f"{name}: {where} has no kind {kind!r}{_suggested(group, kind)}")
+        raise TypeError(f"{name}: {where} has no kind {kind!r}{suggested(group, kind)}")
 
 
-def _suggested(group: str, kind: str) -> str:
+def suggested(group: str, kind: str) -> str:
     """Return a question with the kind that was probably meant; empty if there is none."""
     kinds = {each: (other, version) for other, found in _builtin().items() for each, version in found.items()}
     own = _builtin().get(group, {})

@@ -56,6 +56,8 @@ class Access:
     """Whether the server's certificate is verified."""
     extension: Fields | None = None
     """The notes of `serve` about its log; None for the entry of another program."""
+    origin: str = ""
+    """The files and the context that name the user, for errors; "" if no file does."""
 
     def headers(self) -> dict[str, str]:
         """Return the headers with the user's credentials, read or requested again."""
@@ -99,6 +101,7 @@ def load(files: Sequence[Path], context: str = "") -> Access:
         certificate,
         is_checked,
         _extension(cluster),
+        f"{shown}, context {name!r}",
     )
 
 
@@ -123,7 +126,7 @@ def in_cluster(environment: Mapping[str, str], folder: Path = _IN_CLUSTER) -> Ac
         return None
     context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
     place = f"[{host}]" if ":" in host else host
-    return Access(f"https://{place}:{port}", "", context, "", {"tokenFile": str(folder / "token")})
+    return Access(f"https://{place}:{port}", "", context, "", {"tokenFile": str(folder / "token")}, origin=str(folder))
 
 
 def headers_of(user: Fields) -> dict[str, str]:

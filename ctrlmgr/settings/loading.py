@@ -155,7 +155,7 @@ def _flatten(table: Mapping[str, Any], prefix: str, origin: str) -> Iterable[tup
         elif isinstance(value, dict) and any(other.startswith(key + ".") for other in (*known, *former)):
             yield from _flatten(value, key + ".", origin)
         else:
-            raise SettingsError(f"{origin}: there is no setting {key!r}{_did_you_mean(key, known)}")
+            raise SettingsError(f"{origin}: there is no setting {key!r}{_remedy(key, known)}")
 
 
 def _renamed(raw: Mapping[str, _Raw]) -> dict[str, _Raw]:
@@ -193,6 +193,15 @@ def _from_desktop(environment: Mapping[str, str]) -> dict[str, _Raw]:
     states = environment.get(_STATES, "")
     is_valid = states.startswith("/")  # the specification has relative paths ignored
     return {"data_dir": _Raw(f"{states.rstrip('/')}/ctrlmgr", f"environment {_STATES}")} if is_valid else {}
+
+
+def _remedy(key: str, known: Iterable[str]) -> str:
+    """Return the setting that is probably meant: one of a similar name, or of that name in another section."""
+    name = key.rpartition(".")[2]
+    elsewhere = [each for each in known if each.rpartition(".")[2] == name]
+    if len(elsewhere) == 1:
+        return f"; did you mean {elsewhere[0]!r}?"
+    return _did_you_mean(key, known) or "; `ctrlmgr settings` lists all"
 
 
 def _did_you_mean(word: str, words: Iterable[str]) -> str:

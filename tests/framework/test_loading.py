@@ -154,7 +154,7 @@ async def never(obj: Untyped, context: Context) -> None:
     ("declare", "message"),
     [
         (lambda app: App("No Name"), "'No Name' is no name of an app"),
-        (lambda app: app.controller("ConfigMap")(reconcile), "the API version '' is none"),
+        (lambda app: app.controller("ConfigMap")(reconcile), "has no API version; did you mean v1/ConfigMap"),
         (lambda app: app.controller(Kind)(reconcile), "is no kind"),
         (
             lambda app: app.controller("v1/Cofigmap")(reconcile),
@@ -176,7 +176,7 @@ async def never(obj: Untyped, context: Context) -> None:
         (lambda app: app.controller("v1/Pod")(never), "is an async function, and controllers run on threads"),
         (lambda app: app.controller("v1/Pod")(lambda obj: None), "is no name of a controller"),
         (lambda app: app.controller("v1/Pod", name="x")(lambda obj: None), "takes two things"),
-        (lambda app: app.controller("v1/Pod", workers=0)(reconcile), "has 0 workers"),
+        (lambda app: app.controller("v1/Pod", workers=0)(reconcile), "workers=0 is no whole number of at least 1"),
         (lambda app: app.controller("v1/Pod")(reconcile).finalize("bucket"), "no name of a finalizer"),
     ],
 )

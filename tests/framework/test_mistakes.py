@@ -78,7 +78,76 @@ LOADING = {
     ),
     "a field that no definition can have": Mistake(
         SHOP.replace("spec: Model = Model()", "spec: tuple[int, str]") + controller(), "a definition cannot say Tuple",
-        "shopfile:Shop", "use str, int, float",
+        "shopfile.py:7", "use str, int, float",
+    ),
+    "a decorator without its parentheses": Mistake(
+        SHOP + controller().replace("(Shop)", ""), "the decorator of shop_controller takes a kind", "shopfile.py:10",
+        "a class in parentheses",
+    ),
+    "a keyword of another spelling": Mistake(
+        SHOP + controller(options=', own=["v1/Pod"]'), "unexpected keyword argument 'own'", "shopfile.py:10",
+        "did you mean owns=?",
+    ),
+    "a decorator of another spelling": Mistake(
+        SHOP + controller().replace("app.c", "app.k"), "no attribute 'kontroller'", "shopfile.py:10",
+        "did you mean controller?",
+    ),
+    "one kind where a list is due": Mistake(
+        SHOP + controller(options=', owns="v1/Pod"'), "owns='v1/Pod' is no list", "shopfile.py:10",
+        "write `owns=['v1/Pod']`",
+    ),
+    "a kind among the watches": Mistake(
+        SHOP + controller(options=', watches=["v1/Pod"]'), "watches=['v1/Pod'] is no list of Watch", "shopfile.py:10",
+        'write `watches=[Watch("v1/Pod", function)]`',
+    ),
+    "a time that is a text": Mistake(
+        SHOP + controller(options=', resync="5m"'), "resync='5m' is no number of seconds", "shopfile.py:10",
+        "write `resync=300`",
+    ),
+    "a number that is a text": Mistake(
+        SHOP + controller(options=', workers="2"'), "workers='2' is no whole number", "shopfile.py:10",
+        "write `workers=1`",
+    ),
+    "a kind without an API version": Mistake(
+        controller().replace("(Shop)", "('Deployment')"), "'Deployment' has no API version", "shopfile.py:7",
+        "did you mean apps/v1/Deployment?",
+    ),
+    "a class that is no kind": Mistake(
+        controller().replace("(Shop)", "(Model)"), "Model is no kind", "shopfile.py:7",
+        "a class made with `api_version=`",
+    ),
+    "one operation where a list is due": Mistake(
+        SHOP + controller(options=', operations="CREATE"').replace("app.controller", "app.admission"),
+        "operations='CREATE' is no list", "shopfile.py:10", 'write `operations=["CREATE"]`',
+    ),
+    "a finalizer without its name": Mistake(
+        SHOP + controller() + "shop_controller.finalize(shop_controller.function)",
+        "finalize takes the name", "shopfile.py:13",
+        "`@shop_controller.finalize('example.com/bucket')`",
+    ),
+    "one short name where a list is due": Mistake(
+        SHOP.replace('v1"', 'v1", short_names="sh"'), "short_names='sh' is no list", "shopfile.py:7",
+        "write `short_names=['sh']`",
+    ),
+    "a column that is a path": Mistake(
+        SHOP.replace('v1"', 'v1", columns=[".spec.size"]'), "is no list of Column", "shopfile.py:7",
+        'Column("Size", ".spec.size")',
+    ),
+    "a scope that is none": Mistake(
+        SHOP.replace('v1"', 'v1", scope="Clustered"'), "scope='Clustered'", "shopfile.py:7",
+        "neither Namespaced nor Cluster",
+    ),
+    "a constraint as JSON spells it": Mistake(
+        "class Spec(Model):\n    size: Annotated[int, Meta(minLength=1)]\n", "'minLength' is an invalid keyword",
+        "shopfile.py:7", "did you mean min_length=?",
+    ),
+    "a pattern that only Python knows": Mistake(
+        SHOP.replace("spec: Model = Model()", 'code: Annotated[str, Meta(pattern="(?<=a)b")] = ""') + controller(),
+        "API servers refuse the pattern '(?<=a)b'", "shopfile.py:7", "they expect RE2",
+    ),
+    "a default of another type": Mistake(
+        SHOP.replace("spec: Model = Model()", 'size: int = "x"') + controller(), "its default 'x' is not allowed",
+        "shopfile.py:7", "Expected `int`, got `str`",
     ),
     "a package that is missing": Mistake("import absent_package\n", "No module named 'absent_package'", "shopfile.py:6",
         "install it beside ctrlmgr",

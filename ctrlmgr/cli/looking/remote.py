@@ -161,14 +161,16 @@ def _fetch(named: Named) -> Fetch:
     from ctrlmgr.errors import Forbidden, NotFound, ServiceUnavailable, Unauthorized
     from ctrlmgr.recording.capture.cluster import Cluster
 
-    asked = Cluster(_access(named), program="ctrlmgr")
+    access = _access(named)
+    asked, origin = Cluster(access, program="ctrlmgr"), named.token_file or access.origin
 
     def fetch(query: Mapping[str, str]) -> bytes:
         try:
             return asked.request("GET", _PATH, query)
         except Unauthorized as error:
             raise Unauthorized(
-                f"{named.server} does not take these credentials; --token-file, --kubeconfig or --context name others"
+                f"{named.server} does not accept the credentials of {origin}; "
+                "--token-file, --kubeconfig or --context names others"
             ) from error
         except Forbidden as error:
             needed = f'a ClusterRole with verbs ["get"] on nonResourceURLs ["{_PATH}"] allows it'

@@ -32,7 +32,7 @@ def crd(places: tuple[str, ...], applies: bool, kubeconfig: Path | None, context
     ctrlmgr crd shop:app > definitions.yaml
     ctrlmgr crd shop:app --apply
     """
-    from ctrlmgr.framework.definition import definition_of
+    from ctrlmgr.framework.install import checked_definition
     from ctrlmgr.framework.loading import load_kinds
 
     apps = load_kinds(places, origin="crd")
@@ -41,7 +41,7 @@ def crd(places: tuple[str, ...], applies: bool, kubeconfig: Path | None, context
         return
     if kubeconfig or context:
         raise click.UsageError("--kubeconfig and --context are for --apply")
-    _print([definition_of(kind.cls) for app in apps for kind in app.kinds], output)
+    _print([checked_definition(kind) for app in apps for kind in app.kinds], output)
 
 
 def _print(definitions: list[dict[str, Any]], output: str) -> None:

@@ -330,8 +330,10 @@ class Committer:
                 failure = error
             except LogUnavailable as error:
                 failure = error if since is None else OutcomeUnknown(str(error))
+                failure.place = error.place
             if self._clock.monotonic() + delay > deadline:
                 raise failure
-            log.warning("retrying commit", error=str(failure), unknown=since is not None, delay=delay)
+            where = {"file": failure.place} if failure.place else {}
+            log.warning("retrying commit", error=str(failure), unknown=since is not None, delay=delay, **where)
             pause(self._clock, delay)
             delay = min(delay * 2, _LONGEST_DELAY)

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from ctrlmgr.api.resource import Revision
-from ctrlmgr.errors import ApiError, LogCorrupt, LogUnavailable, OutcomeUnknown
+from ctrlmgr.errors import ApiError, LogCorrupt, LogError, LogUnavailable, OutcomeUnknown
 from ctrlmgr.eventlog.acceptance import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
 from ctrlmgr.eventlog.appending import failure_rows
 from ctrlmgr.eventlog.appending.committer import Answer, Finished
@@ -36,6 +36,9 @@ _LARGEST_INSERT = 128
 """Rows in one INSERT."""
 _USUAL = 16
 """Row counts up to this have a prepared statement each, because most groups are small."""
+
+
+L = TypeVar("L", bound=LogError)
 
 
 class _State:
@@ -103,7 +106,7 @@ class SQLiteWriter:
             with self._lock:
                 return self._transaction(group, outcomes, since)
         except sqlite3.OperationalError as error:
-            raise LogUnavailable(f"the database cannot be written: {error}") from error
+            raise self._placed(LogUnavailable(f"the database cannot be written: {error}")) from error
         except sqlite3.DatabaseError as error:
             raise LogCorrupt(f"the database is damaged: {error}") from error
 
@@ -124,12 +127,16 @@ class SQLiteWriter:
         except sqlite3.OperationalError as error:
             # The disk failed during the commit, so it is unknown whether the commit is durable.
             self._rollback()
-            raise OutcomeUnknown(f"the commit failed: {error}") from error
+            raise self._placed(OutcomeUnknown(f"the commit failed: {error}")) from error
         self._lock.head = self._revision
         self._committed = self._revision, self._hash
         self._dirty = True
         self._causes.update(cause.id for cause in work.causes)
         return answers
+
+    def _placed(self, error: L) -> L:
+        error.place = self._one("PRAGMA database_list")[2]
+        return error
 
     def _rollback(self) -> None:
         self._version = -1  # the cache includes the changes of this transaction
@@ -335,7 +342,7 @@ class SQLiteWriter:
             with self._lock, self._without_patience():
                 busy, _, _ = self._one("PRAGMA wal_checkpoint(RESTART)")
         except sqlite3.OperationalError as error:
-            raise LogUnavailable(f"the database cannot be tidied: {error}") from error
+            raise self._placed(LogUnavailable(f"the database cannot be tidied: {error}")) from error
         self._dirty = bool(busy)
 
     @contextmanager

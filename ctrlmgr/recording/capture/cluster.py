@@ -206,9 +206,19 @@ class Cluster:
             response.drain_conn()
             self._headers = {**self._headers, **self._access.headers()}
             response = self._sent(method, url, headers, timeout, body)
+            if response.status == 401:
+                response.drain_conn()
+                raise self._unauthorized()
         if response.status >= 300:
             raise self._refusal(response.status, bytes(response.data), path)
         return response
+
+    def _unauthorized(self) -> Unauthorized:
+        named = f" of {self._access.origin}" if self._access.origin else ""
+        return Unauthorized(
+            f"Unauthorized: {self.server} does not accept the credentials{named}; "
+            "--kubeconfig or --context names others"
+        )
 
     def _refusal(self, code: int, body: bytes, what: str) -> ApiError:
         """Return the error for a response."""
