@@ -22,7 +22,7 @@ from statistics import fmean, median
 from bench.report import Claim, report, run
 from bench.support.served import ROOM, Served, free_port, running, serving
 from bench.support.spending import Asking, in_turns
-from ctrlmgr.admission.registry import PLUGINS
+from ctrlmgr.admission.plugin_registry import PLUGINS
 
 ASKED = 300
 """Single requests for a median time."""

@@ -19,7 +19,7 @@ import msgspec
 
 from bench.report import Claim, report, run
 from ctrlmgr import interpreter
-from ctrlmgr.admission.registry import default_chain
+from ctrlmgr.admission.plugin_registry import default_chain
 from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.api.resource import SERVICES, Resource, Revision
 from ctrlmgr.clock import SystemClock
@@ -31,7 +31,7 @@ from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.drive import Driver
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.operations import Target
-from ctrlmgr.engine.options import Body, Requester, WriteOptions
+from ctrlmgr.engine.request_options import Body, Requester, WriteOptions
 from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal, Snapshot, open_log
 from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import WatchCache

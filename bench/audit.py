@@ -24,14 +24,14 @@ from bench.api import SERVICE
 from bench.report import Claim, report, run
 from bench.support.served import ROOM, serving
 from bench.support.spending import Asking, in_turns
-from ctrlmgr.audit.record import Record
+from ctrlmgr.audit.request_record import Record
 from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.authentication.user import AUTHENTICATED, MASTERS, User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.serve.auditing import AuditLog
-from ctrlmgr.server.authn.parts import Told
+from ctrlmgr.server.authn.authenticator_interfaces import Told
 from ctrlmgr.server.request import Request
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.audit import AuditSettings

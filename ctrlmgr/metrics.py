@@ -1,7 +1,7 @@
 """The metrics that ctrlmgr exports.
 
-Some are declared where they are counted: `admission.times`, `controllers.workloads.metrics`, `informer.quarantine`,
-`manager.counts`.
+Some are declared where they are counted: `admission.admission_metrics`, `controllers.workloads.metrics`,
+`informer.quarantine`, `manager.counts`.
 
 Guarantees:
 - Names, labels and buckets are those of client-go (`util/workqueue/metrics.go`, `component-base` for the registration)

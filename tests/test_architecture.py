@@ -28,7 +28,7 @@ WRITES_INTERNAL_OBJECTS = {
     "ctrlmgr/controllers/bootstrap/assembly.py",  # leases of serving processes
     "ctrlmgr/controllers/repair/controller.py",  # claims on node ports
     "ctrlmgr/serve/controllers.py",
-    "ctrlmgr/cli/upkeep/repair.py",
+    "ctrlmgr/cli/maintenance/repair.py",
 }
 """Who uses `LogClient`, which passes the engine and its admission by."""
 ONLY_ASKS = tuple(f"ctrlmgr/{each}/" for each in ("controllers", "manager", "scheduling", "simulation", "ui"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from ctrlmgr.api.resource import LEASES, Key, Resource
-from ctrlmgr.engine.attributes import Admission, Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Admission, Attributes, Verb
 from ctrlmgr.engine.operations import Operation
 
 MASTERS: Final = "system:masters"

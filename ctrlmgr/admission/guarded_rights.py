@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ctrlmgr.admission.asking import author_of, verdict_of
+from ctrlmgr.admission.authorization_checks import author_of, verdict_of
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authentication.user import MASTERS, User
@@ -31,7 +31,7 @@ from ctrlmgr.authorization.rbac.escalation import (
 )
 from ctrlmgr.authorization.rbac.index import CLUSTER_ROLES, GROUP, ROLES, RbacIndex
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
-from ctrlmgr.engine.attributes import Admission, Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Admission, Attributes, Verb
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.refusals import forbidden
 

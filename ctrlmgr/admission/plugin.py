@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Operation
 
 Decision: TypeAlias = Operation[None] | None

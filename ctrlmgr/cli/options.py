@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ctrlmgr.cli import completing
+from ctrlmgr.cli import completion
 from ctrlmgr.cli.sectioned_help import SettingOption
 from ctrlmgr.controllers import registry as _controllers  # noqa: F401  # declares the controllers' options as settings
 from ctrlmgr.errors import SchemaOutdated, SettingsError
@@ -84,7 +84,7 @@ def _option(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     if declared.kind in (LIST, NAMES):
         more = {"multiple": True, "callback": lambda context, parameter, values: ",".join(values) or None}
     if key == "controllers.enabled":
-        more["shell_complete"] = completing.controllers
+        more["shell_complete"] = completion.controllers
     section = key.rpartition(".")[0]
     return click.option(
         said.flag, _parameter(key), cls=SettingOption, section=section, metavar=said.metavar, help=said.help, **more

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ctrlmgr.cli.looking import arguments
+from ctrlmgr.cli.inspect import arguments
 from ctrlmgr.cli.options import MEMORY, configure_logging, reader, takes_settings
 from ctrlmgr.cli.recordings.playing import playing, takes_recording
 from ctrlmgr.cli.recordings.playing import run as play

@@ -6,7 +6,7 @@ from ctrlmgr.client.fencing import Fencing
 from ctrlmgr.client.informer_state import InformerState, LogState
 from ctrlmgr.client.log_client import LogClient
 from ctrlmgr.client.runner import ControllerRunner
-from ctrlmgr.engine.managedfields.marks import CONTROLLER_MANAGER, FieldMarks
+from ctrlmgr.engine.managedfields.controller_entries import CONTROLLER_MANAGER, FieldMarks
 
 __all__ = [
     "CONTROLLER_MANAGER",

@@ -19,7 +19,8 @@ from ctrlmgr.client.rights import Rights
 from ctrlmgr.engine.calls.call import Call, Calling, CallOut, Reply
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.operations import Answer, Operation, Target
-from ctrlmgr.engine.options import (
+from ctrlmgr.engine.refusals import already_exists
+from ctrlmgr.engine.request_options import (
     APPLY_PATCH,
     Body,
     DeleteOptions,
@@ -27,8 +28,7 @@ from ctrlmgr.engine.options import (
     Requester,
     WriteOptions,
 )
-from ctrlmgr.engine.refusals import already_exists
-from ctrlmgr.engine.writes.together import together
+from ctrlmgr.engine.writes.concurrent_writes import together
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import ApiError, CtrlmgrError, NotFound, OutcomeUnknown, RequestTimeout
 from ctrlmgr.eventlog.event import Cause, Fence
@@ -71,8 +71,8 @@ class EngineClient:
         """Write as `requester` through `run`, with the fence that `fence` returns at each write; see `LogClient`.
 
         `manager` is the field manager, by default the user agent's name. `canonical` promises that objects for `create`
-        and `update` are in their final form: see `engine.verbs.canonical`. `rights` are the requester's rights, and
-        `rights_of` returns those of users that it acts as. Without them, everything is allowed.
+        and `update` are in their final form: see `engine.verbs.canonical_writes`. `rights` are the requester's rights,
+        and `rights_of` returns those of users that it acts as. Without them, everything is allowed.
         """
         self._rights = rights
         self._rights_of = rights_of

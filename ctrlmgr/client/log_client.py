@@ -20,7 +20,7 @@ from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.client.fencing import Fencing, pinned
 from ctrlmgr.clock import Clock, format_time_seconds
 from ctrlmgr.engine.patch import merge_patch
-from ctrlmgr.engine.verbs.canonical import keeping_server_owned
+from ctrlmgr.engine.verbs.canonical_writes import keeping_server_owned
 from ctrlmgr.errors import NotFound, OutcomeUnknown
 from ctrlmgr.eventlog.event import Author, Cause, EventType, Proposal
 from ctrlmgr.eventlog.log import EventLog

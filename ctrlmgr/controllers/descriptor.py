@@ -88,7 +88,7 @@ class ControllerContext(Protocol):
         """Return a client that writes as the controller.
 
         With `canonical` the caller promises that the objects it writes are in their final form: see
-        `engine.verbs.canonical`.
+        `engine.verbs.canonical_writes`.
         """
 
     def apiserver_client(self) -> EngineClient:

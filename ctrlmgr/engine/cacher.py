@@ -8,7 +8,7 @@ Guarantees:
 - **Cheap reads.** Reading an object is one look-up, and a list is one slice. The cost of reading one resource's changes
   does not depend on other resources. `step` costs time only for new events.
 - **Bounded.** At least the newest `window` events are kept as changes, at most a quarter more. The log serves older
-  changes (`engine.history`).
+  changes (`engine.log_history`).
 """
 
 from __future__ import annotations

@@ -7,14 +7,14 @@ from random import Random
 
 from ctrlmgr.api.resource import DEFINITIONS, Revision
 from ctrlmgr.clock import Clock
+from ctrlmgr.engine.admission_attributes import NO_ADMISSION, Admission
 from ctrlmgr.engine.aggregated_groups import API_SERVICES
-from ctrlmgr.engine.attributes import NO_ADMISSION, Admission
 from ctrlmgr.engine.cacher import Cacher
-from ctrlmgr.engine.history import History
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
+from ctrlmgr.engine.log_history import History
 from ctrlmgr.engine.operations import Append, Listing, Operation, Target
-from ctrlmgr.engine.options import (
+from ctrlmgr.engine.request_options import (
     Body,
     DeleteOptions,
     ListOptions,
@@ -22,11 +22,11 @@ from ctrlmgr.engine.options import (
     WriteOptions,
 )
 from ctrlmgr.engine.subresources import SUBRESOURCES, Handler
-from ctrlmgr.engine.verbs import reading
+from ctrlmgr.engine.verbs import read_verbs
 from ctrlmgr.engine.verbs.delete import decide_delete
 from ctrlmgr.engine.watch import Selection, Start
 from ctrlmgr.engine.writes.attempts import RETRIES, Decision, decide_and_append
-from ctrlmgr.engine.writes.request import Request
+from ctrlmgr.engine.writes.write_context import Request
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import AlreadyExists, Conflict, NotFound
 from ctrlmgr.eventlog.log import EventLog
@@ -58,15 +58,15 @@ class Engine(WriteEngine):
 
     def list(self, kind: Kind, namespace: str | None, options: ListOptions) -> Operation[Listing]:
         """Return the objects of one namespace, or of all if it is None, in etcd's order; or one page of them."""
-        return reading.list_objects(self.cacher, self._log, kind, namespace, options, self._random)
+        return read_verbs.list_objects(self.cacher, self._log, kind, namespace, options, self._random)
 
     def watch(self, kind: Kind, namespace: str | None, options: ListOptions) -> Operation[Start]:
         """Return the start of a watch; `Cacher.changes_after` and `history` return the following changes."""
-        return reading.start_watch(self.cacher, self._log, kind, namespace, options, self._random)
+        return read_verbs.start_watch(self.cacher, self._log, kind, namespace, options, self._random)
 
     def history(self, selection: Selection, revision: Revision, limit: int) -> Operation[History]:
         """Return changes that the cacher no longer holds; raises `Expired`."""
-        return reading.history(self._log, selection, revision, limit)
+        return read_verbs.history(self._log, selection, revision, limit)
 
     def delete_collection(
         self,

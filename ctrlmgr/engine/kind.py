@@ -16,7 +16,7 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields.reset_fields import Filter
 from ctrlmgr.engine.managedfields.shape_of import Root, shape_of
 from ctrlmgr.engine.strategy import Strategy
-from ctrlmgr.engine.tables.printer import CREATED_AT, Printer
+from ctrlmgr.engine.tables.table_printer import CREATED_AT, Printer
 from ctrlmgr.schema.codec import ObjectCodec
 from ctrlmgr.schema.definitions import Definitions
 from ctrlmgr.schema.schema import Schema

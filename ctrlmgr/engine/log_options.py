@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ctrlmgr.api.field import FieldError, forbidden, invalid, refuse
 from ctrlmgr.clock import parse_time
-from ctrlmgr.engine.options import Query, read_flag, read_integer, read_text
+from ctrlmgr.engine.request_options import Query, read_flag, read_integer, read_text
 from ctrlmgr.errors import BadRequest
 
 

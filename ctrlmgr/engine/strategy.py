@@ -10,8 +10,8 @@ The order of calls is that of apiserver's `registry/generic/registry/store.go` a
     delete:  (graceful deletion, finalizers) → begin_termination, if the object remains for now, or begin_delete, if
              it is removed
 
-Admission (`engine.attributes`) changes a write before `begin_create` or `begin_update`, and validates it after
-`canonicalize`; `conceal` is last.
+Admission (`engine.admission_attributes`) changes a write before `begin_create` or `begin_update`, and validates it
+after `canonicalize`; `conceal` is last.
 
 All hooks take `Unstructured` objects. They may change `new` and `obj`, but not `old`. The engine, not the strategy,
 defaults and validates the metadata that all kinds share (`validation.metadata`, with the strategy's `name_check`,
@@ -29,7 +29,7 @@ from ctrlmgr.api.field import FieldError
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured, at
-from ctrlmgr.engine.validation.names import NameCheck, subdomain_name
+from ctrlmgr.engine.validation.name_formats import NameCheck, subdomain_name
 from ctrlmgr.eventlog.event import Proposal
 
 

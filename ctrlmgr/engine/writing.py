@@ -9,14 +9,14 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.clock import Clock, format_time_seconds
-from ctrlmgr.engine.attributes import NO_ADMISSION, Admission, Verb
+from ctrlmgr.engine.admission_attributes import NO_ADMISSION, Admission, Verb
 from ctrlmgr.engine.calls.call import Surroundings
 from ctrlmgr.engine.conversion import shown_all
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
-from ctrlmgr.engine.kinds import Kinds
-from ctrlmgr.engine.managedfields.marks import FieldMarks
+from ctrlmgr.engine.kind_registry import Kinds
+from ctrlmgr.engine.managedfields.controller_entries import FieldMarks
 from ctrlmgr.engine.operations import REFRESH, Answer, Append, Operation, Target
-from ctrlmgr.engine.options import (
+from ctrlmgr.engine.request_options import (
     DELETE_OPTIONS,
     Body,
     DeleteOptions,
@@ -28,19 +28,19 @@ from ctrlmgr.engine.options import (
 )
 from ctrlmgr.engine.strategy import State
 from ctrlmgr.engine.subresources import SUBRESOURCES, Handler
-from ctrlmgr.engine.verbs import reading
+from ctrlmgr.engine.verbs import read_verbs
 from ctrlmgr.engine.verbs.apply import apply
-from ctrlmgr.engine.verbs.canonical import create_canonical, update_canonical
+from ctrlmgr.engine.verbs.canonical_writes import create_canonical, update_canonical
 from ctrlmgr.engine.verbs.create import create, decide_create
 from ctrlmgr.engine.verbs.delete import delete
 from ctrlmgr.engine.verbs.patch import patch as patched
 from ctrlmgr.engine.verbs.recreate import recreate
 from ctrlmgr.engine.verbs.update import update
 from ctrlmgr.engine.writes.attempts import RETRIES, Decision, decide_and_append
+from ctrlmgr.engine.writes.object_size import refuse_large
 from ctrlmgr.engine.writes.patching import Patch
 from ctrlmgr.engine.writes.plan import Plan
-from ctrlmgr.engine.writes.request import Request
-from ctrlmgr.engine.writes.sizes import refuse_large
+from ctrlmgr.engine.writes.write_context import Request
 from ctrlmgr.errors import ApiError, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog.event import EventType, Proposal
 
@@ -128,7 +128,7 @@ class WriteEngine:
         """Return an object in the served version; raises `NotFound`, and `RequestTimeout` for a future version."""
         if target.subresource and (handler := self.handler(target)) is not None:
             return handler.get(self, target, options)
-        return reading.get(self.around, target, options)
+        return read_verbs.get(self.around, target, options)
 
     def stored(self, resource: Resource) -> Operation[Sequence[Object]]:
         """Return every object of a resource in its stored form."""

@@ -23,7 +23,7 @@ Definitions as kinds:
 - `Version.schema`, `.raw_schema`: the compiled schema, see below, and its source.
 - `Version.validate(object, old)`: all that a strategy validates besides metadata, on creation and update.
 - `Version.validate_status(object, old)`: the same for writes to the status subresource.
-- `Version.has_status`, `.scale`: the subresources; `scale` has the paths.
+- `Version.has_status`, `.scale`: the subresources; `scale_paths` has the paths.
 - `Version.columns`, `.cells(object, age)`: the printer columns and an object's cells.
 - `Version.selectable`: the selectable fields, each with `.name` and `.read(object) -> str`.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctrlmgr.engine.validation.webhooks import DEFAULT_PORT
+from ctrlmgr.engine.validation.webhook_validation import DEFAULT_PORT
 
 
 def set_defaults(definition: dict[str, Any]) -> None:

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 from ctrlmgr.api.field import FieldError, Path
 from ctrlmgr.api.versions import is_older, newest_first
-from ctrlmgr.extensions import scale
+from ctrlmgr.extensions import scale_paths
 from ctrlmgr.extensions.columns import Age, Column, cells, parse_columns
 from ctrlmgr.extensions.compiled import Schema
 from ctrlmgr.extensions.paths.json_path import JSONPath, JSONPathError, text_of
 from ctrlmgr.extensions.rules.evaluated import evaluate_rules
-from ctrlmgr.extensions.scale import Scale
+from ctrlmgr.extensions.scale_paths import Scale
 from ctrlmgr.extensions.structural import MISSING, Raw
 
 _STATUS = Path("status")
@@ -146,7 +146,7 @@ class Version:
         """
         errors = self.schema.validate(value, old=old)
         if self.scale is not None:
-            errors += scale.validate_spec(value, self.scale) + scale.validate_status(value, self.scale)
+            errors += scale_paths.validate_spec(value, self.scale) + scale_paths.validate_status(value, self.scale)
         errors += self.schema.validate_embedded(value)
         errors += self.schema.validate_lists(value, old=old)
         return self._with_rules(errors, value, old, warnings)
@@ -159,7 +159,7 @@ class Version:
         if "status" in value and self.status_schema is not None:
             errors += self.status_schema.validate(value["status"], old=old.get("status"), path=_STATUS)
         if self.scale is not None:
-            errors += scale.validate_status(value, self.scale)
+            errors += scale_paths.validate_status(value, self.scale)
         errors += self.schema.validate_lists(value, old=old)
         return self._with_rules(errors, value, old, warnings)
 

@@ -20,7 +20,7 @@ import structlog
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.errors import ApiError, InternalError
 from ctrlmgr.framework.declaration import Declaration
 from ctrlmgr.framework.model import Metadata, Untyped

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
 from ctrlmgr.api.resource import Key
-from ctrlmgr.engine.attributes import Verb
+from ctrlmgr.engine.admission_attributes import Verb
 from ctrlmgr.framework.admission import Admit, AppAdmission
 from ctrlmgr.framework.declaration import Declaration, declaration_of, sequence_of
 from ctrlmgr.framework.model import Kind, Untyped

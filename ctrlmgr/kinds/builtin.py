@@ -17,10 +17,10 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.kind import GroupVersionKind, Kind, Subresource
-from ctrlmgr.engine.kinds import Group, Kinds
+from ctrlmgr.engine.kind_registry import Group, Kinds
 from ctrlmgr.engine.managedfields.reset_fields import keeping
 from ctrlmgr.engine.strategy import Strategy
-from ctrlmgr.engine.tables.printer import CREATED_AT, Printer
+from ctrlmgr.engine.tables.table_printer import CREATED_AT, Printer
 from ctrlmgr.extensions.custom.registry import CustomKinds
 from ctrlmgr.kinds.admissionregistration import declared as admissionregistration
 from ctrlmgr.kinds.allocators.ranges import Ranges

@@ -14,7 +14,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.refusals import forbidden as refused
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.rules import domain_path, each_problem, immutable
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
@@ -96,7 +96,7 @@ class IngressClassStrategy(Strategy):
         spec, before = obj.get("spec") or {}, (ctx.old or obj).get("spec") or {}
         controller, path = spec.get("controller", ""), Path("spec.controller")
         errors = immutable(controller, before.get("controller", ""), path)
-        errors += [too_long(path, _CONTROLLER_LENGTH)] if names.length(controller) > _CONTROLLER_LENGTH else []
+        errors += [too_long(path, _CONTROLLER_LENGTH)] if name_formats.length(controller) > _CONTROLLER_LENGTH else []
         errors += domain_path(controller, path)
         return errors + _validate_parameters_reference(spec.get("parameters"), Path("spec.parameters"))
 
@@ -107,10 +107,10 @@ def _validate_parameters_reference(reference: Mapping[str, Any] | None, path: Pa
     errors: list[FieldError] = []
     group = reference.get("apiGroup")
     if group is not None:
-        errors += each_problem(names.dns1123_subdomain, group, path.child("apiGroup"))
+        errors += each_problem(name_formats.dns1123_subdomain, group, path.child("apiGroup"))
     for field in ("kind", "name"):
         value, below = reference.get(field, ""), path.child(field)
-        errors += each_problem(names.path_segment_name, value, below) if value else [required(below)]
+        errors += each_problem(name_formats.path_segment_name, value, below) if value else [required(below)]
     return errors + _validate_scope(reference, path)
 
 
@@ -121,7 +121,7 @@ def _validate_scope(reference: Mapping[str, Any], path: Path) -> list[FieldError
     if scope == "Namespace":
         if namespace is None:
             return [required(path.child("namespace"), "`parameters.scope` is set to 'Namespace'")]
-        return each_problem(names.dns1123_label, namespace, path.child("namespace"))
+        return each_problem(name_formats.dns1123_label, namespace, path.child("namespace"))
     if namespace is not None:
         return [forbidden(path.child("namespace"), "`parameters.scope` is set to 'Cluster'")]
     return []

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields.reset_fields import Filter
 from ctrlmgr.engine.strategy import Strategy
-from ctrlmgr.engine.tables.printer import CREATED_AT, Printer
+from ctrlmgr.engine.tables.table_printer import CREATED_AT, Printer
 
 
 class StoredAs(NamedTuple):

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctrlmgr.api.field import Path, tentatively
-from ctrlmgr.engine.selectors.labels import LabelSelector, Requirement
-from ctrlmgr.engine.validation.labels import validate_label_selector
+from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector, Requirement
+from ctrlmgr.engine.validation.label_validation import validate_label_selector
 
 _OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, invalid, required
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.metadata import IMMUTABLE
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.golang.go_numbers import parse_int
 
 NEGATIVE = "must be greater than or equal to 0"
@@ -46,14 +46,14 @@ def domain_path(value: str, path: Path) -> list[FieldError]:
     host, _, rest = value.partition("/")
     if not host or not rest:
         return [invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    return each_problem(names.dns1123_subdomain, host, path) + each_problem(names.http_path, rest, path)
+    return each_problem(name_formats.dns1123_subdomain, host, path) + each_problem(name_formats.http_path, rest, path)
 
 
 def domain_prefixed_key(key: str, path: Path) -> list[FieldError]:
     """Validate `example.com/key` (`IsDomainPrefixedKey`)."""
     if not key:
         return [required(path)]
-    if problems := each_problem(names.qualified_name, key, path):
+    if problems := each_problem(name_formats.qualified_name, key, path):
         return problems
     return [] if "/" in key else [invalid(path, key, 'must be a domain-prefixed key (such as "acme.io/foo")')]
 
@@ -66,7 +66,7 @@ def immutable(new: Any, old: Any, path: Path) -> list[FieldError]:
 def int_or_percent(value: int | str, path: Path) -> list[FieldError]:
     """Validate a nonnegative number or a percentage."""
     if isinstance(value, str):
-        return each_problem(names.percent, value, path)
+        return each_problem(name_formats.percent, value, path)
     return nonnegative(value, path)
 
 
@@ -78,7 +78,7 @@ def at_most_all(value: int | str, path: Path) -> list[FieldError]:
 
 def percentage(value: int | str) -> int | None:
     """Return the number of a percentage, None if `value` is not a percentage."""
-    return int(value[:-1]) if isinstance(value, str) and not names.percent(value) and len(value) < 20 else None
+    return int(value[:-1]) if isinstance(value, str) and not name_formats.percent(value) and len(value) < 20 else None
 
 
 def amount(value: int | str | None) -> int:

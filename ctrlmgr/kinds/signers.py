@@ -6,7 +6,7 @@ Source: Kubernetes `pkg/apis/core/validation/names.go`.
 from __future__ import annotations
 
 from ctrlmgr.api.field import FieldError, Path, invalid, required, too_long
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 
 _LONGEST_DOMAIN = 253
 _LONGEST = 253 + 1 + 253 + 1 + 63
@@ -27,18 +27,18 @@ def validate_signer_name(signer: str, path: Path) -> list[FieldError]:
     if not slash or "/" in name:
         words = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
         return [invalid(path, signer, words)]
-    errors = [too_long(path, _LONGEST_DOMAIN)] if names.length(domain) > _LONGEST_DOMAIN else []
+    errors = [too_long(path, _LONGEST_DOMAIN)] if name_formats.length(domain) > _LONGEST_DOMAIN else []
     labels = domain.split(".")
-    errors += _first_problem(labels, domain, names.dns1123_label, path)
+    errors += _first_problem(labels, domain, name_formats.dns1123_label, path)
     if len(labels) < 2:
         errors.append(invalid(path, domain, "should be a domain with at least two segments separated by dots"))
-    errors += _first_problem(name.split("."), name, names.dns1123_subdomain, path)
-    if names.length(signer) > _LONGEST:
+    errors += _first_problem(name.split("."), name, name_formats.dns1123_subdomain, path)
+    if name_formats.length(signer) > _LONGEST:
         errors.append(too_long(path, _LONGEST))
     return errors
 
 
-def _first_problem(parts: list[str], whole: str, check: names.Check, path: Path) -> list[FieldError]:
+def _first_problem(parts: list[str], whole: str, check: name_formats.Check, path: Path) -> list[FieldError]:
     for part in parts:
         if problems := check(part):
             return [invalid(path, whole, f'validating label "{part}": {each}') for each in problems]
@@ -54,5 +54,5 @@ def validate_trust_bundle_name(name: str, path: Path) -> list[FieldError]:
         named, prefix = signer.replace(":", "/"), signer.replace("/", ":")
         problems = [f"ClusterTrustBundle for signerName {named} must be named with prefix {prefix}:"]
     else:
-        problems = names.dns1123_subdomain(own)
+        problems = name_formats.dns1123_subdomain(own)
     return [invalid(path, name, f"not a valid clustertrustbundlename: {each}") for each in problems]

@@ -8,13 +8,13 @@ from typing import Final, NamedTuple
 from ctrlmgr.admission.guarded_leases import GuardedLeases
 from ctrlmgr.admission.guarded_rights import GuardedRights
 from ctrlmgr.admission.plugin import Plugin
-from ctrlmgr.admission.registry import new_chain
+from ctrlmgr.admission.plugin_registry import new_chain
 from ctrlmgr.api.resource import Key
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.authorization.rbac.index import RbacIndex
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.attributes import Admission
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.admission_attributes import Admission
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.kinds.allocators.ranges import Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.kinds.capabilities import CAPABILITIES

@@ -13,10 +13,10 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
-from ctrlmgr.engine.attributes import Verb
+from ctrlmgr.engine.admission_attributes import Verb
 from ctrlmgr.engine.operations import Answer, Operation, Target
-from ctrlmgr.engine.options import APPLY_PATCH, JSON_PATCH, Body, DeleteOptions, Requester, WriteOptions
-from ctrlmgr.engine.writes.metadata import check_namespace
+from ctrlmgr.engine.request_options import APPLY_PATCH, JSON_PATCH, Body, DeleteOptions, Requester, WriteOptions
+from ctrlmgr.engine.writes.body_metadata import check_namespace
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.schema import yaml_document
 from ctrlmgr.schema.codec import YAML

@@ -20,9 +20,9 @@ from typing import Any, Final
 
 from ctrlmgr.api.resource import DEFINITIONS
 from ctrlmgr.clock import OtherTime, SystemClock
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Compute, Operation
-from ctrlmgr.engine.options import Body
+from ctrlmgr.engine.request_options import Body
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import CtrlmgrError, RequestEntityTooLarge, StatusDetails
 from ctrlmgr.largebodies.blueprint import Blueprint, Rights

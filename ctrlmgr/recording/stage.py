@@ -18,14 +18,14 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from ctrlmgr import __version__
-from ctrlmgr.admission.registry import READ, default_chain
+from ctrlmgr.admission.plugin_registry import READ, default_chain
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import DEFINITIONS, NAMESPACES, Key, Resource, Revision
 from ctrlmgr.client import CONTROLLER_MANAGER, ControllerRunner, EngineClient, InformerState
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.custom_kinds import Follower, follow_definitions
 from ctrlmgr.engine.operations import Append, Command, Operation
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import CtrlmgrError, SettingsError, TooManyRequests
 from ctrlmgr.eventlog import Appending, Author, Cause, Event, EventLog, EventType, Fence, Proposal, open_log

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import structlog
 
-from ctrlmgr.admission.registry import READ
+from ctrlmgr.admission.plugin_registry import READ
 from ctrlmgr.api.resource import NAMESPACES
 from ctrlmgr.authentication.user import AUTHENTICATED, User
 from ctrlmgr.client import ControllerRunner, Fencing, InformerState
@@ -30,7 +30,7 @@ from ctrlmgr.controllers.bootstrap.roles import BootstrapRoles
 from ctrlmgr.controllers.descriptor import MANAGER
 from ctrlmgr.controllers.events.recorder import EventBroadcaster
 from ctrlmgr.controllers.flow_control.producer import HOOK, ConfigurationProducer
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.framework.app import App

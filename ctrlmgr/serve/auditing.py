@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from ctrlmgr.audit.batches import Batching
 from ctrlmgr.audit.log_file import LogFile, Rotation
 from ctrlmgr.audit.policy import read_policy
-from ctrlmgr.audit.telling import form
+from ctrlmgr.audit.request_events import form
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.inspection.requests import FILE, Store
@@ -22,7 +22,7 @@ from ctrlmgr.server.auditing.step import Auditing, Backend, SlowBackend
 from ctrlmgr.settings import Settings
 
 if TYPE_CHECKING:  # it imports an HTTP client, which is needed only with a webhook
-    from ctrlmgr.server.auditing.webhook import ToWebhook
+    from ctrlmgr.server.auditing.audit_webhook import ToWebhook
 
 
 class _Kept(Protocol):
@@ -57,7 +57,7 @@ class AuditLog:
             self.kept.append(file)
         slow: list[SlowBackend] = []
         if said.webhook_config_file:
-            from ctrlmgr.server.auditing.webhook import Blocking
+            from ctrlmgr.server.auditing.audit_webhook import Blocking
 
             webhook = _webhook(settings, clock=clock)
             if said.webhook_mode == "batch":
@@ -108,7 +108,7 @@ def _file(settings: Settings, *, clock: Clock) -> ToFile | ToFileInBatches:
 
 
 def _webhook(settings: Settings, *, clock: Clock) -> ToWebhook:
-    from ctrlmgr.server.auditing.webhook import ToWebhook
+    from ctrlmgr.server.auditing.audit_webhook import ToWebhook
 
     said = settings.audit
     batching = Batching(

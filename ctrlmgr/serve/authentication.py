@@ -25,18 +25,18 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.http.tls import CertificateFiles
 from ctrlmgr.serve.openid import issuer_of
 from ctrlmgr.server.authn.account_keys import read_account_keys
+from ctrlmgr.server.authn.authenticator_interfaces import Authenticator, TokenAuthenticator
 from ctrlmgr.server.authn.authorities import AuthorityFiles
-from ctrlmgr.server.authn.bootstrap_tokens import BootstrapTokens
-from ctrlmgr.server.authn.client_certificates import ClientCertificates, FrontProxies
+from ctrlmgr.server.authn.bootstrap_token_authenticator import BootstrapTokens
+from ctrlmgr.server.authn.client_certificate_authenticator import ClientCertificates, FrontProxies
 from ctrlmgr.server.authn.issuer_pages import issuer_pages
-from ctrlmgr.server.authn.openid import ConfiguredTokens, IssuersTokens
-from ctrlmgr.server.authn.parts import Authenticator, TokenAuthenticator
+from ctrlmgr.server.authn.openid_authenticator import ConfiguredTokens, IssuersTokens
 from ctrlmgr.server.authn.service_account_tokens import DEFAULT_ISSUER, ServiceAccountTokens
+from ctrlmgr.server.authn.token_file import Tokens
 from ctrlmgr.server.authn.token_requests import TokenRequests
-from ctrlmgr.server.authn.tokens import Tokens
 from ctrlmgr.server.authn.union import Anonymous, Authentication
 from ctrlmgr.server.authn.webhook_tokens import WebhookTokens
-from ctrlmgr.server.pages.pages import Page
+from ctrlmgr.server.pages.nonresource_pages import Page
 from ctrlmgr.settings import Settings
 
 _SHORTEST_LIMIT = 3600

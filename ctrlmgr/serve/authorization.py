@@ -38,8 +38,8 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server import Backend
-from ctrlmgr.server.authz.configured import ConfiguredAuthorizers
-from ctrlmgr.server.authz.webhook import WebhookAuthorizer
+from ctrlmgr.server.authz.authorization_webhook import WebhookAuthorizer
+from ctrlmgr.server.authz.configured_authorizers import ConfiguredAuthorizers
 from ctrlmgr.settings import AuthorizationSettings
 
 PAGE: Final = ("/ui", "/ui/*")

@@ -26,7 +26,7 @@ from ctrlmgr.controllers.flow_control.dangling import new_dangling_controller
 from ctrlmgr.controllers.flow_control.producer import MANAGER as PRODUCER
 from ctrlmgr.controllers.flow_control.producer import ConfigurationProducer, new_configuration_producer
 from ctrlmgr.controllers.identity import Identity
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import Fenced, SettingsError
 from ctrlmgr.eventlog import Author, EventLog

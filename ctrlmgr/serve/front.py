@@ -21,16 +21,16 @@ from ctrlmgr.authentication.service_account_claims import Find
 from ctrlmgr.authentication.user import MASTERS, User
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.http.bounds import DEFAULT
 from ctrlmgr.http.tls import CertificateFiles, ServingContext, ensure_certificates
 from ctrlmgr.serve.authentication import ServingAuthentication
 from ctrlmgr.serve.shared_identity import making, shared_token
 from ctrlmgr.server import App, HttpServer, Pages
+from ctrlmgr.server.admin_kubeconfig import Claim, admin_token, write_kubeconfig
 from ctrlmgr.server.auditing.step import Auditing
-from ctrlmgr.server.chain import Behind
-from ctrlmgr.server.kubeconfig import Claim, admin_token, write_kubeconfig
+from ctrlmgr.server.request_chain import Behind
 from ctrlmgr.settings import Settings
 
 log = structlog.get_logger(__name__)

@@ -16,7 +16,7 @@ from ctrlmgr.api.resource import LEASES, Key
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.descriptor import MANAGER
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
-from ctrlmgr.engine.names import new_uid
+from ctrlmgr.engine.generated_names import new_uid
 from ctrlmgr.eventlog import Author, EventLog
 from ctrlmgr.eventlog.opening import open_sessions
 from ctrlmgr.eventlog.session import Sessions

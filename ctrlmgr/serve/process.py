@@ -31,7 +31,7 @@ from ctrlmgr.serve.application import CONTROLLERS_ONLY, Application
 from ctrlmgr.serve.front import KUBECONFIG
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.serve.signals import run_until_signalled
-from ctrlmgr.server.kubeconfig import require_unclaimed
+from ctrlmgr.server.admin_kubeconfig import require_unclaimed
 from ctrlmgr.settings import Settings
 
 log = structlog.get_logger(__name__)

@@ -18,7 +18,7 @@ from random import Random
 
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.http.tls import write_private
-from ctrlmgr.server.kubeconfig import new_token
+from ctrlmgr.server.admin_kubeconfig import new_token
 
 _TOKEN = "admin.token"
 

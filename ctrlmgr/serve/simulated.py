@@ -7,7 +7,7 @@ from typing import Final
 
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import node_ipam, scheduler, simulated_load_balancer, simulated_nodes
-from ctrlmgr.server.connecting import Runtime
+from ctrlmgr.server.connect_subresources import Runtime
 from ctrlmgr.settings import Settings
 
 SIMULATED: Final = (scheduler.DESCRIPTOR.name, simulated_nodes.DESCRIPTOR.name, simulated_load_balancer.DESCRIPTOR.name)

@@ -1,16 +1,16 @@
 """Serves the Kubernetes API over HTTP, on the one event loop of the process.
 
-A request travels in this order. `ctrlmgr.http` accepts it. `app` authenticates and authorizes the sender (`authn`,
-`authz`) and resolves the path (`routes`, `endpoints`). `api` has the `driver` run the engine's operation. `presenting`
-encodes the result in the media type that the client accepts and sends it, whole or in chunks. The package `watch`
-serves a watch: `watching` sends past events until the watch has caught up, then the `hub` sends each new event to all
-watchers. `pages` serves paths that are not resources, such as `/healthz`.
+A request travels in this order. `ctrlmgr.http` accepts it. `http_application` authenticates and authorizes the sender
+(`authn`, `authz`) and resolves the path (`routes`, `resource_endpoints`). `resource_handler` has the `driver` run the
+engine's operation. `presenting` encodes the result in the media type that the client accepts and sends it, whole or in
+chunks. The package `watch` serves a watch: `watching` sends past events until the watch has caught up, then the `hub`
+sends each new event to all watchers. `pages` serves paths that are not resources, such as `/healthz`.
 """
 
 from ctrlmgr.http.server import HttpServer
-from ctrlmgr.server.app import App
 from ctrlmgr.server.backend import Backend
+from ctrlmgr.server.http_application import App
 from ctrlmgr.server.pages.health import Check, Health, LogProbe
-from ctrlmgr.server.pages.pages import Pages
+from ctrlmgr.server.pages.nonresource_pages import Pages
 
 __all__ = ["App", "Backend", "Check", "Health", "HttpServer", "LogProbe", "Pages"]

@@ -17,22 +17,22 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.engine.engine import Engine
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.errors import ServiceUnavailable
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.largebodies.blueprint import DEFAULT, Blueprint, Rights
-from ctrlmgr.server.api import Api
 from ctrlmgr.server.authn.last_used import LastUsed
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.authn.token_requests import TokenRequests
-from ctrlmgr.server.calling import Caller
-from ctrlmgr.server.connecting import Runtime
+from ctrlmgr.server.connect_subresources import Runtime
 from ctrlmgr.server.driver import Driver, Round
-from ctrlmgr.server.large.desk import LargeBodies
+from ctrlmgr.server.large.large_body_jobs import LargeBodies
+from ctrlmgr.server.outbound_calls import Caller
 from ctrlmgr.server.presenting.presentation import Presentations
 from ctrlmgr.server.presenting.sending import Sender
+from ctrlmgr.server.resource_handler import Api
 from ctrlmgr.server.watch.follower import Followed, Follower
 from ctrlmgr.server.watch.hub import Hub
 from ctrlmgr.server.watch.watcher import Parting

@@ -27,7 +27,7 @@ from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Author, Cause, Event, Fence, Proposal
 from ctrlmgr.eventlog.log import Appending
 from ctrlmgr.server.append_serializer import AppendSerializer
-from ctrlmgr.server.calling import Caller
+from ctrlmgr.server.outbound_calls import Caller
 from ctrlmgr.server.watch.follower import Follower
 from ctrlmgr.server.workers import Workers
 

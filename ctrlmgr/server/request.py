@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from urllib.parse import unquote_to_bytes
 
-from ctrlmgr.audit.record import Record
+from ctrlmgr.audit.request_record import Record
 from ctrlmgr.authentication.header_lines import HeaderLines, by_name
 from ctrlmgr.authentication.user import User
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.errors import (
     RequestEntityTooLarge,
     RequestTimeout,
@@ -29,8 +29,8 @@ from ctrlmgr.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, TooManyBo
 from ctrlmgr.http.framing import Header
 from ctrlmgr.http.stream import ONE_WRITE, Disconnected, Stream
 from ctrlmgr.metrics import RequestMetrics
-from ctrlmgr.server.authn.parts import Told
-from ctrlmgr.server.limits import Seat
+from ctrlmgr.server.authn.authenticator_interfaces import Told
+from ctrlmgr.server.in_flight_limits import Seat
 from ctrlmgr.server.presenting.negotiation import is_pretty
 from ctrlmgr.server.presenting.responses import Response
 from ctrlmgr.server.request_ids import RequestIds

@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import count
 from random import Random
 
-from ctrlmgr.engine.names import new_uid
+from ctrlmgr.engine.generated_names import new_uid
 
 _COUNTED = 12
 """Number of counted digits at the end of an id; the digits before are random, once per process."""

@@ -11,7 +11,7 @@ from ctrlmgr.settings.kinds import NAMES, SWITCH, TEXT, whole
 
 @dataclass(frozen=True, kw_only=True)
 class AdmissionSettings:
-    """The admission plugins for writes, and their configuration; see `ctrlmgr.admission.registry`."""
+    """The admission plugins for writes, and their configuration; see `ctrlmgr.admission.plugin_registry`."""
 
     enable_plugins: Annotated[
         tuple[str, ...],

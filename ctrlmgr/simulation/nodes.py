@@ -16,8 +16,8 @@ import yaml
 
 from ctrlmgr.api import quantity
 from ctrlmgr.engine.calls.endpoint import SIMULATED
-from ctrlmgr.engine.validation.metadata import validate_metadata
-from ctrlmgr.engine.validation.names import subdomain_name
+from ctrlmgr.engine.validation.name_formats import subdomain_name
+from ctrlmgr.engine.validation.object_meta import validate_metadata
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.kinds.core.node import validate_node
 from ctrlmgr.simulation.behaviour import DURATION, NODE_ANNOTATION, compose, place_of, read_time

@@ -25,7 +25,7 @@ from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder
 from ctrlmgr.engine.drive import Driver
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.operations import Answer, Operation, Target
-from ctrlmgr.engine.options import Body, DeleteOptions, Requester, WriteOptions
+from ctrlmgr.engine.request_options import Body, DeleteOptions, Requester, WriteOptions
 from ctrlmgr.errors import ApiError, CtrlmgrError
 from ctrlmgr.eventlog import EventLog, EventType
 from ctrlmgr.eventlog.event import Cause, Event, Fence

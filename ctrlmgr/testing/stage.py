@@ -13,19 +13,19 @@ from random import Random
 from typing import Any, NamedTuple
 
 from ctrlmgr.admission.plugin import Plugin
-from ctrlmgr.admission.registry import default_chain
+from ctrlmgr.admission.plugin_registry import default_chain
 from ctrlmgr.api import status
 from ctrlmgr.api.object import Object
-from ctrlmgr.engine import options
-from ctrlmgr.engine.attributes import Admission
+from ctrlmgr.engine import request_options
+from ctrlmgr.engine.admission_attributes import Admission
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.engine.drive import Driver
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Answer, Listing, Target
-from ctrlmgr.engine.options import Body, Requester
+from ctrlmgr.engine.request_options import Body, Requester
 from ctrlmgr.engine.watch import Selection
 from ctrlmgr.errors import ApiError, Expired, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog import EventLog
@@ -120,43 +120,43 @@ class Stage:
         except ApiError as error:
             return Response(error.code, status.failure(error), error.warnings, error.annotations)
 
-    def _answer(self, method: str, path: str, body: Body, query: options.Query) -> Response:
+    def _answer(self, method: str, path: str, body: Body, query: request_options.Query) -> Response:
         place = self._parse(path)
         target = Target(*place)
         run, engine = self.driver.run, self.engine
         match method, bool(place.name):
             case "GET", True:
-                obj = run(engine.get(target, options.parse_get(query)))
+                obj = run(engine.get(target, request_options.parse_get(query)))
                 return Response(200, obj.to_dict())
             case "GET", False:
                 return self._list(place, query)
             case "POST", named if named == bool(place.subresource):
-                return _shown(run(engine.create(target, body, options.parse_create(query), REQUESTER)))
+                return _shown(run(engine.create(target, body, request_options.parse_create(query), REQUESTER)))
             case "PUT", True:
-                return _shown(run(engine.update(target, body, options.parse_update(query), REQUESTER)))
+                return _shown(run(engine.update(target, body, request_options.parse_update(query), REQUESTER)))
             case "PATCH", True:
-                wanted = options.parse_patch(query, body.media_type)
+                wanted = request_options.parse_patch(query, body.media_type)
                 return _shown(run(engine.patch(target, body, wanted, REQUESTER)))
             case "DELETE", True if not place.subresource:
-                return _shown(run(engine.delete(target, body, options.parse_delete(query), REQUESTER)))
+                return _shown(run(engine.delete(target, body, request_options.parse_delete(query), REQUESTER)))
             case "DELETE", False if "deletecollection" in place.kind.verbs and (
                 place.namespace or not place.kind.namespaced
             ):
-                listed = options.parse_list(query, place.kind)
-                deleted = options.parse_delete(query)
+                listed = request_options.parse_list(query, place.kind)
+                deleted = request_options.parse_delete(query)
                 namespace = place.namespace or None
                 listing = run(engine.delete_collection(place.kind, namespace, listed, body, deleted, REQUESTER))
                 return Response(200, _list_of(place.kind, listing))
         raise MethodNotAllowed(details=StatusDetails())
 
-    def _list(self, place: _Path, query: options.Query) -> Response:
-        wanted = options.parse_list(query, place.kind)
+    def _list(self, place: _Path, query: request_options.Query) -> Response:
+        wanted = request_options.parse_list(query, place.kind)
         namespace = place.namespace or None
         if wanted.watch:
             return Response(200, self.watch(place.kind, namespace, wanted))
         return Response(200, _list_of(place.kind, self.driver.run(self.engine.list(place.kind, namespace, wanted))))
 
-    def watch(self, kind: Kind, namespace: str | None, wanted: options.ListOptions) -> list[dict[str, Any]]:
+    def watch(self, kind: Kind, namespace: str | None, wanted: request_options.ListOptions) -> list[dict[str, Any]]:
         """Return all events of a watch so far."""
         events: list[dict[str, Any]] = []
         try:

@@ -61,7 +61,7 @@ Question = Callable[[Parameters], dict[str, Any] | bytes]
 
 
 class Site:
-    """A `server.pages.pages.Page` for all paths below `/ui`."""
+    """A `server.pages.nonresource_pages.Page` for all paths below `/ui`."""
 
     def __init__(
         self,

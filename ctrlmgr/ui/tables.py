@@ -14,7 +14,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kind import GroupVersionKind
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.inspection import moments
 from ctrlmgr.inspection.custom import CustomKindsAt
 from ctrlmgr.inspection.database import Database

@@ -10,8 +10,8 @@ from typing import Any
 from ctrlmgr.admission.plugin import Decision, Plugin
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.attributes import Attributes, Verb
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
+from ctrlmgr.engine.request_options import Requester
 from tests.kinds.stage import NOW, Objects, find_kind
 
 

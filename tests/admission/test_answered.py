@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ctrlmgr.admission.chain import Chain
+from ctrlmgr.admission.admission_chain import Chain
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Target
-from ctrlmgr.engine.options import WriteOptions
+from ctrlmgr.engine.request_options import WriteOptions
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.stage import REQUESTER, Stage
 from tests.kinds.stage import KINDS

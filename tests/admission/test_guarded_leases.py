@@ -6,8 +6,8 @@ import pytest
 
 from ctrlmgr.admission.guarded_leases import GuardedLeases
 from ctrlmgr.api.resource import LEASES, Key, Resource
-from ctrlmgr.engine.attributes import NO_ADMISSION, Verb
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.admission_attributes import NO_ADMISSION, Verb
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.errors import Forbidden
 from tests.admission.stage import Write
 

@@ -20,7 +20,7 @@ from ctrlmgr.client import EngineClient, LogClient, ReconcileClient
 from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.engine.drive import Driver
 from ctrlmgr.engine.operations import Operation
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.errors import Forbidden
 from ctrlmgr.eventlog import EventLog, Reconcile
 from ctrlmgr.eventlog.event import Cause, Fence

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ctrlmgr.audit.policy import Handling, Level, Stage
-from ctrlmgr.audit.record import Record
-from ctrlmgr.audit.telling import Telling
+from ctrlmgr.audit.request_events import Telling
+from ctrlmgr.audit.request_record import Record
 from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes

@@ -8,7 +8,7 @@ import pytest
 
 from ctrlmgr.authentication.jwt_configuration import Configuration, read_configuration
 from ctrlmgr.authentication.trusted_issuer import Mapping
-from ctrlmgr.engine.expressions import FUNCTIONS
+from ctrlmgr.engine.cel_functions import FUNCTIONS
 from ctrlmgr.errors import SettingsError
 
 OWN = ("https://kubernetes.default.svc",)

@@ -10,7 +10,7 @@ import pytest
 
 from ctrlmgr.authentication.jwt_configuration import read_configuration
 from ctrlmgr.authentication.trusted_issuer import TrustedIssuer
-from ctrlmgr.engine.expressions import FUNCTIONS
+from ctrlmgr.engine.cel_functions import FUNCTIONS
 from ctrlmgr.errors import SettingsError
 
 SUB = {"expression": "claims.sub"}

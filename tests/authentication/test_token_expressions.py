@@ -11,7 +11,7 @@ from ctrlmgr.authentication.id_tokens import token_user
 from ctrlmgr.authentication.token_expressions import TokenExpressions
 from ctrlmgr.authentication.trusted_issuer import Mapping, Rule, TrustedIssuer
 from ctrlmgr.authentication.user import CREDENTIAL_ID, CredentialsRefused, User
-from ctrlmgr.engine.expressions import FUNCTIONS
+from ctrlmgr.engine.cel_functions import FUNCTIONS
 from ctrlmgr.expressions.environment import NoValue
 
 NOW = 1_767_225_600

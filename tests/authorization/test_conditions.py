@@ -7,7 +7,7 @@ import pytest
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, Requirement, path_attributes
 from ctrlmgr.authorization.conditions import ConditionCompiler, are_met
-from ctrlmgr.engine.expressions import FUNCTIONS
+from ctrlmgr.engine.cel_functions import FUNCTIONS
 from ctrlmgr.expressions.environment import NoValue
 
 COMPILE = ConditionCompiler(FUNCTIONS).compile

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctrlmgr.authorization.configuration import Asked, Webhook, read_configuration
-from ctrlmgr.engine.expressions import FUNCTIONS
+from ctrlmgr.engine.cel_functions import FUNCTIONS
 from ctrlmgr.errors import SettingsError
 
 HEAD = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\n"

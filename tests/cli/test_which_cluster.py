@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from ctrlmgr import threads
-from ctrlmgr.server.kubeconfig import write_kubeconfig
+from ctrlmgr.server.admin_kubeconfig import write_kubeconfig
 from tests.cli.conftest import Run
 from tests.ui.site import TOKEN, page
 

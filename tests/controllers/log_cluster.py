@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 
-from ctrlmgr.admission.registry import default_chain
+from ctrlmgr.admission.plugin_registry import default_chain
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
 from ctrlmgr.authentication.names import service_account_of
 from ctrlmgr.client import ControllerRunner, EngineClient, InformerState
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.eventlog.event import Author, EventType, Proposal
 from ctrlmgr.eventlog.memory import MemoryEventLog

@@ -32,7 +32,7 @@ from ctrlmgr.controllers.certificatesigningrequest_signing.requests import (
 )
 from ctrlmgr.controllers.descriptor import NoOptions
 from ctrlmgr.controllers.identity import Identity
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog import Author, EventType, Proposal
 from ctrlmgr.manager import Controller

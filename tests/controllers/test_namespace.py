@@ -11,7 +11,7 @@ from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.namespace import DESCRIPTOR, Options
 from ctrlmgr.controllers.namespace.controller import build
 from ctrlmgr.engine.operations import Operation
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers

@@ -13,9 +13,9 @@ from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.authorization.node.graph import NodeGraph
 from ctrlmgr.client import EngineClient, LogClient
 from ctrlmgr.engine.calls.call import Call, Reply
-from ctrlmgr.engine.names import new_uid
+from ctrlmgr.engine.generated_names import new_uid
 from ctrlmgr.engine.operations import Operation
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.eventlog import Author, EventType
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers

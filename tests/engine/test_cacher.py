@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, SERVICES, Key, Resource
 from ctrlmgr.engine.cacher import Cacher
-from ctrlmgr.engine.history import read_history
+from ctrlmgr.engine.log_history import read_history
 from ctrlmgr.engine.resource_store import EVERYWHERE, Span, path_of
 from ctrlmgr.errors import Expired
 from ctrlmgr.eventlog.event import Event, EventType, Proposal

@@ -6,15 +6,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from ctrlmgr.admission.chain import Chain
+from ctrlmgr.admission.admission_chain import Chain
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.admission.plugins.namespace_lifecycle import NamespaceLifecycle
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, Key, Resource
 from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.attributes import Attributes, Verb
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.errors import AlreadyExists, Conflict, Forbidden, NamespaceTerminating, NotFound
 from tests.controllers.log_cluster import LogCluster
 from tests.engine.stage import Stage

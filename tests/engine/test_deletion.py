@@ -8,7 +8,7 @@ import pytest
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, PODS
 from ctrlmgr.engine.deletion import Going, Grace, check_preconditions, decide
-from ctrlmgr.engine.options import DeleteOptions
+from ctrlmgr.engine.request_options import DeleteOptions
 from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.errors import Conflict
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.engine.operations import REFRESH, Append, Operation, Target
-from ctrlmgr.engine.options import Body, DeleteOptions, ListOptions, WriteOptions
+from ctrlmgr.engine.request_options import Body, DeleteOptions, ListOptions, WriteOptions
 from ctrlmgr.errors import AlreadyExists, Conflict, CtrlmgrError, LogUnavailable
 from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.testing import FakeClock

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from ctrlmgr.engine.names import generate_name, new_uid
+from ctrlmgr.engine.generated_names import generate_name, new_uid
 from tests.engine.stage import Stage
 
 MAPS = "/api/v1/namespaces/shop/configmaps"

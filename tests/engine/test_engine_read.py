@@ -5,7 +5,7 @@ import pytest
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource
 from ctrlmgr.engine.drive import Driver
 from ctrlmgr.engine.operations import Append, Await, Operation, Read, Refresh, Target
-from ctrlmgr.engine.options import Body, WriteOptions
+from ctrlmgr.engine.request_options import Body, WriteOptions
 from ctrlmgr.errors import LogUnavailable
 from ctrlmgr.eventlog.event import Author, Cause, EventType, Fence, Proposal
 from tests.engine.stage import REQUESTER, Response, Stage

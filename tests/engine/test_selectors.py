@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
-from ctrlmgr.engine.selectors.labels import Requirement
-from ctrlmgr.engine.selectors.tokens import MOST_REQUIREMENTS
+from ctrlmgr.engine.selectors.label_selector_lexer import MOST_REQUIREMENTS
+from ctrlmgr.engine.selectors.label_selector_parser import Requirement
 from ctrlmgr.errors import BadRequest
 from tests.engine.stage import builtin_kinds
 

@@ -7,9 +7,9 @@ import pytest
 
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Answer, Await, Operation, Target
-from ctrlmgr.engine.options import Body, WriteOptions
+from ctrlmgr.engine.request_options import Body, WriteOptions
 from ctrlmgr.errors import TooManyRequests
 from tests.engine.stage import REQUESTER, Response, Stage
 

@@ -7,7 +7,7 @@ import pytest
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.engine.options import ListOptions, parse_list
+from ctrlmgr.engine.request_options import ListOptions, parse_list
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
 from ctrlmgr.engine.watch import Selection
 from ctrlmgr.eventlog.event import EventType

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ctrlmgr.engine.expressions import FUNCTIONS, PATCH_FUNCTIONS
+from ctrlmgr.engine.cel_functions import FUNCTIONS, PATCH_FUNCTIONS
 from ctrlmgr.expressions.declarations import TYPE_NAMES, Functions, Overload
 from ctrlmgr.expressions.macros import _MACROS
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ctrlmgr import ApiError, App, Kind, Model, Refused, Untyped, Write
-from ctrlmgr.admission.registry import enabled
+from ctrlmgr.admission.plugin_registry import enabled
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.framework.admission import plugin_of
 from ctrlmgr.settings import AdmissionSettings

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ctrlmgr.admission.registry import default_chain
+from ctrlmgr.admission.plugin_registry import default_chain
 from ctrlmgr.client import CONTROLLER_MANAGER, ControllerRunner, EngineClient, InformerState
 from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.node_ipam import Options as IpamOptions
 from ctrlmgr.controllers.node_lifecycle import Options as LifecycleOptions
 from ctrlmgr.controllers.scheduler import Options as SchedulerOptions
 from ctrlmgr.controllers.simulated_nodes import Options as NodesOptions
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller

@@ -8,21 +8,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from ctrlmgr.admission.chain import Chain
+from ctrlmgr.admission.admission_chain import Chain
 from ctrlmgr.admission.plugins.default_ingress_class import DefaultIngressClass
 from ctrlmgr.admission.plugins.default_storage_class import DefaultStorageClass
 from ctrlmgr.admission.plugins.default_toleration_seconds import DefaultTolerationSeconds
 from ctrlmgr.admission.plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
+from ctrlmgr.admission.plugins.pod_priority import Priority
 from ctrlmgr.admission.plugins.pod_topology_labels import PodTopologyLabels
-from ctrlmgr.admission.plugins.priority import Priority
 from ctrlmgr.api.field import FieldError, refuse
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.features.dropping import drop_disabled
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.engine.strategy import Context, Strategy, View
 from ctrlmgr.errors import Invalid
 from ctrlmgr.kinds.builtin import builtin_kinds

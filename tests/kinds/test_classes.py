@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.classes import IngressClassStrategy, PriorityClassStrategy
 from ctrlmgr.kinds.node.runtime_class import RuntimeClassStrategy
 from ctrlmgr.kinds.storage.classes import StorageClassStrategy
@@ -87,8 +87,8 @@ def test_a_priority_stays() -> None:
         (
             {"controller": "A/b c"},
             [
-                f'controller: Invalid value: "A": {names.dns1123_subdomain("A")[0]}',
-                f'controller: Invalid value: "b c": {names.http_path("b c")[0]}',
+                f'controller: Invalid value: "A": {name_formats.dns1123_subdomain("A")[0]}',
+                f'controller: Invalid value: "b c": {name_formats.http_path("b c")[0]}',
             ],
         ),
         (
@@ -98,7 +98,7 @@ def test_a_priority_stays() -> None:
         (
             {"controller": "a/b", "parameters": {"apiGroup": "-", "kind": "", "name": "n/m"}},
             [
-                f'parameters.apiGroup: Invalid value: "-": {names.dns1123_subdomain("-")[0]}',
+                f'parameters.apiGroup: Invalid value: "-": {name_formats.dns1123_subdomain("-")[0]}',
                 "parameters.kind: Required value",
                 "parameters.name: Invalid value: \"n/m\": may not contain '/'",
             ],
@@ -138,7 +138,7 @@ def test_a_controller_stays() -> None:
     [
         ({"provisioner": "kubernetes.io/No-Provisioner", "parameters": {"a": "b"}}, []),
         ({}, ["provisioner: Required value"]),
-        ({"provisioner": "a/b/c"}, [f'provisioner: Invalid value: "a/b/c": {names.qualified_name("a/b/c")[0]}']),
+        ({"provisioner": "a/b/c"}, [f'provisioner: Invalid value: "a/b/c": {name_formats.qualified_name("a/b/c")[0]}']),
         ({"provisioner": "p", "parameters": {"": "b"}}, ['parameters: Invalid value: "": field can not be empty.']),
         (
             {"provisioner": "p", "parameters": {str(each): "" for each in range(513)}},

@@ -12,7 +12,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.strategy import Context, Strategy, View
-from ctrlmgr.engine.validation.metadata import update_errors
+from ctrlmgr.engine.validation.object_meta import update_errors
 from ctrlmgr.engine.verbs.create import errors_of_new
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctrlmgr.engine.options import APPLY_PATCH, JSON_PATCH, Body
+from ctrlmgr.engine.request_options import APPLY_PATCH, JSON_PATCH, Body
 from ctrlmgr.largebodies.jobs import LARGE, MANY, is_large
 from ctrlmgr.schema.codec import JSON
 from ctrlmgr.schema.protobuf.kinds import MEDIA_TYPE as PROTOBUF

@@ -18,7 +18,7 @@ from ctrlmgr.eventlog.memory import MemoryEventLog
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.largebodies.blueprint import DEFAULT, Rights
 from ctrlmgr.largebodies.worker import MOST_MEMORY
-from ctrlmgr.server.large.desk import LargeBodies
+from ctrlmgr.server.large.large_body_jobs import LargeBodies
 from tests.largebodies import hostile
 
 

@@ -11,7 +11,7 @@ import pytest
 from ctrlmgr.testing.served import ServerProcess
 from tests.framework.served import wait_until
 from tests.serve.test_authorization import Site
-from tests.server.authn.test_openid import CLAIM_RULE, USER_RULE, Issuer, by_expressions, jane
+from tests.server.authn.test_openid_authenticator import CLAIM_RULE, USER_RULE, Issuer, by_expressions, jane
 
 LATER = 4_000_000_000
 SELF = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}

@@ -13,11 +13,11 @@ from ctrlmgr.authentication.trusted_issuer import Mapping
 from ctrlmgr.authentication.user import User
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.serve.openid import issuer_of
-from ctrlmgr.server.authn.openid import IssuersTokens
+from ctrlmgr.server.authn.openid_authenticator import IssuersTokens
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.authentication import AuthenticationSettings, OpenIdSettings, ServiceAccountSettings
 from ctrlmgr.testing import FakeClock
-from tests.server.authn.test_openid import Issuer, asked
+from tests.server.authn.test_openid_authenticator import Issuer, asked
 
 URL = "https://issuer.example.com"
 NAMED: dict[str, Any] = {"issuer_url": URL, "client_id": "here"}

@@ -18,7 +18,7 @@ from ctrlmgr.settings import AuthorizationSettings
 from ctrlmgr.testing.served import ServerProcess
 from tests.framework.served import wait_until
 from tests.serve.test_authorization import TOKENS, Site
-from tests.server.authn.test_openid import Issuer, written
+from tests.server.authn.test_openid_authenticator import Issuer, written
 from tests.server.reviewing import Answering, kubeconfig
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -13,7 +13,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.extensions.compiled import Schema
 from ctrlmgr.kinds.apiextensions.definition import DefinitionStrategy
 from ctrlmgr.kinds.builtin import builtin_kinds
-from ctrlmgr.server.describe.discovery import Discovery
+from ctrlmgr.server.describe.discovery_documents import Discovery
 from tests.controllers.customresourcedefinitions.defined import definition, established
 from tests.server.site import Site, add, make, running
 

@@ -20,7 +20,7 @@ from ctrlmgr.informer import WatchCache
 from ctrlmgr.server import App, Backend, Check, Health, Pages
 from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
 from ctrlmgr.server.authn.reviews import Reviews
-from ctrlmgr.server.authn.tokens import Tokens
+from ctrlmgr.server.authn.token_file import Tokens
 from ctrlmgr.server.authn.union import Authentication
 from ctrlmgr.server.pages.health import PING
 from ctrlmgr.ui import Process, Reader, Site

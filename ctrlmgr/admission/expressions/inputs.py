@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from ctrlmgr.admission.webhooks.review import request_of, shown
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES
-from ctrlmgr.engine.attributes import Attributes
+from ctrlmgr.engine.admission_attributes import Attributes
 from ctrlmgr.engine.calls.call import Calling
 from ctrlmgr.engine.conversion import converting
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.expressions.library.authorizing import Ask, AuthorizerValue, Question, ResourceCheck
 from ctrlmgr.expressions.times import parse_timestamp
 

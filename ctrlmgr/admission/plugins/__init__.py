@@ -1,1 +1,1 @@
-"""The admission plugins, one module for each; `ctrlmgr.admission.registry` lists them in calling order."""
+"""The admission plugins, one module for each; `ctrlmgr.admission.plugin_registry` lists them in calling order."""

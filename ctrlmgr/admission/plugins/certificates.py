@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from ctrlmgr.admission.asking import author_of, verdict_of
+from ctrlmgr.admission.authorization_checks import author_of, verdict_of
 from ctrlmgr.admission.certificate_subject import subject_of
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.authentication.user import MASTERS
 from ctrlmgr.authorization import attributes as asked
 from ctrlmgr.authorization.authorizer import Authorizer
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Operation
 
 REQUESTS: Final = Resource("certificates.k8s.io", "certificatesigningrequests")

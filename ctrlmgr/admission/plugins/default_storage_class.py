@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from ctrlmgr.admission.default_class import default_class
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 
 CLAIMS: Final = Resource("", "persistentvolumeclaims")
 STORAGE_CLASSES: Final = Resource("storage.k8s.io", "storageclasses")

@@ -15,7 +15,7 @@ from ctrlmgr.admission.plugin import Plugin, Registration
 from ctrlmgr.api.quantity import MILLI, WHOLE, parse
 from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.kinds.core.pod.resources import Amounts, aggregate, amounts_of, default_pod_resources
 
 LIMIT_RANGES = Resource("", "limitranges")

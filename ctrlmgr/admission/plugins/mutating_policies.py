@@ -12,21 +12,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from ctrlmgr.admission.expressions.conditions import Budget, ConditionsFailed, OutOfBudget, met
+from ctrlmgr.admission.expressions.authorizer_expressions import answering
+from ctrlmgr.admission.expressions.cel_evaluation import Budget, ConditionsFailed, OutOfBudget, met
 from ctrlmgr.admission.expressions.inputs import Input, input_of, with_namespace
-from ctrlmgr.admission.expressions.rights import answering
 from ctrlmgr.admission.plugin import Decision, Plugin, Registration
 from ctrlmgr.admission.policies.mutating import MutatingPolicy, Mutation, NotApplied, mutated, read_mutating
-from ctrlmgr.admission.policies.narrowing import GROUP, UNCONFIGURED, Concern, concern_of, is_policy, parameters
-from ctrlmgr.admission.policies.reading import Binding, Bound, Policies
-from ctrlmgr.admission.rounds import Rounds
-from ctrlmgr.admission.storing import stored
+from ctrlmgr.admission.policies.policy_matching import GROUP, UNCONFIGURED, Concern, concern_of, is_policy, parameters
+from ctrlmgr.admission.policies.policy_parsing import Binding, Bound, Policies
+from ctrlmgr.admission.reinvocation import Rounds
+from ctrlmgr.admission.storage_conversion import stored
 from ctrlmgr.admission.webhooks.review import shown
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authorization.authorizer import Authorizer
-from ctrlmgr.engine.attributes import Attributes, Changer, Verb
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.admission_attributes import Attributes, Changer, Verb
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.refusals import forbidden
 from ctrlmgr.errors import ApiError, Forbidden, InternalError, StatusCause, StatusDetails

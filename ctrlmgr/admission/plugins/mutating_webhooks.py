@@ -16,21 +16,21 @@ from typing import Any, ClassVar
 import msgspec
 
 from ctrlmgr.admission.plugin import Decision, Plugin, Registration
-from ctrlmgr.admission.rounds import Rounds
-from ctrlmgr.admission.storing import stored
-from ctrlmgr.admission.webhooks.asking import NOT_CALLED, Asking, CallFailed, answer, ask, compact, count
-from ctrlmgr.admission.webhooks.conditions import is_asked
+from ctrlmgr.admission.reinvocation import Rounds
+from ctrlmgr.admission.storage_conversion import stored
 from ctrlmgr.admission.webhooks.credentials import NO_CREDENTIALS, HookCredentials
 from ctrlmgr.admission.webhooks.hooks import MUTATING, Hook, Hooks
-from ctrlmgr.admission.webhooks.matching import Invocation, invocation_of, is_exempt
 from ctrlmgr.admission.webhooks.review import shown
+from ctrlmgr.admission.webhooks.webhook_dispatcher import NOT_CALLED, Asking, CallFailed, answer, ask, compact, count
+from ctrlmgr.admission.webhooks.webhook_match_conditions import is_asked
+from ctrlmgr.admission.webhooks.webhook_selection import Invocation, invocation_of, is_exempt
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authorization.authorizer import Authorizer
-from ctrlmgr.engine.attributes import Attributes, Changer, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Changer, Verb
 from ctrlmgr.engine.calls.call import Calling, CallOut, Reply
 from ctrlmgr.engine.conversion import converting
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.patch import json_patch
 from ctrlmgr.engine.patch.json_patch import problem_of

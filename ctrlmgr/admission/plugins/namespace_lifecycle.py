@@ -17,7 +17,7 @@ import msgspec
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Resource
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.refusals import not_found, terminating
 
 IMMORTAL: Final = frozenset(("default", "kube-system", "kube-public"))

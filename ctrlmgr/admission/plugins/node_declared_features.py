@@ -16,7 +16,7 @@ from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.quantity import parse
 from ctrlmgr.api.resource import NODES, PODS, Key, Resource
 from ctrlmgr.api.unstructured import generation_of
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 
 Pod = Mapping[str, Any]
 

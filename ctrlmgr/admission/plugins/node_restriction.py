@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Final
 
-from ctrlmgr.admission.asking import author_of, verdict_of
+from ctrlmgr.admission.authorization_checks import author_of, verdict_of
 from ctrlmgr.admission.certificate_subject import subject_of
 from ctrlmgr.admission.node_restriction import decide
 from ctrlmgr.admission.plugin import Decision, Plugin
@@ -21,7 +21,7 @@ from ctrlmgr.authentication.names import NODE_PREFIX
 from ctrlmgr.authorization import attributes as asked
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.authorization.node.authorizer import identify
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.errors import NotFound, StatusDetails
 

@@ -13,7 +13,7 @@ from ctrlmgr.admission.plugins.default_storage_class import ANNOTATION, CLAIMS, 
 from ctrlmgr.api.quantity import parse
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 
 _CANNOT_GROW = (
     "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ctrlmgr.admission.plugin import Plugin
-from ctrlmgr.admission.quota.pods import requests_of
+from ctrlmgr.admission.quota.pod_evaluator import requests_of
 from ctrlmgr.api.quantity import MILLI, WHOLE, parse
 from ctrlmgr.api.resource import NODES, PODS, Key, Resource
 from ctrlmgr.api.unstructured import generation_of
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.errors import StatusCause
 
 _OS = "kubernetes.io/os"

@@ -12,16 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ctrlmgr.admission.plugin import Plugin
-from ctrlmgr.admission.podsecurity.configuration import PodSecurityConfiguration
 from ctrlmgr.admission.podsecurity.findings import Finding, Pod
 from ctrlmgr.admission.podsecurity.levels import PREFIX, PRIVILEGED, LevelVersion, Policy, read_policy, strictness
+from ctrlmgr.admission.podsecurity.pod_security_configuration import PodSecurityConfiguration
 from ctrlmgr.admission.podsecurity.standards import details, evaluate
 from ctrlmgr.api.field import refuse
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, PODS, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.caches import BoundedCache
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.errors import InternalError
 from ctrlmgr.kinds.core.pod.annotations import SECCOMP_CONTAINER, SECCOMP_POD
 

@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 
 FINALIZERS: Final[Mapping[Resource, str]] = {
     Resource("", "persistentvolumeclaims"): "kubernetes.io/pvc-protection",

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 
 NODES = Resource("", "nodes")
 NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}

@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
+from ctrlmgr.admission.expressions.authorizer_expressions import answering
 from ctrlmgr.admission.expressions.inputs import Input, input_of, with_namespace
-from ctrlmgr.admission.expressions.rights import answering
 from ctrlmgr.admission.plugin import Decision, Plugin, Registration
-from ctrlmgr.admission.policies.narrowing import GROUP, UNCONFIGURED, Concern, concern_of, is_policy, parameters
-from ctrlmgr.admission.policies.reading import Binding, Bound, Policies
+from ctrlmgr.admission.policies.policy_matching import GROUP, UNCONFIGURED, Concern, concern_of, is_policy, parameters
+from ctrlmgr.admission.policies.policy_parsing import Binding, Bound, Policies
 from ctrlmgr.admission.policies.validating import Opinion, ValidatingPolicy, opinion, read_validating
-from ctrlmgr.admission.webhooks.asking import compact
+from ctrlmgr.admission.webhooks.webhook_dispatcher import compact
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authorization.authorizer import Authorizer
-from ctrlmgr.engine.attributes import Attributes, Verb
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.errors import ApiError, Forbidden, StatusCause
 from ctrlmgr.expressions.library.authorizing import Ask

@@ -13,17 +13,17 @@ from functools import partial
 from typing import ClassVar
 
 from ctrlmgr.admission.plugin import Decision, Plugin, Registration
-from ctrlmgr.admission.webhooks.asking import NOT_CALLED, Asking, CallFailed, answer, ask, count
-from ctrlmgr.admission.webhooks.conditions import is_asked
 from ctrlmgr.admission.webhooks.credentials import NO_CREDENTIALS, HookCredentials
 from ctrlmgr.admission.webhooks.hooks import VALIDATING, Hook, Hooks
-from ctrlmgr.admission.webhooks.matching import Invocation, invocation_of, is_exempt
+from ctrlmgr.admission.webhooks.webhook_dispatcher import NOT_CALLED, Asking, CallFailed, answer, ask, count
+from ctrlmgr.admission.webhooks.webhook_match_conditions import is_asked
+from ctrlmgr.admission.webhooks.webhook_selection import Invocation, invocation_of, is_exempt
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.authorization.authorizer import Authorizer
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.calls.call import CallOut, Reply
 from ctrlmgr.engine.conversion import converting
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.errors import ApiError
 

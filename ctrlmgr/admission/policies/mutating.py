@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ctrlmgr.admission.expressions.conditions import Budget, Condition, condition_of, value_of
-from ctrlmgr.admission.policies.reading import PolicyBase, base_of
+from ctrlmgr.admission.expressions.cel_evaluation import Budget, Condition, condition_of, value_of
+from ctrlmgr.admission.policies.policy_parsing import PolicyBase, base_of
 from ctrlmgr.admission.policies.variables import Variables
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctrlmgr.admission.policies.reading import Binding
+from ctrlmgr.admission.policies.policy_parsing import Binding
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.attributes import Attributes
+from ctrlmgr.engine.admission_attributes import Attributes
 from ctrlmgr.engine.calls.call import Calling
 from ctrlmgr.engine.conversion import converting
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.kinds.label_selectors import selector_of
 
 

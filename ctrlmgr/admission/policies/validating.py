@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from ctrlmgr.admission.expressions.conditions import (
+from ctrlmgr.admission.expressions.cel_evaluation import (
     Budget,
     Condition,
     ConditionsFailed,
@@ -21,7 +21,7 @@ from ctrlmgr.admission.expressions.conditions import (
     met,
     value_of,
 )
-from ctrlmgr.admission.policies.reading import PolicyBase, base_of
+from ctrlmgr.admission.policies.policy_parsing import PolicyBase, base_of
 from ctrlmgr.admission.policies.variables import Variables
 from ctrlmgr.api.object import Object
 from ctrlmgr.expressions.costs import MATCH_LIMIT, TOTAL_LIMIT

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ctrlmgr.admission.expressions.conditions import Budget, Condition
+from ctrlmgr.admission.expressions.cel_evaluation import Budget, Condition
 from ctrlmgr.expressions.costs import PER_CALL_LIMIT
 from ctrlmgr.expressions.evaluation import Lazy
 from ctrlmgr.expressions.values import EvalError

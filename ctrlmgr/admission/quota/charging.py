@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ctrlmgr.admission.quota.amounts import Amounts, masked, printed, subtracted
 from ctrlmgr.admission.quota.evaluator import Evaluator, Fields, Requirement
+from ctrlmgr.admission.quota.quota_amounts import Amounts, masked, printed, subtracted
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.quantity import Quantity, parse
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 
 
 class _Expression(msgspec.Struct, rename="camel"):

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ctrlmgr.admission.quota.amounts import Amounts
+from ctrlmgr.admission.quota.quota_amounts import Amounts
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 
 Fields = Mapping[str, Any]
 """An object, in its stored version."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ctrlmgr.admission.quota.claims import ClaimEvaluator
-from ctrlmgr.admission.quota.devices import ResourceClaimEvaluator
+from ctrlmgr.admission.quota.device_evaluator import ResourceClaimEvaluator
 from ctrlmgr.admission.quota.evaluator import Evaluator
-from ctrlmgr.admission.quota.pods import PodEvaluator
-from ctrlmgr.admission.quota.services import ServiceEvaluator
+from ctrlmgr.admission.quota.pod_evaluator import PodEvaluator
+from ctrlmgr.admission.quota.service_evaluator import ServiceEvaluator
+from ctrlmgr.admission.quota.volume_claim_evaluator import ClaimEvaluator
 from ctrlmgr.api.resource import PODS, SERVICES, Resource
 
 CLAIMS: Final = Resource("", "persistentvolumeclaims")

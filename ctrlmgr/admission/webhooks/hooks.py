@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from ctrlmgr.admission.expressions.conditions import Condition, condition_of
+from ctrlmgr.admission.expressions.cel_evaluation import Condition, condition_of
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.kinds.admissionregistration.expressions import compiled_condition
 from ctrlmgr.kinds.label_selectors import selector_of

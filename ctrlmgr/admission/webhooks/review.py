@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ctrlmgr.admission.webhooks.matching import Invocation
+from ctrlmgr.admission.webhooks.webhook_selection import Invocation
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
-from ctrlmgr.engine.kinds import Kinds
-from ctrlmgr.engine.options import DeleteOptions
+from ctrlmgr.engine.kind_registry import Kinds
+from ctrlmgr.engine.request_options import DeleteOptions
 
 _GROUP = "admission.k8s.io"
 _VERSIONS = ("v1", "v1beta1")

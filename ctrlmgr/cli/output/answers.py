@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from ctrlmgr.cli.output import columns, documents
+from ctrlmgr.cli.output import aligned_columns, terminal_documents
 from ctrlmgr.inspection.database import Rows
 from ctrlmgr.logging import escape
 
@@ -33,13 +33,13 @@ _JSON = frozenset({"body", "changes", "labels", "ports", "triggers"})
 def write(answer: Rows, output: str) -> None:
     """Print an answer in the format `output`."""
     if output == "json":
-        click.echo(documents.json_text(json.dumps(_records(answer), indent=2, ensure_ascii=False)))
+        click.echo(terminal_documents.json_text(json.dumps(_records(answer), indent=2, ensure_ascii=False)))
     elif output == "csv":
         click.echo(_csv(answer), nl=False)
     elif sys.stdout.isatty():
         _write_pretty(answer)
     else:
-        for line in columns.lines(answer.columns, answer.rows):
+        for line in aligned_columns.lines(answer.columns, answer.rows):
             click.echo(line)
 
 
@@ -56,19 +56,19 @@ def _plain(name: str, value: Any) -> Any:
     try:
         return float(value)  # PostgreSQL's numeric
     except (TypeError, ValueError):
-        return columns.cell(value)
+        return aligned_columns.cell(value)
 
 
 def _csv(answer: Rows) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(answer.columns)
-    writer.writerows([columns.cell(value) for value in row] for row in answer.rows)
+    writer.writerows([aligned_columns.cell(value) for value in row] for row in answer.rows)
     return text.getvalue()
 
 
 def _write_pretty(answer: Rows) -> None:
-    cells = [[escape(columns.cell(value)) for value in row] for row in answer.rows]
+    cells = [[escape(aligned_columns.cell(value)) for value in row] for row in answer.rows]
     numbers = [_is_number(row[index] for row in answer.rows) for index in range(len(answer.columns))]
     widths = shared(answer.columns, cells, numbers, get_terminal_size().columns - _BETWEEN * len(answer.columns))
     pairs = (pair for row in cells for pair in zip(row, widths, strict=True))

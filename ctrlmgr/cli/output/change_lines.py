@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from ctrlmgr.api.resource import Key, Resource
-from ctrlmgr.cli.output import columns, documents
+from ctrlmgr.cli.output import aligned_columns, terminal_documents
 from ctrlmgr.clock import format_time
 from ctrlmgr.inspection.blame import Blamed
 from ctrlmgr.inspection.differences import ABSENT, Difference
@@ -24,7 +24,7 @@ _HEADER = ("REVISION", "TIME", "ACTOR", "RECONCILE", "FIELD", "VALUE")
 
 def write_json(document: Any) -> None:
     """Print a document of plain JSON values."""
-    click.echo(documents.json_text(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()))
+    click.echo(terminal_documents.json_text(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()))
 
 
 def write_document(document: Any, output: str) -> None:
@@ -32,7 +32,7 @@ def write_document(document: Any, output: str) -> None:
     if output == "json":
         write_json(document)
         return
-    click.echo(documents.yaml_text(document), nl=False)
+    click.echo(terminal_documents.yaml_text(document), nl=False)
 
 
 def subject(resource: Resource, key: Key) -> str:
@@ -144,7 +144,7 @@ def pair_record(pair: Pair, found: Sequence[Difference]) -> dict[str, Any]:
 
 def write_blame(fields: Sequence[Blamed]) -> None:
     """Print fields with their last changes as a table."""
-    for line in columns.lines(_HEADER, _rows(fields)):
+    for line in aligned_columns.lines(_HEADER, _rows(fields)):
         click.echo(line)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import msgspec
 
-from ctrlmgr.cli.output import documents
+from ctrlmgr.cli.output import terminal_documents
 from ctrlmgr.clock import format_time
 from ctrlmgr.eventlog import Event, EventLog, Reconcile
 from ctrlmgr.logging import escape
@@ -88,7 +88,7 @@ def _document(events: Iterable[Event], reconcile: Lookup) -> Iterator[str]:
 
 
 def _encode(fields: dict[str, Any]) -> str:
-    return documents.json_text(msgspec.json.encode(fields).decode())
+    return terminal_documents.json_text(msgspec.json.encode(fields).decode())
 
 
 def _fields(event: Event, reconcile: Lookup) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ctrlmgr.cli.output import columns
+from ctrlmgr.cli.output import aligned_columns
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.eventlog import Failure
 from ctrlmgr.logging import escape
@@ -15,7 +15,7 @@ _ON_CHANGE = "on the next change"
 
 def table(found: Sequence[Failure]) -> Iterator[str]:
     """Yield the lines of a table of failures."""
-    yield from columns.lines(_HEADER, [_row(each) for each in found])
+    yield from aligned_columns.lines(_HEADER, [_row(each) for each in found])
 
 
 def with_tracebacks(found: Sequence[Failure]) -> Iterator[str]:

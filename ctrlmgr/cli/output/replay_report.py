@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from ctrlmgr.cli import ExitCode
-from ctrlmgr.cli.output import documents
+from ctrlmgr.cli.output import terminal_documents
 from ctrlmgr.errors import RecordingError
 from ctrlmgr.logging import escape
 from ctrlmgr.recording.divergence import ABSENT, Difference, Divergence, Verdict
@@ -60,9 +60,9 @@ def write(report: Report, output: str, fault: RecordingError | None, compared: C
 
 def _write_document(fields: dict[str, Any], output: str) -> None:
     if output == "json":
-        click.echo(documents.json_text(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode()))
+        click.echo(terminal_documents.json_text(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode()))
     else:
-        click.echo(documents.yaml_text(msgspec.to_builtins(fields)), nl=False)
+        click.echo(terminal_documents.yaml_text(msgspec.to_builtins(fields)), nl=False)
 
 
 def _write_some(found: Sequence[T], lines: Callable[[T], Iterator[str]], what: str, *, output: str) -> None:

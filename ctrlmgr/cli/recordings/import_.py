@@ -50,7 +50,7 @@ def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append:
     --append goes on from there).
     """
     from ctrlmgr.cli.output.progress import reading
-    from ctrlmgr.cli.recordings.reading import StoppableReader
+    from ctrlmgr.cli.recordings.interruptible_reading import StoppableReader
     from ctrlmgr.logging import mask
     from ctrlmgr.recording.importing import Importer
 

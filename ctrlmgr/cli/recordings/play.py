@@ -132,7 +132,7 @@ def writes(controls: Callable[[], Controls], output: str) -> None:
 
 
 def _print_table(found: list[Write]) -> None:
-    from ctrlmgr.cli.output import columns
+    from ctrlmgr.cli.output import aligned_columns
 
     rows = [
         (
@@ -145,5 +145,5 @@ def _print_table(found: list[Write]) -> None:
         )
         for write in found
     ]
-    for line in columns.lines(("NUMBER", "TIME", "REVISION", "VERB", "OBJECT", "USER"), rows):
+    for line in aligned_columns.lines(("NUMBER", "TIME", "REVISION", "VERB", "OBJECT", "USER"), rows):
         click.echo(line)

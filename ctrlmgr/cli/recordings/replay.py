@@ -79,7 +79,7 @@ def replay(
     from ctrlmgr.cli import ExitCode
     from ctrlmgr.cli.output import replay_report
     from ctrlmgr.cli.output.progress import reading
-    from ctrlmgr.cli.recordings.reading import StoppableReader
+    from ctrlmgr.cli.recordings.interruptible_reading import StoppableReader
     from ctrlmgr.errors import RecordingError
     from ctrlmgr.recording.clock import ReplayClock
     from ctrlmgr.recording.twice import planned

@@ -20,7 +20,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.apiservices.decide import Step, next_step
 from ctrlmgr.controllers.apiservices.wanted import Wanted, builtin, custom, name_of
 from ctrlmgr.engine.aggregated_groups import API_SERVICES
-from ctrlmgr.engine.kinds import Group
+from ctrlmgr.engine.kind_registry import Group
 from ctrlmgr.errors import AlreadyExists, Conflict, NotFound
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Change, Informers, Lister

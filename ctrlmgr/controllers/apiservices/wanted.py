@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.aggregated_groups import AUTOMANAGED, CUSTOM_PRIORITIES
-from ctrlmgr.engine.kinds import Group
+from ctrlmgr.engine.kind_registry import Group
 
 API_VERSION: Final = "apiregistration.k8s.io/v1"
 

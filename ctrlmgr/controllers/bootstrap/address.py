@@ -12,7 +12,7 @@ from collections.abc import Callable
 import structlog
 
 from ctrlmgr.api.field import ROOT
-from ctrlmgr.engine.validation.addresses import parse_ip, validate_endpoint_ip
+from ctrlmgr.engine.validation.ip_validation import parse_ip, validate_endpoint_ip
 from ctrlmgr.kinds.allocators.ranges import IPV6
 
 log = structlog.get_logger(__name__)

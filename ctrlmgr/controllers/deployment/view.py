@@ -13,7 +13,7 @@ import msgspec
 
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.controllers.workloads.scaling import Fenceposts, RollingUpdate, fenceposts
-from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.kinds.label_selectors import selector_of
 
 DEPLOYMENTS: Final = Resource("apps", "deployments")

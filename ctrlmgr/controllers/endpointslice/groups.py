@@ -19,7 +19,7 @@ from ctrlmgr.api.core import CLUSTER_IP_NONE, IPV4, IPV6, Pod, Service, ServiceP
 from ctrlmgr.api.discovery import Endpoint, EndpointConditions, EndpointPort
 from ctrlmgr.controllers.endpoints.subsets import Resolved
 from ctrlmgr.controllers.go_hash import fnv1a_128
-from ctrlmgr.engine.validation.addresses import parse_ip
+from ctrlmgr.engine.validation.ip_validation import parse_ip
 
 Identity: TypeAlias = tuple[str, str, str, str]
 """An endpoint's identity: its addresses and hostname, and its target's namespace and name."""

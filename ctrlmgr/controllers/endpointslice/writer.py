@@ -17,7 +17,7 @@ from ctrlmgr.client import Client
 from ctrlmgr.controllers.endpointslice.objects import Appearance, changed_slice, new_slice
 from ctrlmgr.controllers.endpointslice.own import OwnSlices
 from ctrlmgr.controllers.endpointslice.packing import Changes
-from ctrlmgr.engine.names import generate_name
+from ctrlmgr.engine.generated_names import generate_name
 from ctrlmgr.errors import NamespaceTerminating
 
 log = structlog.get_logger(__name__)

@@ -34,8 +34,8 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.events.correlation import Correlator, Occurrence, Sighting
 from ctrlmgr.controllers.events.forms import event_of, patch_of
 from ctrlmgr.controllers.events.series import Series, SeriesCorrelator
-from ctrlmgr.engine.names import new_uid
-from ctrlmgr.engine.validation.names import subdomain_name
+from ctrlmgr.engine.generated_names import new_uid
+from ctrlmgr.engine.validation.name_formats import subdomain_name
 from ctrlmgr.errors import ApiError, CtrlmgrError, Fenced, NotFound
 
 log = structlog.get_logger(__name__)

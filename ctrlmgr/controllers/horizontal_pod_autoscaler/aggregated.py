@@ -36,7 +36,7 @@ from ctrlmgr.engine.calls.call import Call, Credentials, Reply
 from ctrlmgr.engine.calls.endpoint import endpoint_of
 from ctrlmgr.engine.calls.replies import is_success, unexpected
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.golang.go_text import quote
 

@@ -34,7 +34,7 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler.status import (
 from ctrlmgr.controllers.horizontal_pod_autoscaler.views import Autoscaler, Behavior, Metric, Scale
 from ctrlmgr.controllers.workloads.metrics import INTERNAL, NONE, SPEC, DecisionMetrics
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.errors import ApiError, BadRequest
 from ctrlmgr.golang.go_text import quote
 

@@ -24,7 +24,7 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import (
     total_of,
 )
 from ctrlmgr.controllers.horizontal_pod_autoscaler.views import Identifier, Metric, Reference, Source, Target
-from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.kinds.label_selectors import selector_of, selector_shown
 
 _NO_SUCH_SOURCE: Final = "InvalidMetricSourceType"

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from ctrlmgr.api import quantity
 from ctrlmgr.api.quantity import MILLI
 from ctrlmgr.clock import parse_time
-from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.errors import CtrlmgrError
 
 _SECOND: Final = 1_000_000

@@ -17,7 +17,7 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.controllers.repair.findings import Action, Finding, Use, Words, find_misheld, parent_of
-from ctrlmgr.engine.validation.addresses import parse_ip
+from ctrlmgr.engine.validation.ip_validation import parse_ip
 from ctrlmgr.kinds.allocators.claims import (
     ALLOCATOR,
     LABEL_FAMILY,

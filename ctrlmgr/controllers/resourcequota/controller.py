@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ctrlmgr.admission.plugins.resource_quota import QUOTAS
+from ctrlmgr.admission.plugins.quota_enforcement import QUOTAS
 from ctrlmgr.admission.quota.charging import Quota
 from ctrlmgr.admission.quota.evaluator import Evaluator
 from ctrlmgr.admission.quota.evaluators import Evaluators
@@ -26,7 +26,7 @@ from ctrlmgr.controllers.custom_kinds import follow_definitions
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.resourcequota import DESCRIPTOR, Options
 from ctrlmgr.controllers.resourcequota.decide import changes_use, counted, differs
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.extensions.definition import Definition
 from ctrlmgr.informer import Change, Informer, Lister
 from ctrlmgr.manager import Controller, Result, Watch

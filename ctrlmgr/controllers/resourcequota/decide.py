@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ctrlmgr.admission.quota.amounts import added, are_equal, masked
 from ctrlmgr.admission.quota.charging import Quota
 from ctrlmgr.admission.quota.evaluator import Evaluator
+from ctrlmgr.admission.quota.quota_amounts import added, are_equal, masked
 from ctrlmgr.api.object import Object
 
 

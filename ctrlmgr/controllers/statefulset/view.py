@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.kinds.label_selectors import selector_of
 
 STATEFUL_SETS: Final = Resource("apps", "statefulsets")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ctrlmgr.engine.expressions import FUNCTIONS
+from ctrlmgr.engine.cel_functions import FUNCTIONS
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.expressions.environment import Environment
 from ctrlmgr.expressions.library.authorizing import AUTHORIZER_TYPE

@@ -24,7 +24,7 @@ from ctrlmgr.controllers.validatingadmissionpolicy_status.checking import Checke
 from ctrlmgr.controllers.validatingadmissionpolicy_status.matching import kinds_to_check
 from ctrlmgr.controllers.validatingadmissionpolicy_status.schemas import schema_of
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.informer import Lister
 from ctrlmgr.manager import Controller, Watch
 from ctrlmgr.manager.controller import own_key

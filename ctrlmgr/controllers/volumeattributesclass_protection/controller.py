@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from ctrlmgr.admission.quota.claims import attributes_classes
+from ctrlmgr.admission.quota.volume_claim_evaluator import attributes_classes
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.controllers.assembly import assemble

@@ -17,7 +17,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.workloads.claims import Owner
-from ctrlmgr.engine.validation.names import subdomain_name
+from ctrlmgr.engine.validation.name_formats import subdomain_name
 from ctrlmgr.errors import ApiError, CtrlmgrError, NamespaceTerminating, NotFound
 
 CREATED: Final = "SuccessfulCreate"

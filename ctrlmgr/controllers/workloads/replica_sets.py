@@ -10,7 +10,7 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.kinds.label_selectors import selector_of
 
 REPLICA_SETS: Final = Resource("apps", "replicasets")

@@ -24,7 +24,7 @@ How the engine calls a kind's `FieldManager`, in the order of apiserver's handle
 - All arguments have the same version. If the served version is not the stored one, manage fields in the served version
   and convert afterwards.
 - Updates add no managedFields to an object that is stored without them; the first apply adds `before-first-apply`.
-- `/scale` has its own managedFields: see `scale`.
+- `/scale` has its own managedFields: see `scale_handler`.
 """
 
 from ctrlmgr.engine.managedfields.field_manager import FieldManager

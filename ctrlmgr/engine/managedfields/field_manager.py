@@ -18,7 +18,7 @@ from ctrlmgr.engine.managedfields.problems import told
 from ctrlmgr.engine.managedfields.reset_fields import USUAL, Filter
 from ctrlmgr.engine.managedfields.shape import Difference, ShapeError
 from ctrlmgr.engine.managedfields.shape_of import UNOWNED, Root, shape_of
-from ctrlmgr.engine.managedfields.versions import Misfit, Touched, Translate, Translation
+from ctrlmgr.engine.managedfields.versioned_managed_fields import Misfit, Touched, Translate, Translation
 from ctrlmgr.errors import BadRequest, ConversionFailed, UnknownError
 from ctrlmgr.schema.schema import Schema
 

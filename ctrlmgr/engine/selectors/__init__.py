@@ -3,7 +3,7 @@
 Both are parsed once for each request and compiled to closures, because a list matches them against every object.
 """
 
-from ctrlmgr.engine.selectors.fields import FieldSelector
-from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.engine.selectors.field_selector_parser import FieldSelector
+from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 
 __all__ = ["FieldSelector", "LabelSelector"]

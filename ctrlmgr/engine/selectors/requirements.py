@@ -6,8 +6,8 @@ Rules: apiserver `pkg/endpoints/filters/authorization.go`.
 from __future__ import annotations
 
 from ctrlmgr.authorization.attributes import Requirement
-from ctrlmgr.engine.selectors.fields import FieldSelector
-from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.engine.selectors.field_selector_parser import FieldSelector
+from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 
 _IN, _NOT_IN = "In", "NotIn"
 _OPERATORS = {

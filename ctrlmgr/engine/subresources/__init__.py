@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from ctrlmgr.engine.subresources.binding import BindingHandler
 from ctrlmgr.engine.subresources.eviction import EvictionHandler
 from ctrlmgr.engine.subresources.handler import Handler
-from ctrlmgr.engine.subresources.scale import ScaleHandler
+from ctrlmgr.engine.subresources.scale_subresource import ScaleHandler
 
 SUBRESOURCES: Mapping[str, Handler] = {
     "binding": BindingHandler(),

@@ -8,12 +8,12 @@ from ctrlmgr.api.resource import PODS
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.operations import Answer, Operation, Target
-from ctrlmgr.engine.options import Body, Requester, WriteOptions
+from ctrlmgr.engine.request_options import Body, Requester, WriteOptions
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.subresources.handler import Handler, admit_body, decode
 from ctrlmgr.engine.verbs.change import decide_change
 from ctrlmgr.engine.writes.attempts import RETRIES, Decision, decide_and_append
-from ctrlmgr.engine.writes.request import Requests
+from ctrlmgr.engine.writes.write_context import Requests
 from ctrlmgr.kinds.core.pod.subresources import bind
 
 _BINDING = GroupVersionKind("", "v1", "Binding")

@@ -13,12 +13,12 @@ from typing import Any
 from ctrlmgr.api import status
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.operations import Answer, Await, Operation, Target
-from ctrlmgr.engine.options import Body, Requester, WriteOptions, check_delete, delete_options
 from ctrlmgr.engine.refusals import not_found
+from ctrlmgr.engine.request_options import Body, Requester, WriteOptions, check_delete, delete_options
 from ctrlmgr.engine.subresources.handler import Handler, admit_body, decode
 from ctrlmgr.engine.verbs.delete import decide_delete
 from ctrlmgr.engine.writes.attempts import RETRIES, Decision, decide_and_append
-from ctrlmgr.engine.writes.request import Request, Requests
+from ctrlmgr.engine.writes.write_context import Request, Requests
 from ctrlmgr.errors import TooManyRequests, UnknownError
 from ctrlmgr.kinds.core.pod.subresources import Evicted, evict, has_uncounted
 

@@ -6,11 +6,11 @@ from copy import deepcopy
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.attributes import Verb
+from ctrlmgr.engine.admission_attributes import Verb
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.operations import Answer, Operation, Target
-from ctrlmgr.engine.options import Body, GetOptions, Requester, WriteOptions
-from ctrlmgr.engine.writes.request import Request, Requests
+from ctrlmgr.engine.request_options import Body, GetOptions, Requester, WriteOptions
+from ctrlmgr.engine.writes.write_context import Request, Requests
 from ctrlmgr.errors import MethodNotAllowed, StatusDetails
 
 

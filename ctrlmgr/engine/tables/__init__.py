@@ -1,1 +1,1 @@
-"""Tables: the columns that `kubectl get` shows for a kind, as data (`printer`), and the ages in them (`ages`)."""
+"""Tables: the columns that `kubectl get` shows for a kind, as data (`table_printer`), and the ages in them (`ages`)."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import Ages
-from ctrlmgr.engine.tables.printer import Fields, Row, age
+from ctrlmgr.engine.tables.table_printer import Fields, Row, age
 
 
 def aged(*cells: Callable[[Fields], Any]) -> Row:

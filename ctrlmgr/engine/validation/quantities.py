@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from ctrlmgr.api import quantity
 from ctrlmgr.api.field import FieldError, Path, invalid
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 
 _COMPUTE = frozenset(("cpu", "memory", "ephemeral-storage"))
 _COUNTED = frozenset(
@@ -50,7 +50,7 @@ def is_extended(name: str) -> bool:
     """Return whether a resource is an extended one, such as `example.com/gpu`, that a quota can name."""
     if is_native(name) or name.startswith("requests."):
         return False
-    return not names.qualified_name(f"requests.{name}")
+    return not name_formats.qualified_name(f"requests.{name}")
 
 
 def is_overcommittable(name: str) -> bool:
@@ -69,7 +69,7 @@ def _is_counted(name: str) -> bool:
 
 def validate_resource_name(name: str, path: Path) -> list[FieldError]:
     """Validate the name of any resource: qualified, and one of Kubernetes' if it has no domain."""
-    errors = [invalid(path, name, each) for each in names.qualified_name(name)]
+    errors = [invalid(path, name, each) for each in name_formats.qualified_name(name)]
     if not errors and "/" not in name and name not in _STANDARD and not is_standard_for_quota(name):
         errors.append(invalid(path, name, "must be a standard resource type or fully qualified"))
     return errors

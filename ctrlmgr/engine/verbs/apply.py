@@ -11,9 +11,9 @@ from ctrlmgr.engine.refusals import conflict
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.verbs.change import decide_change
 from ctrlmgr.engine.writes.attempts import RETRIES, decide_and_append
-from ctrlmgr.engine.writes.metadata import check_place
+from ctrlmgr.engine.writes.body_metadata import check_place
 from ctrlmgr.engine.writes.patching import Patch
-from ctrlmgr.engine.writes.request import Request
+from ctrlmgr.engine.writes.write_context import Request
 from ctrlmgr.schema.raw_extension import with_sorted_raw_extensions
 
 

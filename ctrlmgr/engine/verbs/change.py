@@ -16,20 +16,20 @@ from typing import Any, Protocol
 from ctrlmgr.api.field import FieldError, errors_of, invalid, refuse
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.features.dropping import drop_disabled
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.managedfields import keep_timestamps
 from ctrlmgr.engine.operations import Operation
-from ctrlmgr.engine.options import Body
 from ctrlmgr.engine.refusals import conflict, not_found
+from ctrlmgr.engine.request_options import Body
 from ctrlmgr.engine.strategy import Context
-from ctrlmgr.engine.validation.metadata import update_errors
+from ctrlmgr.engine.validation.object_meta import update_errors
 from ctrlmgr.engine.verbs.create import decide_create
 from ctrlmgr.engine.writes.as_sent import as_sent
 from ctrlmgr.engine.writes.attempts import Decision
-from ctrlmgr.engine.writes.metadata import check_namespace, deduplicate_owners
-from ctrlmgr.engine.writes.request import Request
+from ctrlmgr.engine.writes.body_metadata import check_namespace, deduplicate_owners
+from ctrlmgr.engine.writes.write_context import Request
 from ctrlmgr.errors import ConversionFailed, UnknownError
 from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.golang.go_numbers import parse_uint

@@ -13,19 +13,19 @@ from typing import Any
 from ctrlmgr.api.field import FieldError, errors_of, refuse
 from ctrlmgr.api.resource import Key
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.features.dropping import drop_disabled
-from ctrlmgr.engine.names import generate_name, new_uid
+from ctrlmgr.engine.generated_names import generate_name, new_uid
 from ctrlmgr.engine.operations import Answer, Operation
-from ctrlmgr.engine.options import Body
 from ctrlmgr.engine.refusals import already_exists, no_free_name
+from ctrlmgr.engine.request_options import Body
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation.metadata import validate_metadata
-from ctrlmgr.engine.validation.names import any_name, path_segment_name
+from ctrlmgr.engine.validation.name_formats import any_name, path_segment_name
+from ctrlmgr.engine.validation.object_meta import validate_metadata
 from ctrlmgr.engine.writes.as_sent import as_sent
 from ctrlmgr.engine.writes.attempts import Decision, decide_and_append
-from ctrlmgr.engine.writes.metadata import check_namespace, deduplicate_owners
-from ctrlmgr.engine.writes.request import Bodies, Request
+from ctrlmgr.engine.writes.body_metadata import check_namespace, deduplicate_owners
+from ctrlmgr.engine.writes.write_context import Bodies, Request
 from ctrlmgr.errors import UnknownError
 from ctrlmgr.eventlog.event import EventType, Proposal
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from ctrlmgr.api import status
 from ctrlmgr.api.object import Object
 from ctrlmgr.engine import deletion
-from ctrlmgr.engine.attributes import Verb
+from ctrlmgr.engine.admission_attributes import Verb
 from ctrlmgr.engine.operations import Answer, Operation
-from ctrlmgr.engine.options import DeleteOptions
 from ctrlmgr.engine.refusals import not_found
+from ctrlmgr.engine.request_options import DeleteOptions
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.writes.attempts import RETRIES, Decision, decide_and_append
-from ctrlmgr.engine.writes.request import Request
+from ctrlmgr.engine.writes.write_context import Request
 from ctrlmgr.eventlog.event import EventType, Proposal
 
 

@@ -8,9 +8,9 @@ from ctrlmgr.engine.operations import Answer, Operation
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.verbs.change import decide_change
 from ctrlmgr.engine.writes.attempts import RETRIES, decide_and_append
-from ctrlmgr.engine.writes.metadata import check_place
+from ctrlmgr.engine.writes.body_metadata import check_place
 from ctrlmgr.engine.writes.patching import Patch
-from ctrlmgr.engine.writes.request import Request
+from ctrlmgr.engine.writes.write_context import Request
 
 
 def patch(request: Request, patch: Patch) -> Operation[Answer]:

@@ -13,12 +13,12 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.operations import Operation
-from ctrlmgr.engine.options import DeleteOptions
+from ctrlmgr.engine.request_options import DeleteOptions
 from ctrlmgr.engine.strategy import State
 from ctrlmgr.engine.verbs.create import decide_create
 from ctrlmgr.engine.verbs.delete import decide_delete
 from ctrlmgr.engine.writes.attempts import Decision
-from ctrlmgr.engine.writes.request import Request
+from ctrlmgr.engine.writes.write_context import Request
 from ctrlmgr.eventlog.event import EventType
 
 

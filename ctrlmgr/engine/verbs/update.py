@@ -5,12 +5,12 @@ from __future__ import annotations
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.operations import Answer, Operation
-from ctrlmgr.engine.options import Body
+from ctrlmgr.engine.request_options import Body
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.verbs.change import decide_change, parse_version
 from ctrlmgr.engine.writes.attempts import RETRIES, Decision, decide_and_append
-from ctrlmgr.engine.writes.metadata import check_place
-from ctrlmgr.engine.writes.request import Bodies, Request
+from ctrlmgr.engine.writes.body_metadata import check_place
+from ctrlmgr.engine.writes.write_context import Bodies, Request
 
 
 def update(request: Request, body: Body) -> Operation[Answer]:

@@ -10,7 +10,7 @@ import re
 from typing import Any, Final
 
 from ctrlmgr.api.field import FieldError
-from ctrlmgr.engine.options import Body
+from ctrlmgr.engine.request_options import Body
 from ctrlmgr.schema.codec import JSON
 
 _NULL: Final = ("Invalid value: null", "Unsupported value: null")

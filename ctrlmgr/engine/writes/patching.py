@@ -13,7 +13,9 @@ import msgspec
 
 from ctrlmgr.api.field import invalid, refuse
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.options import (
+from ctrlmgr.engine.patch import check_json_patch, json_patch, merge_patch, strategic_merge_patch
+from ctrlmgr.engine.patch.json_patch import MAX_COPIED
+from ctrlmgr.engine.request_options import (
     APPLY_PATCH,
     JSON_PATCH,
     MERGE_PATCH,
@@ -21,8 +23,6 @@ from ctrlmgr.engine.options import (
     Body,
     WriteOptions,
 )
-from ctrlmgr.engine.patch import check_json_patch, json_patch, merge_patch, strategic_merge_patch
-from ctrlmgr.engine.patch.json_patch import MAX_COPIED
 from ctrlmgr.errors import BadRequest, Invalid, StatusDetails, UnsupportedMediaType
 from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.schema.codec import ObjectCodec

@@ -16,9 +16,9 @@ from ctrlmgr.api.field import FieldError, refuse
 from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.managedfields import FieldManager
-from ctrlmgr.engine.options import Body, WriteOptions
+from ctrlmgr.engine.request_options import Body, WriteOptions
 from ctrlmgr.engine.writes.patching import told
 from ctrlmgr.errors import Invalid
 from ctrlmgr.schema.codec import OtherVersion

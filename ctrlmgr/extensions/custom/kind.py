@@ -21,7 +21,7 @@ from ctrlmgr.engine.kind import GroupVersionKind, Kind, Subresource
 from ctrlmgr.engine.managedfields.reset_fields import METADATA, Filter, keeping
 from ctrlmgr.engine.managedfields.shape_of import Root
 from ctrlmgr.engine.tables.ages import Ages
-from ctrlmgr.engine.tables.printer import Column, Fields, Printer
+from ctrlmgr.engine.tables.table_printer import Column, Fields, Printer
 from ctrlmgr.extensions.custom.codec import CustomCodec
 from ctrlmgr.extensions.custom.openapi import Described, definition_name
 from ctrlmgr.extensions.custom.reading import Reader, Versions

@@ -14,7 +14,7 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.extensions.custom.kind import VERBS, VERBS_OF_TERMINATING, custom_kinds
 
 

@@ -12,7 +12,7 @@ from ctrlmgr.engine.kind import Replicas
 from ctrlmgr.errors import UnknownError
 from ctrlmgr.extensions.definition import Definition
 from ctrlmgr.extensions.paths import nested
-from ctrlmgr.extensions.scale import Scale
+from ctrlmgr.extensions.scale_paths import Scale
 
 
 class CustomScaling:

@@ -18,7 +18,7 @@ from ctrlmgr.api.resource import DEFINITIONS, Key
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.refusals import forbidden
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation.names import qualified_name
+from ctrlmgr.engine.validation.name_formats import qualified_name
 from ctrlmgr.extensions.cost import relative_cost
 from ctrlmgr.extensions.definition import Version
 from ctrlmgr.golang.go_text import quote

@@ -20,9 +20,9 @@ from ctrlmgr.engine.calls.call import Call, Calling, CallOut, Reply, Surrounding
 from ctrlmgr.engine.calls.endpoint import Endpoint, endpoint_of
 from ctrlmgr.engine.calls.replies import is_success, unexpected
 from ctrlmgr.engine.conversion import Converted
-from ctrlmgr.engine.names import new_uid
-from ctrlmgr.engine.validation.labels import validate_labels
-from ctrlmgr.engine.validation.metadata import validate_annotations
+from ctrlmgr.engine.generated_names import new_uid
+from ctrlmgr.engine.validation.label_validation import validate_labels
+from ctrlmgr.engine.validation.object_meta import validate_annotations
 from ctrlmgr.errors import ConversionFailed
 from ctrlmgr.extensions.definition import Conversion
 from ctrlmgr.schema import strict_json

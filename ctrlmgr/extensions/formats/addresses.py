@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from ctrlmgr.engine.validation.addresses import parse_cidr, parse_ip
+from ctrlmgr.engine.validation.ip_validation import parse_cidr, parse_ip
 
 _LONGEST_NAME = 255
 _LONGEST_LABEL = 63

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ctrlmgr.api.field import Path
-from ctrlmgr.engine.expressions import FUNCTIONS
+from ctrlmgr.engine.cel_functions import FUNCTIONS
 from ctrlmgr.expressions.environment import Environment, Expression
 from ctrlmgr.expressions.nodes import Ident
 from ctrlmgr.expressions.reading import children

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ctrlmgr.api.field import ROOT, FieldError, Path, invalid, required
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.metadata import validate_metadata
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.object_meta import validate_metadata
 from ctrlmgr.extensions.structural import TYPE_META, Structural
 from ctrlmgr.schema.definitions import Definitions
 from ctrlmgr.schema.prune import json_kind, prune
@@ -181,7 +181,7 @@ def _validate_kind(value: Any, path: Path) -> list[FieldError]:
         return [invalid(path, value, "must be a string")]
     if not value:
         return [invalid(path, value, "must not be empty")]
-    problems = names.dns1035_label(value.lower())
+    problems = name_formats.dns1035_label(value.lower())
     words = "may have mixed case, but should otherwise match: " + ",".join(problems)
     return [invalid(path, value, words)] if problems else []
 
@@ -194,7 +194,7 @@ def _validate_metadata(value: Any, path: Path) -> list[FieldError]:
     return validate_metadata(
         {"name": _NAME, **metadata},
         namespaced=bool(metadata.get("namespace")),
-        name_check=names.path_segment_name,
+        name_check=name_formats.path_segment_name,
         path=path,
         any_finalizer=True,
     )

@@ -10,8 +10,8 @@ from typing import Final
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
 from ctrlmgr.api.unstructured import repeated
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.webhooks import validate_ca_bundle, validate_service, validate_url
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.webhook_validation import validate_ca_bundle, validate_service, validate_url
 from ctrlmgr.extensions.structural import Raw
 
 REVIEW_VERSIONS: Final = ("v1", "v1beta1")
@@ -70,7 +70,7 @@ def _review_versions(versions: Sequence[str], path: Path, known_review: bool) ->
         if at in again:
             yield invalid(path.at(at), version, "duplicate version")
             continue
-        for problem in names.dns1035_label(version):
+        for problem in name_formats.dns1035_label(version):
             yield invalid(path.at(at), version, problem)
     if known_review and not has_known_review(versions):
         yield invalid(path, list(versions), f"must include at least one of {', '.join(REVIEW_VERSIONS)}")

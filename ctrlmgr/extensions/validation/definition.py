@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required, tentatively
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.metadata import IMMUTABLE
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.extensions.approval import approval_errors
 from ctrlmgr.extensions.structural import Raw
 from ctrlmgr.extensions.validation.conversion import conversion_errors
@@ -93,7 +93,7 @@ def _spec(spec: InternalSpec, needed: Requirements) -> Iterator[FieldError]:
 def _group(group: str, path: Path) -> Iterator[FieldError]:
     if not group:
         yield required(path)
-    elif problems := names.dns1123_subdomain(group):
+    elif problems := name_formats.dns1123_subdomain(group):
         yield invalid(path, group, ",".join(problems))
     elif "." not in group:
         yield invalid(path, group, "should be a domain with at least one dot")
@@ -127,7 +127,7 @@ def _versions(spec: InternalSpec, needed: Requirements) -> Iterator[FieldError]:
 
 
 def _version_name(name: str, path: Path) -> Iterator[FieldError]:
-    if problems := names.dns1035_label(name):
+    if problems := name_formats.dns1035_label(name):
         yield invalid(path, name, ",".join(problems))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ctrlmgr.api.field import ROOT
-from ctrlmgr.engine.validation.webhooks import validate_ca_bundle
+from ctrlmgr.engine.validation.webhook_validation import validate_ca_bundle
 from ctrlmgr.extensions.shaping.defaults import pruned_defaults
 from ctrlmgr.extensions.structural import (
     EMBEDDED,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ctrlmgr.api.field import FieldError, Path, invalid
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.extensions.structural import Raw
 
 
@@ -19,7 +19,7 @@ def name_errors(raw: Raw, path: Path) -> Iterator[FieldError]:
         yield from _label(raw.get(field) or "", path.child(field))
     for field in ("kind", "listKind"):
         name = raw.get(field) or ""
-        if name and (problems := names.dns1035_label(name.lower())):
+        if name and (problems := name_formats.dns1035_label(name.lower())):
             words = "may have mixed case, but should otherwise match: " + ",".join(problems)
             yield invalid(path.child(field), name, words)
     yield from _labels(raw.get("shortNames") or (), path.child("shortNames"))
@@ -31,10 +31,10 @@ def name_errors(raw: Raw, path: Path) -> Iterator[FieldError]:
 
 def _labels(found: Sequence[str], path: Path) -> Iterator[FieldError]:
     for at, name in enumerate(found):
-        if problems := names.dns1035_label(name):
+        if problems := name_formats.dns1035_label(name):
             yield invalid(path.at(at), name, ",".join(problems))
 
 
 def _label(name: str, path: Path) -> Iterator[FieldError]:
-    if name and (problems := names.dns1035_label(name)):
+    if name and (problems := name_formats.dns1035_label(name)):
         yield invalid(path, name, ",".join(problems))

@@ -28,7 +28,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.events.recorder import NORMAL, EventBroadcaster, Recorder
-from ctrlmgr.engine.names import new_uid
+from ctrlmgr.engine.generated_names import new_uid
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import CtrlmgrError, SettingsError
 from ctrlmgr.eventlog import Author

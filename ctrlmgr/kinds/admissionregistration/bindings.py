@@ -11,8 +11,8 @@ from typing import Final
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured, repeated
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.labels import validate_label_selector
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.label_validation import validate_label_selector
 from ctrlmgr.kinds.admissionregistration.policies import mutating_operation_errors
 from ctrlmgr.kinds.admissionregistration.rules import Raw, default_match, match_errors
 
@@ -59,7 +59,7 @@ def _policy_errors(name: str) -> Iterator[FieldError]:
     path = _SPEC.child("policyName")
     if not name:
         yield required(path)
-    for problem in names.subdomain_name(name) if name else ():
+    for problem in name_formats.subdomain_name(name) if name else ():
         yield invalid(path, name, problem)
 
 
@@ -68,7 +68,7 @@ def _param_errors(reference: Raw | None) -> Iterator[FieldError]:
         return
     path = _SPEC.child("paramRef")
     name, selector = reference.get("name") or "", reference.get("selector")
-    for problem in names.path_segment_name(name) if name else ():
+    for problem in name_formats.path_segment_name(name) if name else ():
         yield invalid(path.child("name"), name, problem)
     if name and selector is not None:
         yield forbidden(path.child("name"), "name and selector are mutually exclusive")

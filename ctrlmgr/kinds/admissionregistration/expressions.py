@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.field import FieldError, Path, invalid
-from ctrlmgr.engine.expressions import FUNCTIONS, PATCH_FUNCTIONS
+from ctrlmgr.engine.cel_functions import FUNCTIONS, PATCH_FUNCTIONS
 from ctrlmgr.expressions import types
 from ctrlmgr.expressions.environment import Environment, Expression
 from ctrlmgr.expressions.library.authorizing import AUTHORIZER_TYPE, RESOURCE_CHECK_TYPE

@@ -15,8 +15,8 @@ from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supporte
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields.reset_fields import METADATA
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.conditions import validate_conditions
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.condition_validation import validate_conditions
 from ctrlmgr.expressions.types import BOOL, NULL, STRING, Type, list_of
 from ctrlmgr.extensions.paths.json_path import JSONPath, JSONPathError
 from ctrlmgr.kinds.admissionregistration.expressions import JSON_PATCH, OBJECT, Scope, Scopes, expression_errors
@@ -176,7 +176,7 @@ def _param_kind_errors(kind: Raw, path: Path) -> Iterator[FieldError]:
     name, at = kind.get("kind") or "", path.child("kind")
     if not name:
         yield required(at)
-    elif problems := names.dns1035_label(name.lower()):
+    elif problems := name_formats.dns1035_label(name.lower()):
         yield invalid(at, name, "may have mixed case, but should otherwise match: " + ",".join(problems))
 
 
@@ -188,11 +188,11 @@ def _api_version_errors(text: str, path: Path) -> Iterator[FieldError]:
         yield invalid(path, text, f"unexpected GroupVersion string: {text}")
         return
     group, _, version = text.rpartition("/")
-    if group and (problems := names.dns1123_subdomain(group)):
+    if group and (problems := name_formats.dns1123_subdomain(group)):
         yield invalid(path, group, ",".join(problems))
     if not version:
         yield invalid(path, text, "version must be specified")
-    elif problems := names.dns1035_label(version):
+    elif problems := name_formats.dns1035_label(version):
         yield invalid(path, version, ",".join(problems))
 
 
@@ -235,7 +235,7 @@ def _annotation_errors(annotations: Sequence[Raw], policy: str, scopes: Scopes) 
         key, there = annotation.get("key") or "", path.at(at)
         if not policy:
             yield invalid(there.child("key"), key, "requires metadata.name be non-empty")
-        for problem in names.qualified_name(f"{policy}/{key}") if policy else ():
+        for problem in name_formats.qualified_name(f"{policy}/{key}") if policy else ():
             yield invalid(there.child("key"), f"{policy}/{key}", problem)
         value = annotation.get("valueExpression") or ""
         yield from _value_expression_errors(value, there.child("valueExpression"), scopes.rules)

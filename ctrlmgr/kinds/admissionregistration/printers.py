@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctrlmgr.api.unstructured import at
-from ctrlmgr.engine.tables.printer import UNSET, printer
 from ctrlmgr.engine.tables.rows import aged, length, text
+from ctrlmgr.engine.tables.table_printer import UNSET, printer
 from ctrlmgr.kinds.label_selectors import selector_shown
 
 WEBHOOK_CONFIGURATION = printer("Webhooks:integer|Age", aged(length("webhooks")))

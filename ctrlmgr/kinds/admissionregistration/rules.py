@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required, too_many
 from ctrlmgr.api.unstructured import repeated
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.labels import validate_label_selector
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.label_validation import validate_label_selector
 from ctrlmgr.expressions.types import BOOL
 from ctrlmgr.kinds.admissionregistration.expressions import Scope, expression_errors
 
@@ -57,7 +57,7 @@ def _named_rule(rule: Raw, path: Path) -> Iterator[FieldError]:
     again = repeated(resource_names)
     for at, name in enumerate(resource_names):
         there = path.child("resourceNames").at(at)
-        for problem in names.path_segment_name(name):
+        for problem in name_formats.path_segment_name(name):
             yield invalid(there, name, problem)
         if at in again:
             yield duplicate(there, name)
@@ -129,7 +129,7 @@ def condition_errors(conditions: Sequence[Raw], path: Path, scope: Scope) -> Ite
         if not name:
             yield required(there.child("name"))
             continue
-        for problem in names.qualified_name(name):
+        for problem in name_formats.qualified_name(name):
             yield invalid(there.child("name"), name, problem)
         if name in seen:
             yield duplicate(there.child("name"), name)

@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, required, tentatively
 from ctrlmgr.api.unstructured import Unstructured, repeated
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.labels import validate_label_selector
-from ctrlmgr.engine.validation.webhooks import validate_service, validate_url
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.label_validation import validate_label_selector
+from ctrlmgr.engine.validation.webhook_validation import validate_service, validate_url
 from ctrlmgr.kinds.admissionregistration.expressions import CONDITIONS
 from ctrlmgr.kinds.admissionregistration.rules import (
     FAILURE_POLICIES,
@@ -144,7 +144,7 @@ def _name_errors(name: str, path: Path) -> Iterator[FieldError]:
     """Yield the errors of a name, which must have the form `a.b.c` (`IsFullyQualifiedName`)."""
     if not name:
         yield required(path)
-    elif problems := names.dns1123_subdomain(name):
+    elif problems := name_formats.dns1123_subdomain(name):
         yield invalid(path, name, ",".join(problems))
     elif name.count(".") < 2:
         yield invalid(path, name, "should be a domain with at least three segments separated by dots")
@@ -160,7 +160,7 @@ def _version_errors(versions: Sequence[str], hook: Path, needed: _Required) -> I
         if index in again:
             yield invalid(path.at(index), version, "duplicate version")
             continue
-        for problem in names.dns1035_label(version):
+        for problem in name_formats.dns1035_label(version):
             yield invalid(path.at(index), version, problem)
     if needed.known_version and not _is_spoken(versions):
         yield invalid(path, list(versions), f"must include at least one of {known}")

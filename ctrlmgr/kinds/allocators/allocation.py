@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ctrlmgr.engine.strategy import Context
-from ctrlmgr.engine.validation.addresses import parse_ip
+from ctrlmgr.engine.validation.ip_validation import parse_ip
 from ctrlmgr.kinds.allocators.claims import is_claimed
 from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges
 from ctrlmgr.kinds.allocators.search import Searcher

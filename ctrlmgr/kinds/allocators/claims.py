@@ -16,9 +16,9 @@ import msgspec
 from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.api.resource import INTERNAL_API_VERSION, Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.names import new_uid
+from ctrlmgr.engine.generated_names import new_uid
 from ctrlmgr.engine.strategy import Context, View
-from ctrlmgr.engine.validation.addresses import is_ipv6
+from ctrlmgr.engine.validation.ip_validation import is_ipv6
 from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, IPV4, IPV6, NODE_PORTS
 

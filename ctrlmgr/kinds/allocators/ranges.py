@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from ctrlmgr.api.resource import INTERNAL_GROUP, Resource
-from ctrlmgr.engine.validation.addresses import IPAddress
+from ctrlmgr.engine.validation.ip_validation import IPAddress
 from ctrlmgr.errors import SettingsError
 
 IP_ADDRESSES = Resource("networking.k8s.io", "ipaddresses")

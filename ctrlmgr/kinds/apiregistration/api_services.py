@@ -13,7 +13,7 @@ from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.managedfields.reset_fields import METADATA
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.golang.go_text import quote
 
 _SPEC: Final = Path("spec")
@@ -34,7 +34,7 @@ class APIServiceStrategy(Strategy):
     allow_unconditional_update = False
     status_keeps = METADATA
     any_finalizer = True
-    name_check = staticmethod(names.path_segment_name)
+    name_check = staticmethod(name_formats.path_segment_name)
 
     def default(self, obj: Unstructured) -> None:
         """Set the default port of the Service."""
@@ -58,8 +58,8 @@ class APIServiceStrategy(Strategy):
             detail = "only v1 may have an empty group and it better be legacy kube"
             errors.append(required(_SPEC.child("group"), detail))
         if group:
-            errors += [invalid(_SPEC.child("group"), group, each) for each in names.dns1123_subdomain(group)]
-        errors += [invalid(_SPEC.child("version"), version, each) for each in names.dns1035_label(version)]
+            errors += [invalid(_SPEC.child("group"), group, each) for each in name_formats.dns1123_subdomain(group)]
+        errors += [invalid(_SPEC.child("version"), version, each) for each in name_formats.dns1035_label(version)]
         for field, most in (("groupPriorityMinimum", 20_000), ("versionPriority", 1000)):
             value = spec.get(field) or 0
             if not 0 < value <= most:
@@ -74,7 +74,7 @@ def _validate_names(metadata: Mapping[str, Any], wanted: str) -> list[FieldError
     return [
         invalid(Path("metadata").child(field), name, detail)
         for field, name in given.items()
-        if name not in ("", wanted) and not names.path_segment_name(name, field == "generateName")
+        if name not in ("", wanted) and not name_formats.path_segment_name(name, field == "generateName")
     ]
 
 
@@ -92,7 +92,7 @@ def _validate_server(spec: Mapping[str, Any]) -> list[FieldError]:
             errors.append(invalid(_SPEC.child("insecureSkipTLSVerify"), True, detail))
         return errors
     errors += [required(_SERVICE.child(each)) for each in ("namespace", "name") if not service.get(each)]
-    if problems := names.port_number(service.get("port") or 0):
+    if problems := name_formats.port_number(service.get("port") or 0):
         detail = f"port is not valid: {', '.join(problems)}"
         errors.append(invalid(_SERVICE.child("port"), service.get("port") or 0, detail))
     if skips and bundle:

@@ -15,7 +15,7 @@ from typing import Any
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation.names import subdomain_name
+from ctrlmgr.engine.validation.name_formats import subdomain_name
 from ctrlmgr.kinds.apps.status import (
     DEPLOYMENT_COUNTS,
     REPLICA_SET_COUNTS,

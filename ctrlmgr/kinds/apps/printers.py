@@ -6,8 +6,8 @@ from typing import Any
 
 from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import Ages
-from ctrlmgr.engine.tables.printer import NONE, Fields, age, containers, labels_text, printer, selector_text
 from ctrlmgr.engine.tables.rows import replicas, status_count
+from ctrlmgr.engine.tables.table_printer import NONE, Fields, age, containers, labels_text, printer, selector_text
 
 
 def _template(fields: Fields) -> tuple[str, str]:

@@ -14,9 +14,9 @@ import msgspec
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required, tentatively
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation.labels import validate_labels
-from ctrlmgr.engine.validation.metadata import IMMUTABLE, validate_annotations
-from ctrlmgr.engine.validation.names import dns1123_label, label_name
+from ctrlmgr.engine.validation.label_validation import validate_labels
+from ctrlmgr.engine.validation.name_formats import dns1123_label, label_name
+from ctrlmgr.engine.validation.object_meta import IMMUTABLE, validate_annotations
 from ctrlmgr.kinds.apps.status import STATEFUL_SET_COUNTS, validate_collisions, validate_replicas
 from ctrlmgr.kinds.apps.templates import (
     SPEC,

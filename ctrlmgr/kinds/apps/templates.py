@@ -11,8 +11,8 @@ from typing import Any
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation.labels import validate_label_selector
-from ctrlmgr.engine.validation.names import dns1123_label
+from ctrlmgr.engine.validation.label_validation import validate_label_selector
+from ctrlmgr.engine.validation.name_formats import dns1123_label
 from ctrlmgr.kinds.core.pod.defaults import default_template
 from ctrlmgr.kinds.core.pod.validation import validate_template
 from ctrlmgr.kinds.core.pod.warnings import pod_warnings

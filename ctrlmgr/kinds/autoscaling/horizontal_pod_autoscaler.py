@@ -13,7 +13,7 @@ from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supporte
 from ctrlmgr.api.quantity import parse
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.quantities import validate_container_resource_name
 from ctrlmgr.kinds.apps.status import STATUS
 from ctrlmgr.kinds.apps.templates import SPEC, fill
@@ -106,7 +106,7 @@ def _validate_reference(reference: Mapping[str, Any], path: Path) -> list[FieldE
     errors: list[FieldError] = []
     for field in ("kind", "name"):
         value = reference.get(field) or ""
-        errors += each_problem(names.path_segment_name, value, path.child(field))
+        errors += each_problem(name_formats.path_segment_name, value, path.child(field))
         if not value:
             errors.append(required(path.child(field)))
     return errors
@@ -189,7 +189,7 @@ def _container_resource(source: Mapping[str, Any], path: Path) -> list[FieldErro
     errors = validate_container_resource_name(name, at) if name else [required(at, "must specify a resource name")]
     container, below = source.get("container") or "", path.child("container")
     if container:
-        errors += each_problem(names.dns1123_label, container, below)
+        errors += each_problem(name_formats.dns1123_label, container, below)
     else:
         errors.append(required(below, "must specify a container"))
     return errors + _validate_resource_target(source, path)
@@ -220,7 +220,9 @@ def _validate_resource_target(source: Mapping[str, Any], path: Path) -> list[Fie
 def _validate_identifier(source: Mapping[str, Any], path: Path) -> list[FieldError]:
     name, below = (source.get("metric") or {}).get("name") or "", path.child("metric", "name")
     return (
-        each_problem(names.path_segment_name, name, below) if name else [required(below, "must specify a metric name")]
+        each_problem(name_formats.path_segment_name, name, below)
+        if name
+        else [required(below, "must specify a metric name")]
     )
 
 

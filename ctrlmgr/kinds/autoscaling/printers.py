@@ -7,8 +7,8 @@ from typing import Any
 
 from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import UNKNOWN, Ages
-from ctrlmgr.engine.tables.printer import NONE, UNSET, Fields, age, printer
 from ctrlmgr.engine.tables.rows import status_count
+from ctrlmgr.engine.tables.table_printer import NONE, UNSET, Fields, age, printer
 
 _MOST_METRICS = 2
 

@@ -12,7 +12,7 @@ from typing import Any
 from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.apps.templates import SPEC, TemplateStrategy, fill, shown_selector
 from ctrlmgr.kinds.batch.cron_schedule import schedule_problem, time_zone_problems
 from ctrlmgr.kinds.batch.job import default_failure_policy, job_warnings
@@ -59,7 +59,7 @@ class CronJobStrategy(TemplateStrategy):
         errors += _validate_job(spec.get("jobTemplate") or {})
         errors += nonnegative_fields(spec, _HISTORY, SPEC)
         name = metadata_of(obj).get("name") or ""
-        if ctx.old is None and names.length(name) > LONGEST_NAME:
+        if ctx.old is None and name_formats.length(name) > LONGEST_NAME:
             errors.append(invalid(Path("metadata.name"), name, f"must be no more than {LONGEST_NAME} characters"))
         return errors
 

@@ -14,9 +14,9 @@ from ctrlmgr.api.field import FieldError, Path, invalid, required
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context
-from ctrlmgr.engine.validation.labels import validate_label_selector
-from ctrlmgr.engine.validation.metadata import IMMUTABLE
-from ctrlmgr.engine.validation.names import dns1123_label
+from ctrlmgr.engine.validation.label_validation import validate_label_selector
+from ctrlmgr.engine.validation.name_formats import dns1123_label
+from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.kinds.apps.templates import (
     SPEC,
     TEMPLATE,

@@ -10,8 +10,8 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required, too_long, too_many
 from ctrlmgr.api.unstructured import repeated
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.labels import validate_label_name
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.label_validation import validate_label_name
 from ctrlmgr.golang.go_text import quote
 from ctrlmgr.kinds.batch.job_indexes import count_indexes
 from ctrlmgr.kinds.core.pod.validation import validate_template
@@ -50,7 +50,7 @@ def validate_job_spec(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
         errors.append(required(path.child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"))
     if (manager := spec.get("managedBy")) is not None:
         errors += domain_path(manager, path.child("managedBy"))
-        if names.length(manager) > _LONGEST_MANAGER:
+        if name_formats.length(manager) > _LONGEST_MANAGER:
             errors.append(too_long(path.child("managedBy"), _LONGEST_MANAGER))
     mode = spec.get("completionMode")
     if mode not in (None, NON_INDEXED, INDEXED):

@@ -13,7 +13,7 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, duplicate, invalid, required
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.validation.metadata import IMMUTABLE
+from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.kinds.apps.status import STATUS
 from ctrlmgr.kinds.batch.job_indexes import common_index, count_indexes
 from ctrlmgr.kinds.batch.job_spec import INDEXED

@@ -16,7 +16,7 @@ from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supporte
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.certificate_requests import problem
 from ctrlmgr.kinds.certificates.certificate_signing_status import keep_decisions, stamp, validate_status
 from ctrlmgr.kinds.signers import validate_signer_name
@@ -71,7 +71,7 @@ class _Request(msgspec.Struct, frozen=True, gc=False):
 class CertificateSigningRequestStrategy(Strategy):
     """certificates.k8s.io/v1 CertificateSigningRequest."""
 
-    name_check = staticmethod(names.any_name)
+    name_check = staticmethod(name_formats.any_name)
     fields = ("spec.signerName",)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import Ages, human_duration
-from ctrlmgr.engine.tables.printer import NONE, Fields, age, printer
+from ctrlmgr.engine.tables.table_printer import NONE, Fields, age, printer
 
 
 def _request(fields: Fields, ages: Ages) -> list[Any]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required, tentatively
 from ctrlmgr.api.quantity import WHOLE, parse
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.labels import validate_label_selector
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.label_validation import validate_label_selector
 from ctrlmgr.kinds.rules import each_problem
 
 NOT_POSITIVE = "must be greater than zero"
@@ -59,7 +59,7 @@ def claim_warnings(spec: Mapping[str, Any], path: Path) -> list[str]:
 
 def _validate_class(spec: Mapping[str, Any], field: str, path: Path) -> list[FieldError]:
     name = spec.get(field)
-    return each_problem(names.dns1123_subdomain, name, path.child(field)) if name else []
+    return each_problem(name_formats.dns1123_subdomain, name, path.child(field)) if name else []
 
 
 def _no_mode(path: Path) -> FieldError:
@@ -95,9 +95,9 @@ def _validate_data_source(source: Mapping[str, Any], path: Path, *, any_group: b
     if not group and kind != "PersistentVolumeClaim":
         errors.append(invalid(path, kind, _CORE_GROUP))
     if group and not any_group:
-        errors += each_problem(names.dns1123_subdomain, group, path.child("apiGroup"))
+        errors += each_problem(name_formats.dns1123_subdomain, group, path.child("apiGroup"))
     if namespace := source.get("namespace"):
-        errors += each_problem(names.dns1123_label, namespace, path.child("namespace"))
+        errors += each_problem(name_formats.dns1123_label, namespace, path.child("namespace"))
     return errors
 
 

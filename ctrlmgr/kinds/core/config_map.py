@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, too_long
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.rules import each_problem
 
 MAX_DATA_SIZE = 1024 * 1024
@@ -31,14 +31,14 @@ class ConfigMapStrategy(Strategy):
             if key in binary:
                 errors.append(invalid(Path("data").key(key), key, "duplicate of key present in binaryData"))
         errors += validate_keys(binary, Path("binaryData"))
-        if sum(map(names.length, data.values())) + sum(map(decoded_length, binary.values())) > MAX_DATA_SIZE:
+        if sum(map(name_formats.length, data.values())) + sum(map(decoded_length, binary.values())) > MAX_DATA_SIZE:
             errors.append(too_long(_WHOLE_OBJECT, MAX_DATA_SIZE))
         return errors
 
 
 def validate_keys(data: Iterable[str], path: Path) -> list[FieldError]:
     """Validate the keys of a ConfigMap's or Secret's data."""
-    return [error for key in data for error in each_problem(names.config_map_key, key, path.key(key))]
+    return [error for key in data for error in each_problem(name_formats.config_map_key, key, path.key(key))]
 
 
 def validate_immutability(new: Unstructured, old: Unstructured, fields: Iterable[str]) -> list[FieldError]:

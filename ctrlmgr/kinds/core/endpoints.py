@@ -12,8 +12,8 @@ from typing import Any
 from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.addresses import ip_warnings, is_usual, validate_endpoint_ip, validate_legacy_ip
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.ip_validation import ip_warnings, is_usual, validate_endpoint_ip, validate_legacy_ip
 from ctrlmgr.kinds.rules import each_problem
 
 PROTOCOLS = frozenset(("TCP", "UDP", "SCTP"))
@@ -67,8 +67,8 @@ def _is_usual(address: Mapping[str, Any]) -> bool:
     hostname, node_name = address.get("hostname"), address.get("nodeName")
     return (
         is_usual(address.get("ip", ""))
-        and not (hostname and names.dns1123_label(hostname))
-        and not (node_name is not None and names.subdomain_name(node_name))
+        and not (hostname and name_formats.dns1123_label(hostname))
+        and not (node_name is not None and name_formats.subdomain_name(node_name))
     )
 
 
@@ -88,24 +88,24 @@ def _validate_address(address: Mapping[str, Any], path: Path) -> list[FieldError
     ip = address.get("ip", "")
     errors = validate_legacy_ip(path.child("ip"), ip)
     if hostname := address.get("hostname"):
-        errors += each_problem(names.dns1123_label, hostname, path.child("hostname"))
+        errors += each_problem(name_formats.dns1123_label, hostname, path.child("hostname"))
     node_name = address.get("nodeName")
     if node_name is not None:
-        errors += each_problem(names.subdomain_name, node_name, path.child("nodeName"))
+        errors += each_problem(name_formats.subdomain_name, node_name, path.child("nodeName"))
     return errors + validate_endpoint_ip(path.child("ip"), ip)
 
 
 def _validate_port(port: Mapping[str, Any], path: Path, *, named: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     if name := port.get("name"):
-        errors += each_problem(names.dns1123_label, name, path.child("name"))
+        errors += each_problem(name_formats.dns1123_label, name, path.child("name"))
     elif named:
         errors.append(required(path.child("name")))
     number = port.get("port", 0)
-    errors += [invalid(path.child("port"), number, each) for each in names.port_number(number)]
+    errors += [invalid(path.child("port"), number, each) for each in name_formats.port_number(number)]
     if port["protocol"] not in PROTOCOLS:
         errors.append(not_supported(path.child("protocol"), port["protocol"], PROTOCOLS))
     app_protocol = port.get("appProtocol")
     if app_protocol is not None:
-        errors += each_problem(names.qualified_name, app_protocol, path.child("appProtocol"))
+        errors += each_problem(name_formats.qualified_name, app_protocol, path.child("appProtocol"))
     return errors

@@ -19,8 +19,8 @@ from ctrlmgr.api.field import FieldError, Path, invalid, required
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.metadata import validate_metadata
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.object_meta import validate_metadata
 from ctrlmgr.kinds.rules import each_problem, immutable
 
 NAME_LENGTH = 128
@@ -61,7 +61,7 @@ class EventStrategy(Strategy):
     checks_metadata = False
     compares_metadata = False
     default_propagation = ""
-    name_check = staticmethod(names.path_segment_name)
+    name_check = staticmethod(name_formats.path_segment_name)
     fields = (*_INVOLVED, "reason", "reportingComponent", "source", "type")
     controller_field = "reportingComponent"
     """The name of the reporting controller's field in the API of the request."""
@@ -70,7 +70,7 @@ class EventStrategy(Strategy):
         """Validate by the old rules."""
         errors = self._validate_new_style(obj) if obj.get("eventTime") else _validate_namespaces(obj)
         namespace = obj["metadata"].get("namespace", "")
-        return errors + each_problem(names.dns1123_subdomain, namespace, Path("namespace"))
+        return errors + each_problem(name_formats.dns1123_subdomain, namespace, Path("namespace"))
 
     def _validate_new_style(self, obj: Unstructured) -> list[FieldError]:
         errors: list[FieldError] = []
@@ -78,7 +78,7 @@ class EventStrategy(Strategy):
             errors.append(invalid(Path("involvedObject.namespace"), "", _MISMATCH))
         controller, path = obj.get("reportingComponent") or "", Path(self.controller_field)
         errors += [] if controller else [required(path)]
-        errors += each_problem(names.qualified_name, controller, path)
+        errors += each_problem(name_formats.qualified_name, controller, path)
         for field in ("reportingInstance", "action", "reason"):
             value = obj.get(field) or ""
             errors += [] if value else [required(field)]
@@ -104,7 +104,7 @@ class StrictEventStrategy(EventStrategy):
     any_finalizer = False
     compares_metadata = True
     controller_field = "reportingController"
-    name_check = staticmethod(names.subdomain_name)
+    name_check = staticmethod(name_formats.subdomain_name)
     fields = (*(f"regarding.{each}" for each in _REFERENCE.values()), "reason", "reportingController", "type")
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
@@ -185,7 +185,7 @@ def _validate_namespaces(obj: Unstructured) -> list[FieldError]:
 
 
 def _limit(value: str, limit: int, field: str) -> list[FieldError]:
-    return [invalid(field, "", f"can have at most {limit} characters")] if names.length(value) > limit else []
+    return [invalid(field, "", f"can have at most {limit} characters")] if name_formats.length(value) > limit else []
 
 
 def _validate_series(obj: Unstructured) -> list[FieldError]:

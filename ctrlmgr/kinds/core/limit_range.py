@@ -15,7 +15,7 @@ from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, r
 from ctrlmgr.api.quantity import MILLI, WHOLE, parse
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.quantities import (
     is_overcommittable,
     validate_container_resource_name,
@@ -66,7 +66,7 @@ class LimitRangeStrategy(Strategy):
 
 
 def _validate_type(type_: str, path: Path) -> list[FieldError]:
-    errors = each_problem(names.qualified_name, type_, path)
+    errors = each_problem(name_formats.qualified_name, type_, path)
     if not errors and "/" not in type_ and type_ not in _TYPES:
         errors.append(invalid(path, type_, "must be a standard limit type or fully qualified"))
     return errors

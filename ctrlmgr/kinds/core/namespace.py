@@ -13,8 +13,8 @@ from ctrlmgr.api.field import FieldError, Path, invalid
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.metadata import validate_finalizer
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.object_meta import validate_finalizer
 
 ACTIVE = "Active"
 TERMINATING = "Terminating"
@@ -43,7 +43,7 @@ class NamespaceStrategy(Strategy):
     """v1 Namespace."""
 
     returns_deleted = True
-    name_check = staticmethod(names.label_name)
+    name_check = staticmethod(name_formats.label_name)
     own_preconditions = True
     fields = ("status.phase",)
 

@@ -16,9 +16,9 @@ from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, n
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, repeated
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.addresses import cidr_warnings, is_ipv6, validate_legacy_cidr
-from ctrlmgr.engine.validation.labels import validate_label_name
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.ip_validation import cidr_warnings, is_ipv6, validate_legacy_cidr
+from ctrlmgr.engine.validation.label_validation import validate_label_name
 from ctrlmgr.engine.validation.quantities import validate_amounts
 from ctrlmgr.golang.go_text import quote
 from ctrlmgr.kinds.core.claim_spec import NOT_POSITIVE
@@ -129,7 +129,7 @@ def _validate_taints(taints: Sequence[Mapping[str, Any]]) -> list[FieldError]:
         path = _TAINTS.at(at)
         key, value, effect = taint.get("key", ""), taint.get("value") or "", taint.get("effect", "")
         errors += validate_label_name(key, path.child("key"))
-        if problems := names.label_value(value):
+        if problems := name_formats.label_value(value):
             errors.append(invalid(path.child("value"), value, ";".join(problems)))
         errors += _validate_effect(effect, path.child("effect"))
         if (key, effect) in seen:
@@ -174,7 +174,7 @@ def _validate_features(features: Sequence[str]) -> list[FieldError]:
 
 
 def _feature_problem(feature: str) -> str:
-    if names.length(feature) > _LONGEST_FEATURE:
+    if name_formats.length(feature) > _LONGEST_FEATURE:
         return f"must be no more than {_LONGEST_FEATURE} characters"
     return "" if _is_feature(feature) else _FEATURE_FORM
 

@@ -14,8 +14,8 @@ from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supporte
 from ctrlmgr.api.quantity import WHOLE, parse
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.metadata import IMMUTABLE
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.kinds.apps.templates import SPEC, fill
 from ctrlmgr.kinds.core.claim_spec import NOT_POSITIVE, validate_access_modes, validate_volume_mode
 from ctrlmgr.kinds.core.persistent_volume_sources import PERSISTENT_SOURCES
@@ -245,7 +245,7 @@ def _validate_sources(spec: Mapping[str, Any], name: str, path: Path) -> list[Fi
 
 def _validate_portal(source: Mapping[str, Any], name: str, path: Path) -> list[FieldError]:
     portal = source.get("targetPortal") or ""
-    if source.get("initiatorName") is None or names.length(f"{name}:{portal}") <= _LONGEST_PORTAL:
+    if source.get("initiatorName") is None or name_formats.length(f"{name}:{portal}") <= _LONGEST_PORTAL:
         return []
     limit = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters"
     detail = f"{limit} if iscsi.initiatorName is specified."
@@ -255,13 +255,13 @@ def _validate_portal(source: Mapping[str, Any], name: str, path: Path) -> list[F
 def _validate_classes(spec: Mapping[str, Any]) -> list[FieldError]:
     errors: list[FieldError] = []
     if class_name := spec.get("storageClassName"):
-        errors += each_problem(names.dns1123_subdomain, class_name, SPEC.child("storageClassName"))
+        errors += each_problem(name_formats.dns1123_subdomain, class_name, SPEC.child("storageClassName"))
     errors += validate_volume_mode(spec, SPEC)
     attributes, path = spec.get("volumeAttributesClassName"), SPEC.child("volumeAttributesClassName")
     if attributes is None:
         return errors
     if attributes:
-        errors += each_problem(names.dns1123_subdomain, attributes, path)
+        errors += each_problem(name_formats.dns1123_subdomain, attributes, path)
     else:
         errors.append(required(path, "an empty string is disallowed"))
     if spec.get("csi") is None:

@@ -13,7 +13,7 @@ from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supporte
 from ctrlmgr.api.quantity import WHOLE, parse
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.quantities import is_native
 from ctrlmgr.kinds.apps.status import STATUS
 from ctrlmgr.kinds.apps.templates import SPEC, fill
@@ -185,6 +185,6 @@ def _validate_amounts(amounts: Mapping[str, str], path: Path) -> list[FieldError
 
 
 def _validate_resource(resource: str, path: Path) -> list[FieldError]:
-    if errors := each_problem(names.qualified_name, resource, path):
+    if errors := each_problem(name_formats.qualified_name, resource, path):
         return errors
     return [not_supported(path, resource, ("storage",))] if is_native(resource) and resource != "storage" else []

@@ -8,7 +8,7 @@ Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePersistent
 from __future__ import annotations
 
 from ctrlmgr.api.field import FieldError, Path, invalid, required
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.core.volume_sources import (
     SOURCES,
     Check,
@@ -30,7 +30,7 @@ def _glusterfs(source: Source, path: Path) -> list[FieldError]:
         detail = "if the endpointnamespace is set, it must be a valid namespace name"
         errors.append(invalid(below, namespace, detail))
     elif namespace is not None:
-        errors += each_problem(names.dns1123_label, namespace, below)
+        errors += each_problem(name_formats.dns1123_label, namespace, below)
     return errors
 
 
@@ -47,7 +47,7 @@ def _storage_os(source: Source, path: Path) -> list[FieldError]:
     errors = needs("volumeName")(source, path)
     for field in ("volumeName", "volumeNamespace"):
         if value := source.get(field):
-            errors += each_problem(names.dns1123_label, value, path.child(field))
+            errors += each_problem(name_formats.dns1123_label, value, path.child(field))
     return errors + _validate_secret(source, path)
 
 
@@ -75,7 +75,7 @@ def _csi(source: Source, path: Path) -> list[FieldError]:
 
 def _validate_full_reference(secret: Source, path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
-    for field, check in (("name", names.dns1123_subdomain), ("namespace", names.dns1123_label)):
+    for field, check in (("name", name_formats.dns1123_subdomain), ("namespace", name_formats.dns1123_label)):
         value, below = secret.get(field) or "", path.child(field)
         errors += each_problem(check, value, below) if value else [required(below)]
     return errors

@@ -8,7 +8,8 @@ from typing import Any
 from ctrlmgr.api import quantity
 from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import UNKNOWN, Ages
-from ctrlmgr.engine.tables.printer import (
+from ctrlmgr.engine.tables.rows import counted
+from ctrlmgr.engine.tables.table_printer import (
     NONE,
     UNSET,
     Fields,
@@ -21,7 +22,6 @@ from ctrlmgr.engine.tables.printer import (
     printer,
     shown,
 )
-from ctrlmgr.engine.tables.rows import counted
 
 _ROLE = "node-role.kubernetes.io/"
 

@@ -13,7 +13,7 @@ from ctrlmgr.api.field import MOST_ERRORS, FieldError, Path, invalid, required
 from ctrlmgr.api.quantity import parse
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation.metadata import IMMUTABLE
+from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.engine.validation.quantities import (
     is_standard_for_quota,
     validate_amount,

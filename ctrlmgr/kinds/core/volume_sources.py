@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required, too_long
 from ctrlmgr.api.quantity import parse
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.rules import each_problem
 
 Source: TypeAlias = Mapping[str, Any]
@@ -82,7 +82,7 @@ def _disk(field: str) -> Check:
 
     def check(source: Source, path: Path) -> list[FieldError]:
         partition = source.get("partition") or 0
-        problems = names.in_range(partition, 1, 255) if partition else []
+        problems = name_formats.in_range(partition, 1, 255) if partition else []
         return identified(source, path) + [invalid(path.child("partition"), partition, each) for each in problems]
 
     return check
@@ -130,7 +130,7 @@ def _iscsi(source: Source, path: Path) -> list[FieldError]:
     if source.get("iqn"):
         errors += _iscsi_name(source["iqn"], path.child("iqn"))
     lun = source.get("lun") or 0
-    errors += [invalid(path.child("lun"), lun, each) for each in names.in_range(lun, 0, 255)]
+    errors += [invalid(path.child("lun"), lun, each) for each in name_formats.in_range(lun, 0, 255)]
     if (source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and source.get("secretRef") is None:
         errors.append(required(path.child("secretRef")))
     if (initiator := source.get("initiatorName")) is not None:
@@ -163,7 +163,7 @@ def _quobyte(source: Source, path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
     if not registry:
         errors.append(required(path.child("registry"), detail))
-    elif names.length(source.get("tenant") or "") >= 65:
+    elif name_formats.length(source.get("tenant") or "") >= 65:
         tenant = "must be a UUID and may not exceed a length of 64 characters"
         errors.append(required(path.child("tenant"), tenant))
     else:
@@ -183,7 +183,7 @@ def _fc(source: Source, path: Path) -> list[FieldError]:
     if targets and lun is None:
         errors.append(required(path.child("lun"), "lun is required if targetWWNs is specified"))
     elif targets:
-        errors += [invalid(path.child("lun"), lun, each) for each in names.in_range(lun or 0, 0, 255)]
+        errors += [invalid(path.child("lun"), lun, each) for each in name_formats.in_range(lun or 0, 0, 255)]
     return errors
 
 
@@ -218,7 +218,7 @@ def _storage_os(source: Source, path: Path) -> list[FieldError]:
     errors = needs("volumeName")(source, path)
     for field in ("volumeName", "volumeNamespace"):
         if value := source.get(field):
-            errors += each_problem(names.dns1123_label, value, path.child(field))
+            errors += each_problem(name_formats.dns1123_label, value, path.child(field))
     return errors + validate_reference(source, "secretRef", path)
 
 
@@ -236,15 +236,15 @@ def driver_name(name: str, path: Path) -> list[FieldError]:
     """Validate the name of a CSI driver."""
     if not name:
         return [required(path)]
-    errors = [too_long(path, 63)] if names.length(name) > 63 else []
-    return errors + [invalid(path, name, each) for each in names.dns1123_subdomain(name.lower())]
+    errors = [too_long(path, 63)] if name_formats.length(name) > 63 else []
+    return errors + [invalid(path, name, each) for each in name_formats.dns1123_subdomain(name.lower())]
 
 
 def _csi(source: Source, path: Path) -> list[FieldError]:
     errors = driver_name(source.get("driver") or "", path.child("driver"))
     errors += validate_reference(source, "nodePublishSecretRef", path)
     if name := (source.get("nodePublishSecretRef") or {}).get("name"):
-        errors += each_problem(names.dns1123_subdomain, name, path.child("name"))
+        errors += each_problem(name_formats.dns1123_subdomain, name, path.child("name"))
     return errors
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required, too_many
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.addresses import (
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.ip_validation import (
     ip_warnings,
     is_ipv6,
     is_usual,
@@ -108,7 +108,7 @@ def _drop_topology(obj: Unstructured, known_nodes: frozenset[str]) -> None:
     for endpoint in obj.get("endpoints") or ():
         topology = endpoint.pop("deprecatedTopology", None) or {}
         node = topology.get(_HOSTNAME)
-        if node in known_nodes and endpoint.get("nodeName") is None and not names.subdomain_name(node):
+        if node in known_nodes and endpoint.get("nodeName") is None and not name_formats.subdomain_name(node):
             endpoint["nodeName"] = node
 
 
@@ -135,14 +135,14 @@ def _validate_endpoint(endpoint: Mapping[str, Any], check: AddressCheck) -> list
         errors += check(each, at)
     node_name, hostname = endpoint.get("nodeName"), endpoint.get("hostname")
     if node_name is not None:
-        errors += each_problem(names.subdomain_name, node_name, Path("nodeName"))
+        errors += each_problem(name_formats.subdomain_name, node_name, Path("nodeName"))
     if hostname is not None:
-        errors += each_problem(names.dns1123_label, hostname, Path("hostname"))
+        errors += each_problem(name_formats.dns1123_label, hostname, Path("hostname"))
     if hints := endpoint.get("hints"):
         zones = hints.get("forZones") or ()
-        errors += _validate_hints(zones, names.label_value, Path("hints.forZones"))
+        errors += _validate_hints(zones, name_formats.label_value, Path("hints.forZones"))
         if len(zones) <= MAX_HINTS:
-            errors += _validate_hints(hints.get("forNodes") or (), names.subdomain_name, Path("hints.forNodes"))
+            errors += _validate_hints(hints.get("forNodes") or (), name_formats.subdomain_name, Path("hints.forNodes"))
     return errors
 
 
@@ -174,13 +174,13 @@ def _validate_domain(address: str, path: Path) -> list[FieldError]:
     if not address:
         return [required(path)]
     name = address.removesuffix(".")
-    if problems := names.dns1123_subdomain(name):
+    if problems := name_formats.dns1123_subdomain(name):
         return [invalid(path, name, ",".join(problems))]
     labels = name.split(".")
     if len(labels) < 2:
         return [invalid(path, name, "should be a domain with at least two segments separated by dots")]
     for label in labels:
-        if problems := names.dns1123_label(label):
+        if problems := name_formats.dns1123_label(label):
             return [invalid(path, label, ",".join(problems))]
     return []
 
@@ -209,7 +209,7 @@ def _validate_ports(ports: Sequence[Mapping[str, Any]], path: Path) -> list[Fiel
     for at, port in enumerate(ports):
         name, protocol, below = port["name"], port["protocol"], path.at(at)
         if name:
-            errors += each_problem(names.dns1123_label, name, below.child("name"))
+            errors += each_problem(name_formats.dns1123_label, name, below.child("name"))
         if name in seen:
             errors.append(duplicate(below.child("name"), name))
         seen.add(name)
@@ -217,5 +217,5 @@ def _validate_ports(ports: Sequence[Mapping[str, Any]], path: Path) -> list[Fiel
             errors.append(not_supported(below.child("protocol"), protocol, PROTOCOLS))
         app_protocol = port.get("appProtocol")
         if app_protocol is not None:
-            errors += each_problem(names.qualified_name, app_protocol, below.child("appProtocol"))
+            errors += each_problem(name_formats.qualified_name, app_protocol, below.child("appProtocol"))
     return errors

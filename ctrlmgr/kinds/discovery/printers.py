@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ctrlmgr.engine.tables.ages import Ages
-from ctrlmgr.engine.tables.printer import UNSET, Fields, age, printer, shown
+from ctrlmgr.engine.tables.table_printer import UNSET, Fields, age, printer, shown
 
 
 def _endpoint_slice(slice_: Fields, ages: Ages) -> list[Any]:

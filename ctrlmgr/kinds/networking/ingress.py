@@ -12,8 +12,8 @@ from typing import Any
 from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required, tentatively
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.addresses import ip_warnings, parse_ip, validate_legacy_ip
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.ip_validation import ip_warnings, parse_ip, validate_legacy_ip
 from ctrlmgr.kinds.apps.status import STATUS
 from ctrlmgr.kinds.apps.templates import SPEC
 from ctrlmgr.kinds.rules import each_problem
@@ -53,7 +53,7 @@ class IngressStrategy(Strategy):
             if address := point.get("ip"):
                 errors += validate_legacy_ip(at.child("ip"), address, existing)
             if host := point.get("hostname"):
-                errors += each_problem(names.dns1123_subdomain, host, at.child("hostname"))
+                errors += each_problem(name_formats.dns1123_subdomain, host, at.child("hostname"))
                 if parse_ip(host) is not None:
                     errors.append(invalid(at.child("hostname"), host, _NOT_AN_IP))
         return errors
@@ -98,17 +98,17 @@ def _validate_spec(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[F
         problems = [] if odd_secrets else _secret_problems(tls)
         errors += [invalid(at.child("secretName"), secret, each) for each in problems]
     if (name := spec.get("ingressClassName")) is not None:
-        errors += each_problem(names.dns1123_subdomain, name, SPEC.child("ingressClassName"))
+        errors += each_problem(name_formats.dns1123_subdomain, name, SPEC.child("ingressClassName"))
     return errors
 
 
 def _secret_problems(tls: Mapping[str, Any]) -> list[str]:
     name = tls.get("secretName") or ""
-    return names.dns1123_subdomain(name) if name else []
+    return name_formats.dns1123_subdomain(name) if name else []
 
 
 def _validate_host(host: str, path: Path) -> list[FieldError]:
-    check = names.wildcard_dns1123_subdomain if "*" in host else names.dns1123_subdomain
+    check = name_formats.wildcard_dns1123_subdomain if "*" in host else name_formats.dns1123_subdomain
     return each_problem(check, host, path)
 
 
@@ -157,7 +157,7 @@ def _validate_backend(backend: Mapping[str, Any], path: Path) -> list[FieldError
     if service is None:
         return [invalid(path, "", "resource or service backend is required")]
     name, below = service.get("name") or "", path.child("service", "name")
-    errors = each_problem(names.dns1123_label, name, below) if name else [required(below)]
+    errors = each_problem(name_formats.dns1123_label, name, below) if name else [required(below)]
     return errors + _validate_port(service.get("port") or {}, path)
 
 
@@ -166,17 +166,17 @@ def _validate_port(port: Mapping[str, Any], path: Path) -> list[FieldError]:
     if name and number:
         return [invalid(path, "", "cannot set both port name & port number")]
     if name:
-        return each_problem(names.port_name, name, below.child("name"))
+        return each_problem(name_formats.port_name, name, below.child("name"))
     if number:
-        return [invalid(below.child("number"), number, each) for each in names.port_number(number)]
+        return [invalid(below.child("number"), number, each) for each in name_formats.port_number(number)]
     return [required(path, "port name or number is required")]
 
 
 def _validate_reference(reference: Mapping[str, Any], path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
     if (group := reference.get("apiGroup")) is not None:
-        errors += each_problem(names.dns1123_subdomain, group, path.child("apiGroup"))
+        errors += each_problem(name_formats.dns1123_subdomain, group, path.child("apiGroup"))
     for field in ("kind", "name"):
         value, below = reference.get(field) or "", path.child(field)
-        errors += each_problem(names.path_segment_name, value, below) if value else [required(below)]
+        errors += each_problem(name_formats.path_segment_name, value, below) if value else [required(below)]
     return errors

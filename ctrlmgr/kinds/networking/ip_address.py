@@ -11,9 +11,9 @@ from __future__ import annotations
 from ctrlmgr.api.field import ROOT, FieldError, Path, invalid, required
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation.addresses import validate_ip
-from ctrlmgr.engine.validation.metadata import IMMUTABLE
-from ctrlmgr.engine.validation.names import dns1123_subdomain, path_segment_name
+from ctrlmgr.engine.validation.ip_validation import validate_ip
+from ctrlmgr.engine.validation.name_formats import dns1123_subdomain, path_segment_name
+from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.golang.go_text import quote
 from ctrlmgr.kinds.allocators.claims import ParentReference
 

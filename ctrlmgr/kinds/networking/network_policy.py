@@ -13,15 +13,15 @@ from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supporte
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.api.warning_limits import told
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.addresses import (
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.ip_validation import (
     Network,
     canonical_network,
     cidr_warnings,
     parse_cidr,
     validate_legacy_cidr,
 )
-from ctrlmgr.engine.validation.labels import validate_label_selector
+from ctrlmgr.engine.validation.label_validation import validate_label_selector
 from ctrlmgr.kinds.apps.templates import SPEC
 from ctrlmgr.kinds.rules import each_problem
 
@@ -98,13 +98,13 @@ def _validate_port(port: Mapping[str, Any], path: Path) -> list[FieldError]:
     if isinstance(number, str):
         if end is not None:
             errors.append(invalid(path.child("endPort"), end, "may not be specified when `port` is non-numeric"))
-        errors += each_problem(names.port_name, number, path.child("port"))
+        errors += each_problem(name_formats.port_name, number, path.child("port"))
     elif number is not None:
-        errors += [invalid(path.child("port"), number, each) for each in names.port_number(number)]
+        errors += [invalid(path.child("port"), number, each) for each in name_formats.port_number(number)]
         if end is not None and end < number:
             # as in Kubernetes, the error shows the port
             errors.append(invalid(path.child("endPort"), number, "must be greater than or equal to `port`"))
-        problems = names.port_number(end) if end is not None else []
+        problems = name_formats.port_number(end) if end is not None else []
         errors += [invalid(path.child("endPort"), end, each) for each in problems]
     return errors
 

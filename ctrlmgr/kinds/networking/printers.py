@@ -6,8 +6,8 @@ from typing import Any
 
 from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import Ages
-from ctrlmgr.engine.tables.printer import NONE, Fields, age, joined, printer, selector_text
 from ctrlmgr.engine.tables.rows import aged, text
+from ctrlmgr.engine.tables.table_printer import NONE, Fields, age, joined, printer, selector_text
 
 
 def _ingress(fields: Fields, ages: Ages) -> list[Any]:

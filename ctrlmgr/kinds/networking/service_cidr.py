@@ -11,8 +11,8 @@ from ctrlmgr.api.field import FieldError, Path, invalid, required
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields.reset_fields import METADATA
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation.addresses import parse_cidr, validate_cidr
-from ctrlmgr.engine.validation.metadata import IMMUTABLE
+from ctrlmgr.engine.validation.ip_validation import parse_cidr, validate_cidr
+from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 
 _CIDRS = Path("spec.cidrs")
 _ONE_OF_EACH = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctrlmgr.engine.tables.printer import printer
 from ctrlmgr.engine.tables.rows import aged, text
+from ctrlmgr.engine.tables.table_printer import printer
 
 RUNTIME_CLASS = printer("Handler|Age", aged(text("handler")))

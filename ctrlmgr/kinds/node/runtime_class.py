@@ -11,8 +11,8 @@ from typing import Any
 from ctrlmgr.api.field import FieldError, Path, duplicate, required
 from ctrlmgr.api.unstructured import Unstructured, repeated
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.labels import validate_labels
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.label_validation import validate_labels
 from ctrlmgr.kinds.core.pod.resources import validate_container_resources
 from ctrlmgr.kinds.core.pod.scheduling import validate_tolerations
 from ctrlmgr.kinds.core.pod.warnings import NODE_LABELS
@@ -30,7 +30,9 @@ class RuntimeClassStrategy(Strategy):
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Validate the handler, the overhead, and the scheduling."""
         handler = obj.get("handler") or ""
-        errors = each_problem(names.dns1123_label, handler, Path("handler")) if handler else [required("handler")]
+        errors = (
+            each_problem(name_formats.dns1123_label, handler, Path("handler")) if handler else [required("handler")]
+        )
         overhead, scheduling = obj.get("overhead"), obj.get("scheduling")
         if overhead is not None:
             limits = {"limits": overhead.get("podFixed") or {}}

@@ -11,9 +11,9 @@ from typing import Any
 from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, tentatively
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.conditions import validate_conditions
-from ctrlmgr.engine.validation.labels import validate_label_selector
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.condition_validation import validate_conditions
+from ctrlmgr.engine.validation.label_validation import validate_label_selector
 from ctrlmgr.kinds.apps.status import STATUS
 from ctrlmgr.kinds.apps.templates import SPEC, shown_selector
 from ctrlmgr.kinds.rules import at_most_all, int_or_percent, nonnegative_fields
@@ -29,7 +29,7 @@ class PodDisruptionBudgetStrategy(Strategy):
     allow_unconditional_update = False
     has_generation = True
     revalidates = 0
-    name_check = staticmethod(names.path_segment_name)
+    name_check = staticmethod(name_formats.path_segment_name)
     checks_metadata = False
     compares_metadata = False
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import Ages
-from ctrlmgr.engine.tables.printer import Fields, age, printer
 from ctrlmgr.engine.tables.rows import status_count
+from ctrlmgr.engine.tables.table_printer import Fields, age, printer
 
 
 def _disruption_budget(fields: Fields, ages: Ages) -> list[Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import Ages
-from ctrlmgr.engine.tables.printer import Fields, age, printer
+from ctrlmgr.engine.tables.table_printer import Fields, age, printer
 
 
 def _binding(fields: Fields, ages: Ages) -> list[Any]:

@@ -12,8 +12,8 @@ from typing import Any
 from ctrlmgr.api.field import ROOT, FieldError, Path, invalid, not_supported, required, tentatively
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.labels import validate_label_selector
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.label_validation import validate_label_selector
 from ctrlmgr.kinds.apps.templates import fill
 from ctrlmgr.kinds.rules import each_problem
 
@@ -29,7 +29,7 @@ class GrantStrategy(Strategy):
     """A kind of rbac.authorization.k8s.io/v1, whose names may contain anything that is allowed in a URL."""
 
     allow_create_on_update = True
-    name_check = staticmethod(names.path_segment_name)
+    name_check = staticmethod(name_formats.path_segment_name)
 
     def __init__(self, *, namespaced: bool) -> None:
         """With `namespaced`, its objects are in namespaces."""
@@ -99,7 +99,7 @@ class RoleBindingStrategy(GrantStrategy):
         if (kind := role.get("kind") or "") not in kinds:
             errors.append(not_supported(_ROLE.child("kind"), kind, kinds))
         name, below = role.get("name") or "", _ROLE.child("name")
-        errors += each_problem(names.path_segment_name, name, below) if name else [required(below)]
+        errors += each_problem(name_formats.path_segment_name, name, below) if name else [required(below)]
         for index, subject in enumerate(obj.get("subjects") or ()):
             errors += self._validate_subject(subject, _SUBJECTS.at(index))
         return errors
@@ -111,7 +111,7 @@ class RoleBindingStrategy(GrantStrategy):
         if kind not in _KINDS:
             return [*errors, not_supported(path.child("kind"), kind, _KINDS)]
         if kind == "ServiceAccount":
-            errors += each_problem(names.dns1123_subdomain, name, below) if name else []
+            errors += each_problem(name_formats.dns1123_subdomain, name, below) if name else []
             if group := subject.get("apiGroup"):
                 errors.append(not_supported(path.child("apiGroup"), group, ("",)))
             missing = not self.namespaced and not subject.get("namespace")

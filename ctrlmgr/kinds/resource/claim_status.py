@@ -13,10 +13,10 @@ import msgspec
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required, too_long, too_many
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.features.gates import is_on
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.addresses import validate_interface_address
-from ctrlmgr.engine.validation.conditions import validate_conditions
-from ctrlmgr.engine.validation.metadata import IMMUTABLE
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.condition_validation import validate_conditions
+from ctrlmgr.engine.validation.ip_validation import validate_interface_address
+from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.kinds.core.pod.scheduling import validate_node_selector
 from ctrlmgr.kinds.core.volume_sources import driver_name
 from ctrlmgr.kinds.resource.parts import (
@@ -169,7 +169,7 @@ def _validate_share(share: str, path: Path) -> list[FieldError]:
 
 def _uuid_problem(text: str) -> str:
     """Return the error of `uuid.Validate`."""
-    size = names.length(text)
+    size = name_formats.length(text)
     if size == 45:
         if text[:9].lower() != "urn:uuid:":
             return f'invalid urn prefix: "{text[:9]}"'
@@ -204,7 +204,7 @@ def _validate_network(network: Fields, path: Path) -> list[FieldError]:
     errors = [
         too_long(path.child(field), most)
         for field, most in _LONGEST.items()
-        if names.length(network.get(field) or "") > most
+        if name_formats.length(network.get(field) or "") > most
     ]
     return errors + validate_set(
         network.get("ips") or (),

@@ -13,7 +13,7 @@ from ctrlmgr.api.resource import NAMESPACES, Key
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.managedfields.reset_fields import METADATA
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation.metadata import IMMUTABLE
+from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.kinds.core.pod.volumes.validation import validate_template_metadata
 from ctrlmgr.kinds.resource.claim_status import drop_deallocated, results_of, validate_claim_status
 from ctrlmgr.kinds.resource.defaults import default_claim_spec

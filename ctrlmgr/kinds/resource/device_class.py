@@ -8,7 +8,7 @@ from __future__ import annotations
 from ctrlmgr.api.field import FieldError, Path, invalid
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.quantities import is_extended
 from ctrlmgr.kinds.resource.parts import MAX_CONFIGURATIONS, validate_configuration, validate_list
 from ctrlmgr.kinds.resource.selectors import validate_selectors
@@ -18,7 +18,7 @@ _SPEC = Path("spec")
 
 def _class_name(name: str, is_prefix: bool = False) -> list[str]:
     """Validate the name of a class, but not its generateName (`ValidateObjectMetaWithOpts`)."""
-    return [] if is_prefix else names.dns1123_subdomain(name)
+    return [] if is_prefix else name_formats.dns1123_subdomain(name)
 
 
 class DeviceClassStrategy(Strategy):

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ctrlmgr.api import quantity
 from ctrlmgr.api.field import FieldError, Path, invalid, not_found, required, too_long
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.quantities import is_native
 from ctrlmgr.kinds.core.pod.scheduling import validate_node_selector
 from ctrlmgr.kinds.resource.capacities import validate_capacity
@@ -118,7 +118,7 @@ def _validate_attribute(attribute: Fields, path: Path) -> list[FieldError]:
 
 
 def _validate_text(value: str, path: Path) -> list[FieldError]:
-    return [too_long(path, _MAX_VALUE)] if names.length(value) > _MAX_VALUE else []
+    return [too_long(path, _MAX_VALUE)] if name_formats.length(value) > _MAX_VALUE else []
 
 
 def _validate_version(value: str, path: Path) -> list[FieldError]:
@@ -136,7 +136,7 @@ def validate_counters(owner: Fields, path: Path) -> list[FieldError]:
     counters, below = owner.get("counters") or {}, path.child("counters")
     if not counters:
         return [required(below)]
-    return validate_entries(counters, _MAX_COUNTERS, label, lambda _, __: [], below, names.LABEL_LENGTH)
+    return validate_entries(counters, _MAX_COUNTERS, label, lambda _, __: [], below, name_formats.LABEL_LENGTH)
 
 
 def _validate_place(device: Fields, path: Path, *, is_each_placed: bool) -> list[FieldError]:
@@ -159,7 +159,7 @@ def node_name(owner: Fields, path: Path, detail: str) -> list[FieldError]:
     name, below = owner.get("nodeName"), path.child("nodeName")
     if name is None:
         return []
-    return each_problem(names.subdomain_name, name, below) if name else [invalid(below, name, detail)]
+    return each_problem(name_formats.subdomain_name, name, below) if name else [invalid(below, name, detail)]
 
 
 def only_true(owner: Fields, fields: Iterable[str], path: Path) -> list[FieldError]:

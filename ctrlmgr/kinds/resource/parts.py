@@ -24,8 +24,8 @@ from ctrlmgr.api.field import (
     too_many,
 )
 from ctrlmgr.api.unstructured import repeated
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.labels import validate_label_name
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.label_validation import validate_label_name
 from ctrlmgr.kinds.core.volume_sources import driver_name
 from ctrlmgr.kinds.rules import each_problem
 
@@ -87,7 +87,7 @@ def validate_entries(
 
 
 def _cut(key: str, longest: int) -> str:
-    if names.length(key) <= longest:
+    if name_formats.length(key) <= longest:
         return key
     room = longest - len("...")
     return f"{key[: (room + 1) // 2]}...{key[len(key) - room // 2 :]}"
@@ -95,7 +95,7 @@ def _cut(key: str, longest: int) -> str:
 
 def label(name: str, path: Path) -> list[FieldError]:
     """Validate the name of a device, a request or a set of counters."""
-    return each_problem(names.dns1123_label, name, path)
+    return each_problem(name_formats.dns1123_label, name, path)
 
 
 def required_label(name: str, path: Path) -> list[FieldError]:
@@ -107,8 +107,14 @@ def pool_name(name: str, path: Path) -> list[FieldError]:
     """Validate `part/part`, each as a domain."""
     if not name:
         return [required(path)]
-    errors = [too_long(path, names.SUBDOMAIN_LENGTH)] if names.length(name) > names.SUBDOMAIN_LENGTH else []
-    return errors + [error for part in name.split("/") for error in each_problem(names.dns1123_subdomain, part, path)]
+    errors = (
+        [too_long(path, name_formats.SUBDOMAIN_LENGTH)]
+        if name_formats.length(name) > name_formats.SUBDOMAIN_LENGTH
+        else []
+    )
+    return errors + [
+        error for part in name.split("/") for error in each_problem(name_formats.dns1123_subdomain, part, path)
+    ]
 
 
 def qualified_name(name: str, path: Path) -> list[FieldError]:
@@ -131,17 +137,17 @@ def fully_qualified_name(name: str, path: Path) -> list[FieldError]:
 
 
 def _identifier(name: str, path: Path) -> list[FieldError]:
-    errors = [too_long(path, _MAX_IDENTIFIER)] if names.length(name) > _MAX_IDENTIFIER else []
+    errors = [too_long(path, _MAX_IDENTIFIER)] if name_formats.length(name) > _MAX_IDENTIFIER else []
     if not re.fullmatch(_C_IDENTIFIER, name):
         examples = ("my_name", "MY_NAME", "MyName")
-        errors.append(invalid(path, name, names.mismatch(_C_IDENTIFIER_WORDS, _C_IDENTIFIER, *examples)))
+        errors.append(invalid(path, name, name_formats.mismatch(_C_IDENTIFIER_WORDS, _C_IDENTIFIER, *examples)))
     return errors
 
 
 def validate_taint(taint: Fields, path: Path) -> list[FieldError]:
     """Validate a taint of a device."""
     errors = validate_label_name(taint.get("key") or "", path.child("key"))
-    errors += each_problem(names.label_value, taint.get("value") or "", path.child("value"))
+    errors += each_problem(name_formats.label_value, taint.get("value") or "", path.child("value"))
     effect, below = taint.get("effect") or "", path.child("effect")
     return errors + (_validate_effect(effect, below) if effect else [required(below)])
 
@@ -164,7 +170,7 @@ def _validate_operator(operator: str, value: str, path: Path) -> list[FieldError
     if operator == "Exists":
         return [invalid(path.child("value"), value, "must be empty for operator `Exists`")] if value else []
     if operator == "Equal":
-        return each_problem(names.label_value, value, path.child("value"))
+        return each_problem(name_formats.label_value, value, path.child("value"))
     return [not_supported(below, operator, ("Equal", "Exists"))] if operator else [required(below)]
 
 

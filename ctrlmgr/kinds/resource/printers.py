@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ctrlmgr.api.unstructured import at
-from ctrlmgr.engine.tables.printer import UNSET, Fields, joined, printer
 from ctrlmgr.engine.tables.rows import aged, text
+from ctrlmgr.engine.tables.table_printer import UNSET, Fields, joined, printer
 
 
 def _claim_state(fields: Fields) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required
 from ctrlmgr.engine.features.gates import is_on
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.resource.defaults import ALL, EXACT_COUNT
 from ctrlmgr.kinds.resource.parts import (
     MAX_CONFIGURATIONS,
@@ -89,7 +89,7 @@ def _validate_alternative(alternative: Fields, path: Path) -> list[FieldError]:
 def _validate_wanted(wanted: Fields, path: Path) -> list[FieldError]:
     """Validate the class, the number and the tolerations of the requested devices."""
     device_class, below = wanted.get("deviceClassName") or "", path.child("deviceClassName")
-    errors = each_problem(names.dns1123_subdomain, device_class, below) if device_class else [required(below)]
+    errors = each_problem(name_formats.dns1123_subdomain, device_class, below) if device_class else [required(below)]
     errors += validate_selectors(wanted.get("selectors") or (), path.child("selectors"))
     errors += _validate_count(wanted.get("allocationMode") or "", wanted.get("count") or 0, path)
     return errors + validate_list(wanted.get("tolerations") or (), None, validate_toleration, path.child("tolerations"))

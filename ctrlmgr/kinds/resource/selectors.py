@@ -11,9 +11,9 @@ from functools import cache, lru_cache
 from typing import Any, Final
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required, too_long
-from ctrlmgr.engine.expressions import DEVICE_FUNCTIONS, FUNCTIONS
+from ctrlmgr.engine.cel_functions import DEVICE_FUNCTIONS, FUNCTIONS
 from ctrlmgr.engine.features.gates import is_on
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.expressions.environment import Environment, Expression
 from ctrlmgr.expressions.estimating.operands import Place
 from ctrlmgr.expressions.estimating.ranges import Range
@@ -70,7 +70,7 @@ def _validate_selector(selector: Mapping[str, Any], path: Path) -> list[FieldErr
 
 def _validate_expression(source: str, path: Path) -> list[FieldError]:
     below = path.child("expression")
-    if names.length(source) > _LONGEST:
+    if name_formats.length(source) > _LONGEST:
         return [too_long(below, _LONGEST)]
     judge = _judged if len(source) <= _LONGEST_KEPT else _judge
     problem, cost = judge(source, *map(is_on, ("DRAConsumableCapacity", "DRAListTypeAttributes")))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctrlmgr.engine.tables.printer import age, printer
+from ctrlmgr.engine.tables.table_printer import age, printer
 
 PRIORITY_CLASS = printer(
     "Value|Global-Default|Age|PreemptionPolicy",

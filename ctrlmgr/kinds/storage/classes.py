@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
 from ctrlmgr.api.unstructured import Unstructured, repeated
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.labels import validate_label_name
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.label_validation import validate_label_name
 from ctrlmgr.kinds.apps.templates import fill_nil
 from ctrlmgr.kinds.core.pod.warnings import NODE_LABELS
 from ctrlmgr.kinds.rules import each_problem, immutable, sorted_map
@@ -93,14 +93,14 @@ def _validate_attributes(obj: Unstructured) -> list[FieldError]:
 
 
 def _validate_provisioner(name: str, path: Path) -> list[FieldError]:
-    return each_problem(names.qualified_name, name.lower(), path) if name else [required(path)]
+    return each_problem(name_formats.qualified_name, name.lower(), path) if name else [required(path)]
 
 
 def _validate_parameters(parameters: Mapping[str, str]) -> list[FieldError]:
     if len(parameters) > _MOST_PARAMETERS:
         return [too_long(_PARAMETERS, _MOST_PARAMETERS)]
     errors = [invalid(_PARAMETERS, key, "field can not be empty.") for key in parameters if not key]
-    size = sum(names.length(key) + names.length(value) for key, value in parameters.items())
+    size = sum(name_formats.length(key) + name_formats.length(value) for key, value in parameters.items())
     return [*errors, too_long(_PARAMETERS, _PARAMETERS_SIZE)] if size > _PARAMETERS_SIZE else errors
 
 

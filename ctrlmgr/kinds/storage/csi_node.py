@@ -11,8 +11,8 @@ from typing import Any
 from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, required
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.metadata import IMMUTABLE
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.kinds.apps.templates import SPEC
 from ctrlmgr.kinds.core.volume_sources import driver_name
 from ctrlmgr.kinds.plain import GuardedStrategy
@@ -73,7 +73,7 @@ def _validate_driver(driver: Mapping[str, Any], found: set[str], path: Path) -> 
 def _validate_node_id(node_id: str, path: Path) -> list[FieldError]:
     if not node_id:
         return [required(path)]
-    if names.length(node_id) > _LONGEST_ID:
+    if name_formats.length(node_id) > _LONGEST_ID:
         return [invalid(path, node_id, f"must be {_LONGEST_ID} characters or less")]
     return []
 
@@ -86,5 +86,5 @@ def _validate_topology_keys(keys: Sequence[str], path: Path) -> list[FieldError]
         errors += [] if key else [required(path)]
         errors += [duplicate(path, key)] if key in found else []
         found.add(key)
-        errors += each_problem(names.qualified_name, key, path)
+        errors += each_problem(name_formats.qualified_name, key, path)
     return errors

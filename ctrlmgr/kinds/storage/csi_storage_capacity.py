@@ -13,9 +13,9 @@ from ctrlmgr.api.field import ROOT, FieldError, Path, invalid, tentatively
 from ctrlmgr.api.quantity import parse
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.labels import validate_label_selector
-from ctrlmgr.engine.validation.metadata import IMMUTABLE
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.label_validation import validate_label_selector
+from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.kinds.core.pod.warnings import NODE_LABELS, node_term_warnings
 from ctrlmgr.kinds.plain import GuardedStrategy
 from ctrlmgr.kinds.rules import NEGATIVE, each_problem, immutable
@@ -33,7 +33,7 @@ class CSIStorageCapacityStrategy(GuardedStrategy):
         """Validate the nodes, the class and the amounts; a selector that was already invalid may have any values."""
         was_wrong = ctx.old is not None and _is_wrong(ctx.old.get(_TOPOLOGY))
         errors = validate_label_selector(obj.get(_TOPOLOGY), _TOPOLOGY, invalid_values_allowed=was_wrong)
-        errors += each_problem(names.dns1123_subdomain, obj.get(_CLASS) or "", _CLASS)
+        errors += each_problem(name_formats.dns1123_subdomain, obj.get(_CLASS) or "", _CLASS)
         capacity = obj.get(_CAPACITY)
         return [*errors, invalid(_CAPACITY, capacity, NEGATIVE)] if capacity and parse(capacity) < 0 else errors
 

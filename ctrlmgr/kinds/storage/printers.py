@@ -7,8 +7,8 @@ from typing import Any
 from ctrlmgr.api import quantity
 from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import Ages
-from ctrlmgr.engine.tables.printer import UNSET, Fields, age, joined, printer
 from ctrlmgr.engine.tables.rows import aged, flag, length, text
+from ctrlmgr.engine.tables.table_printer import UNSET, Fields, age, joined, printer
 
 
 def _storage_class(fields: Fields, ages: Ages) -> list[Any]:

@@ -13,8 +13,8 @@ from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required, to
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields.reset_fields import METADATA
 from ctrlmgr.engine.strategy import Context
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.metadata import IMMUTABLE
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.kinds.apps.templates import SPEC
 from ctrlmgr.kinds.core.persistent_volume import validate_inline_spec
 from ctrlmgr.kinds.core.pod.volumes.defaults import default_volume_source
@@ -49,10 +49,10 @@ class VolumeAttachmentStrategy(GuardedStrategy):
         spec, source = obj.get("spec") or {}, _source_of(obj)
         errors = driver_name(spec.get("attacher") or "", SPEC.child("attacher"))
         errors += _validate_source(source)
-        errors += each_problem(names.dns1123_subdomain, spec.get("nodeName") or "", SPEC.child("nodeName"))
+        errors += each_problem(name_formats.dns1123_subdomain, spec.get("nodeName") or "", SPEC.child("nodeName"))
         errors += _validate_status(obj.get("status") or {})
         if (name := source.get(_NAME)) is not None:
-            errors += each_problem(names.dns1123_subdomain, name, _SOURCE.child(_NAME))
+            errors += each_problem(name_formats.dns1123_subdomain, name, _SOURCE.child(_NAME))
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
@@ -82,7 +82,7 @@ def _validate_source(source: Mapping[str, Any]) -> list[FieldError]:
 
 def _validate_status(status: Mapping[str, Any]) -> list[FieldError]:
     errors: list[FieldError] = []
-    size = sum(names.length(text) for pair in (status.get("attachmentMetadata") or {}).items() for text in pair)
+    size = sum(name_formats.length(text) for pair in (status.get("attachmentMetadata") or {}).items() for text in pair)
     if size > _METADATA_SIZE:
         errors.append(too_long(_STATUS.child("attachmentMetadata"), _METADATA_SIZE))
     for field in ("attachError", "detachError"):
@@ -92,9 +92,9 @@ def _validate_status(status: Mapping[str, Any]) -> list[FieldError]:
 
 def _validate_error(error: Mapping[str, Any], path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
-    if names.length(error.get("message") or "") > _MESSAGE_SIZE:
+    if name_formats.length(error.get("message") or "") > _MESSAGE_SIZE:
         errors.append(too_long(path.child("message"), _METADATA_SIZE))  # the message has Kubernetes' limit
     code = error.get("errorCode")
     if code is not None and code < 0:
-        errors.append(invalid(path.child("errorCode"), code, names.out_of_range(0, _HIGHEST_CODE)))
+        errors.append(invalid(path.child("errorCode"), code, name_formats.out_of_range(0, _HIGHEST_CODE)))
     return errors

@@ -25,8 +25,8 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaling_pass import Selec
 from ctrlmgr.controllers.horizontal_pod_autoscaler.limits import Memory
 from ctrlmgr.controllers.horizontal_pod_autoscaler.views import AUTOSCALERS, Autoscaler, Rules
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.engine.selectors.labels import LabelSelector
-from ctrlmgr.engine.subresources.scale import scale_of
+from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
+from ctrlmgr.engine.subresources.scale_subresource import scale_of
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.recording.attribution import Managed, writer_of

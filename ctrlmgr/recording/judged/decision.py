@@ -28,7 +28,7 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler.pods import MeasuredPod
 from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import Readiness
 from ctrlmgr.controllers.horizontal_pod_autoscaler.views import Autoscaler
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.engine.subresources.scale import scale_of
+from ctrlmgr.engine.subresources.scale_subresource import scale_of
 from ctrlmgr.errors import NotFound
 from ctrlmgr.recording.judged.measured import Guess, Impossible, NotTold, Told
 

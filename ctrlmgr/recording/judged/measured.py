@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsError, PodMetric, PodMetrics, milli
 from ctrlmgr.controllers.horizontal_pod_autoscaler.pods import MeasuredPod, requests_of
 from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import Readiness, Situation, group
-from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 
 _RUNNING: Final = "Running"
 

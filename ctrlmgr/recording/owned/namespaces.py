@@ -27,7 +27,7 @@ from ctrlmgr.api.resource import ENDPOINT_SLICES, NAMESPACES, Key, Resource, Rev
 from ctrlmgr.clock import parse_time
 from ctrlmgr.controllers.namespace import Options
 from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.extensions.definition import Definition
 from ctrlmgr.informer import Change as StoreChange

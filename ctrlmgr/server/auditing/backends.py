@@ -11,7 +11,7 @@ import structlog
 
 from ctrlmgr.audit.batches import Batches, Batching
 from ctrlmgr.audit.log_file import LogFile
-from ctrlmgr.audit.telling import WHOLE, Form, Telling, lines, together
+from ctrlmgr.audit.request_events import WHOLE, Form, Telling, lines, together
 from ctrlmgr.clock import Clock
 from ctrlmgr.inspection.requests import Row, Store
 from ctrlmgr.metrics import AUDIT_ERRORS

@@ -16,10 +16,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from ctrlmgr.audit.counts import COUNTS
+from ctrlmgr.audit.audit_metrics import COUNTS
 from ctrlmgr.audit.policy import NOT_AUDITED, Handling, Level, Policy, Stage
-from ctrlmgr.audit.record import Record
-from ctrlmgr.audit.telling import Telling
+from ctrlmgr.audit.request_events import Telling
+from ctrlmgr.audit.request_record import Record
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.clock import Clock

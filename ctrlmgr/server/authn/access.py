@@ -10,7 +10,7 @@ from typing import Protocol
 
 from ctrlmgr.authentication.user import Audiences, Authenticated, User
 from ctrlmgr.authorization.authorizer import AlwaysAllow
-from ctrlmgr.server.authn.parts import RequestParts
+from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 
 
 class Authenticator(Protocol):

@@ -16,9 +16,9 @@ from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required, to
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.authorization.attributes import Attributes, Requirement, path_attributes
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
+from ctrlmgr.engine.selectors.label_selector_lexer import MOST_REQUIREMENTS
 from ctrlmgr.engine.selectors.requirements import field_requirements, label_requirements
-from ctrlmgr.engine.selectors.tokens import MOST_REQUIREMENTS
-from ctrlmgr.engine.validation.labels import validate_requirement
+from ctrlmgr.engine.validation.label_validation import validate_requirement
 from ctrlmgr.errors import BadRequest
 
 _SPEC = Path("spec")

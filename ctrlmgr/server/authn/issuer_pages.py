@@ -15,7 +15,7 @@ import msgspec
 from ctrlmgr.authentication.jwt import algorithm_of
 from ctrlmgr.authentication.keys import VerificationKeys, json_web_key
 from ctrlmgr.errors import MethodNotAllowed, NotAcceptable, StatusDetails
-from ctrlmgr.server.pages.pages import Page
+from ctrlmgr.server.pages.nonresource_pages import Page
 from ctrlmgr.server.presenting.responses import Response
 from ctrlmgr.server.request import Request
 

@@ -19,7 +19,7 @@ from ctrlmgr.authentication.user import API_SERVER
 from ctrlmgr.clock import Clock, format_time_seconds
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.operations import Target
-from ctrlmgr.engine.options import MERGE_PATCH, Body, Requester, WriteOptions
+from ctrlmgr.engine.request_options import MERGE_PATCH, Body, Requester, WriteOptions
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.server.driver import Driver
 

@@ -30,9 +30,9 @@ from ctrlmgr.authentication.service_account_claims import Bound, Claims, Find, J
 from ctrlmgr.authentication.user import Audiences, Authenticated, CredentialsRefused, common_audiences
 from ctrlmgr.caches import BoundedCache
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.names import new_uid
+from ctrlmgr.engine.generated_names import new_uid
 from ctrlmgr.golang.go_text import quote
-from ctrlmgr.server.authn.parts import Told
+from ctrlmgr.server.authn.authenticator_interfaces import Told
 
 DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 

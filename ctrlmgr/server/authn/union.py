@@ -23,7 +23,7 @@ from ctrlmgr.authentication.user import (
     common_audiences,
     known,
 )
-from ctrlmgr.server.authn.parts import Authenticator, RequestParts, TokenAuthenticator, Told
+from ctrlmgr.server.authn.authenticator_interfaces import Authenticator, RequestParts, TokenAuthenticator, Told
 
 _UNKNOWN = "invalid bearer token"
 

@@ -22,7 +22,7 @@ from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.impersonation import PREFIX as IMPERSONATION
 from ctrlmgr.errors import ApiError, Unauthorized
 from ctrlmgr.server.authn.access import Authenticator
-from ctrlmgr.server.authn.parts import RequestParts
+from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 
 EVERY = 20.0
 """Seconds between two rounds."""

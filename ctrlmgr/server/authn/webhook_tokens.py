@@ -20,8 +20,8 @@ import structlog
 from ctrlmgr.authentication.user import Audiences, Authenticated, CredentialsRefused, User, common_audiences
 from ctrlmgr.caches import TTLCache
 from ctrlmgr.clock import Clock
-from ctrlmgr.server.authn.parts import Told
-from ctrlmgr.server.reviewing import NoAnswer, ReviewServer
+from ctrlmgr.server.authn.authenticator_interfaces import Told
+from ctrlmgr.server.review_client import NoAnswer, ReviewServer
 
 log = structlog.get_logger(__name__)
 

@@ -22,7 +22,7 @@ import structlog
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import CtrlmgrError, RequestEntityTooLarge, RequestTimeout, StatusDetails, TooManyRequests
 from ctrlmgr.largebodies.messages import Answer, Ask, Done, Job
-from ctrlmgr.server.large.process import Ended, Process
+from ctrlmgr.server.large.worker_process import Ended, Process
 
 log = structlog.get_logger(__name__)
 

@@ -24,7 +24,7 @@ import msgspec
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import BadRequest, MethodNotAllowed, StatusDetails
 from ctrlmgr.interpreter import frames
-from ctrlmgr.server.pages.pages import Page
+from ctrlmgr.server.pages.nonresource_pages import Page
 from ctrlmgr.server.presenting.responses import Response, text
 from ctrlmgr.server.request import Request
 from ctrlmgr.server.workers import Workers

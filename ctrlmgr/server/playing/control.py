@@ -24,7 +24,7 @@ import msgspec
 from ctrlmgr.errors import BadRequest, MethodNotAllowed, StatusDetails
 from ctrlmgr.recording.playing.playback import Playback, State
 from ctrlmgr.recording.playing.pretending import Pretending, Write
-from ctrlmgr.server.pages.pages import Page
+from ctrlmgr.server.pages.nonresource_pages import Page
 from ctrlmgr.server.presenting.responses import Response
 from ctrlmgr.server.request import Request
 

@@ -15,10 +15,10 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.engine.kinds import Kinds
-from ctrlmgr.server.api import Call
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.server.backend import Backend
 from ctrlmgr.server.driver import Round
+from ctrlmgr.server.resource_handler import Call
 from ctrlmgr.server.watch.watcher import Parting
 from ctrlmgr.server.workers import Workers
 

@@ -15,7 +15,7 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.operations import Listing
-from ctrlmgr.engine.tables.printer import TableDefinition
+from ctrlmgr.engine.tables.table_printer import TableDefinition
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.golang.go_text import escape_html
 from ctrlmgr.server.presenting import encoding

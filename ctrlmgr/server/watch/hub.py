@@ -29,7 +29,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.http.framing import chunk
 from ctrlmgr.informer.informer import Change
 from ctrlmgr.metrics import WatchMetrics
-from ctrlmgr.server.watch.board import Board, Group
+from ctrlmgr.server.watch.resource_watchers import Board, Group
 from ctrlmgr.server.watch.watcher import Parting, Watcher
 
 log = structlog.get_logger(__name__)

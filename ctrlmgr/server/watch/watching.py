@@ -25,8 +25,8 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.calls.call import Surroundings
-from ctrlmgr.engine.history import read_history
-from ctrlmgr.engine.options import ListOptions
+from ctrlmgr.engine.log_history import read_history
+from ctrlmgr.engine.request_options import ListOptions
 from ctrlmgr.engine.watch import ADDED, Selection, Start, converted_transitions
 from ctrlmgr.errors import ApiError, ConversionFailed, CtrlmgrError, Expired, InternalError
 from ctrlmgr.eventlog import EventLog

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from ctrlmgr.admission.plugin_registry import PLUGINS
 from ctrlmgr.admission.plugins.node_declared_features import NodeDeclaredFeatureValidator
-from ctrlmgr.admission.registry import PLUGINS
 from ctrlmgr.errors import Forbidden
 from tests.admission.stage import Write
 from tests.engine.stage import Response, Stage, builtin_kinds

@@ -8,9 +8,9 @@ import pytest
 
 from ctrlmgr.admission.plugins.namespace_lifecycle import NamespaceLifecycle
 from ctrlmgr.admission.plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
+from ctrlmgr.admission.plugins.pod_priority import Priority
+from ctrlmgr.admission.plugins.pod_runtime_class import RuntimeClass
 from ctrlmgr.admission.plugins.pod_topology_labels import PodTopologyLabels
-from ctrlmgr.admission.plugins.priority import Priority
-from ctrlmgr.admission.plugins.runtime_class import RuntimeClass
 from ctrlmgr.admission.plugins.storage_object_in_use_protection import StorageObjectInUseProtection
 from ctrlmgr.admission.plugins.taint_nodes_by_condition import NOT_READY, TaintNodesByCondition
 from ctrlmgr.api.object import Object

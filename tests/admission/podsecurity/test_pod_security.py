@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ctrlmgr.admission.plugins.pod_security import PodSecurity
-from ctrlmgr.admission.podsecurity.configuration import PodSecurityConfiguration
 from ctrlmgr.admission.podsecurity.levels import LevelVersion, Policy
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.admission.podsecurity.pod_security_configuration import PodSecurityConfiguration
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.errors import Forbidden, Invalid
 from tests.admission.stage import Write
 

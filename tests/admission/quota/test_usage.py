@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.admission.quota.amounts import added, larger, printed, subtracted
 from ctrlmgr.admission.quota.evaluator import Evaluator, Requirement
 from ctrlmgr.admission.quota.evaluators import CLAIMS, RESOURCE_CLAIMS, Evaluators
+from ctrlmgr.admission.quota.quota_amounts import added, larger, printed, subtracted
 from ctrlmgr.api.resource import PODS, SERVICES, Resource
 from tests.engine.stage import Stage
 

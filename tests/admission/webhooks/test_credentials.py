@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.admission.registry import new_chain
+from ctrlmgr.admission.plugin_registry import new_chain
 from ctrlmgr.admission.webhooks.credentials import HookCredentials, read_credentials
 from ctrlmgr.authorization.authorizer import AlwaysAllow
 from ctrlmgr.engine.calls.call import ANONYMOUS, Call, Reply

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ctrlmgr.admission.webhooks.hooks import VALIDATING, Hooks
-from ctrlmgr.admission.webhooks.matching import invocation_of
-from ctrlmgr.engine.attributes import Verb
+from ctrlmgr.admission.webhooks.webhook_selection import invocation_of
+from ctrlmgr.engine.admission_attributes import Verb
 from ctrlmgr.engine.calls.call import Reply
 from tests.admission.stage import Write
 from tests.admission.webhooks.hooked import Hooked, allow, deny, patch, patched

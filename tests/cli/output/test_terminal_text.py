@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ctrlmgr.cli.output.documents import json_text, yaml_text
+from ctrlmgr.cli.output.terminal_documents import json_text, yaml_text
 from ctrlmgr.eventlog import Author, EventType, Proposal, open_log
 from ctrlmgr.testing import FakeClock
 from tests.cli.conftest import Run, config_map

@@ -177,7 +177,7 @@ def test_ctrl_c_says_where_it_stood_and_how_to_go_on(
 
 
 def test_ctrl_c_ends_a_verification_in_one_line(run: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupted(monkeypatch, "ctrlmgr.cli.upkeep.verify", 0)
+    interrupted(monkeypatch, "ctrlmgr.cli.maintenance.verify", 0)
     stopped = run("verify", "--database", url)
     assert (stopped.code, stopped.out) == (ExitCode.INTERRUPTED, "")
     assert stopped.err == "stopped: the first 421 events are sound; `ctrlmgr verify` begins anew\n"

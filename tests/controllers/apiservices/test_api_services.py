@@ -10,7 +10,7 @@ from ctrlmgr.controllers.apiservices.controller import new_api_service_controlle
 from ctrlmgr.controllers.apiservices.decide import Step, next_step
 from ctrlmgr.controllers.apiservices.wanted import Mode, Wanted, builtin, custom
 from ctrlmgr.engine.aggregated_groups import AUTOMANAGED as LABEL
-from ctrlmgr.engine.kinds import Group
+from ctrlmgr.engine.kind_registry import Group
 from ctrlmgr.kinds.builtin import builtin_kinds
 from tests.controllers.customresourcedefinitions.defined import (
     DEFINITIONS,

@@ -19,9 +19,9 @@ from ctrlmgr.controllers.bootstrap.controller import Bootstrap
 from ctrlmgr.controllers.bootstrap.leases import MASTER_LEASES
 from ctrlmgr.controllers.events.recorder import EventBroadcaster
 from ctrlmgr.engine.drive import Driver
-from ctrlmgr.engine.names import new_uid
+from ctrlmgr.engine.generated_names import new_uid
 from ctrlmgr.engine.operations import Operation
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.eventlog import Author, Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.kinds.allocators.ranges import DEFAULT_RANGES, Ranges

@@ -10,14 +10,14 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ctrlmgr.admission.registry import default_chain
+from ctrlmgr.admission.plugin_registry import default_chain
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, PODS, SERVICES, Key, Resource, Revision
 from ctrlmgr.client import ControllerRunner, EngineClient, InformerState
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import endpoints, endpointslice, endpointslice_mirroring
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.eventlog.event import Author, Cause, Event, EventType, Fence, Proposal
 from ctrlmgr.eventlog.memory import MemoryEventLog

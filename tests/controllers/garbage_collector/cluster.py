@@ -13,7 +13,7 @@ from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.garbage_collector import DESCRIPTOR, Options
 from ctrlmgr.controllers.garbage_collector.controller import build
 from ctrlmgr.engine.operations import Operation
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.errors import LogClosed
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers

@@ -9,7 +9,7 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.controllers.horizontal_pod_autoscaler import Options
 from ctrlmgr.controllers.horizontal_pod_autoscaler.controller import build
 from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import Absent, PodMetric, PodMetrics
-from ctrlmgr.engine.selectors.labels import LabelSelector
+from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.manager import Controller
 from tests.controllers.horizontal_pod_autoscaler.measured import pod_body
 from tests.controllers.stage_context import StageContext

@@ -14,7 +14,7 @@ from ctrlmgr.controllers.events.recorder import EventBroadcaster
 from ctrlmgr.controllers.repair.controller import Handled, Repair, cluster_ip_repair, node_port_repair
 from ctrlmgr.engine.drive import Driver
 from ctrlmgr.engine.operations import Operation
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.eventlog import Author, Cause, EventLog, EventType, Fence, Proposal
 from ctrlmgr.kinds.allocators.claims import Claim
 from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges

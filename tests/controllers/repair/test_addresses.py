@@ -8,7 +8,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import SERVICES, Resource
 from ctrlmgr.controllers.repair.addresses import address_claim, find_address_findings
 from ctrlmgr.controllers.repair.findings import Action, Finding, Use
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.errors import AlreadyExists, Forbidden
 from ctrlmgr.eventlog import EventType

@@ -17,7 +17,7 @@ from ctrlmgr.controllers.repair.controller import (
     read_listings,
 )
 from ctrlmgr.controllers.repair.findings import Use
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.errors import Conflict, InternalError, LogUnavailable
 from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES
 from ctrlmgr.metrics import CLUSTER_IP_REPAIR, REGISTRY

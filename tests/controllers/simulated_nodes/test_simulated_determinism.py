@@ -12,7 +12,7 @@ from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.node_ipam import Options as IpamOptions
 from ctrlmgr.controllers.scheduler import Options as SchedulerOptions
 from ctrlmgr.controllers.simulated_nodes import Options as NodesOptions
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller

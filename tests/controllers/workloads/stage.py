@@ -20,7 +20,7 @@ from ctrlmgr.authentication.user import User
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.engine.operations import Operation
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers

@@ -10,7 +10,7 @@ import pytest
 
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import PODS, Resource
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from tests.engine.stage import Response, Stage
 
 Fields = dict[str, Any]

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.admission.registry import new_chain
+from ctrlmgr.admission.plugin_registry import new_chain
 from ctrlmgr.authorization.authorizer import AlwaysAllow
-from ctrlmgr.engine.options import MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from ctrlmgr.engine.request_options import MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from ctrlmgr.settings import AdmissionSettings
 from ctrlmgr.testing.clock import FakeClock
 from tests.engine.stage import Stage, builtin_kinds

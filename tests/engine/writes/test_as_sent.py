@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.field import Found, invalid, required
-from ctrlmgr.engine.options import Body
+from ctrlmgr.engine.request_options import Body
 from ctrlmgr.engine.writes.as_sent import as_sent
 from tests.engine.stage import Stage
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.certificates.certificate_signing_request import USAGES, CertificateSigningRequestStrategy
 from tests.kinds.write import Written, create, stored, update
 
@@ -84,8 +84,8 @@ def test_a_request_says_who_asked_and_is_not_approved() -> None:
         (
             {"signerName": "ex.COM/S"},
             [
-                f'signerName: Invalid value: "ex.COM": validating label "COM": {names.dns1123_label("COM")[0]}',
-                f'signerName: Invalid value: "S": validating label "S": {names.dns1123_subdomain("S")[0]}',
+                f'signerName: Invalid value: "ex.COM": validating label "COM": {name_formats.dns1123_label("COM")[0]}',
+                f'signerName: Invalid value: "S": validating label "S": {name_formats.dns1123_subdomain("S")[0]}',
             ],
         ),
     ],

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.core.config_map import MAX_DATA_SIZE, ConfigMapStrategy, decoded_length
 from tests.kinds.write import create, update
 
@@ -18,7 +18,7 @@ FROZEN = "field is immutable when `immutable` is set"
         ({"data": None}, []),
         (
             {"data": {"bad key!": "x"}},
-            [f'data[bad key!]: Invalid value: "bad key!": {names.config_map_key("bad key!")[0]}'],
+            [f'data[bad key!]: Invalid value: "bad key!": {name_formats.config_map_key("bad key!")[0]}'],
         ),
         (
             {"data": {"a": "1"}, "binaryData": {"a": "MQ=="}},

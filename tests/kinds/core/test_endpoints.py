@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.addresses import NOT_AN_IP
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.ip_validation import NOT_AN_IP
 from ctrlmgr.kinds.core.endpoints import EndpointsStrategy
 from tests.kinds.write import create, update
 
@@ -52,7 +52,7 @@ def test_ports_are_tcp_unless_they_say() -> None:
         ),
         (
             {"addresses": [{**ADDRESS, "nodeName": ""}]},
-            [f'.addresses[0].nodeName: Invalid value: "": {names.dns1123_subdomain("")[0]}'],
+            [f'.addresses[0].nodeName: Invalid value: "": {name_formats.dns1123_subdomain("")[0]}'],
         ),
         (
             {"addresses": [ADDRESS], "ports": [{"port": 0, "protocol": "X"}]},
@@ -69,7 +69,7 @@ def test_ports_are_tcp_unless_they_say() -> None:
             {"addresses": [ADDRESS], "ports": [{"port": 1, "name": "a.b", "appProtocol": "x~"}]},
             [
                 '.ports[0].name: Invalid value: "a.b": must not contain dots',
-                f'.ports[0].appProtocol: Invalid value: "x~": {names.qualified_name("x~")[0]}',
+                f'.ports[0].appProtocol: Invalid value: "x~": {name_formats.qualified_name("x~")[0]}',
             ],
         ),
     ],

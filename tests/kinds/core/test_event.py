@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.core.event import EventStrategy, StrictEventStrategy
 from tests.kinds.write import create, stored, update
 
@@ -64,7 +64,7 @@ def test_an_old_style_event_is_where_its_object_is(namespace: str, involved: str
             {"reportingComponent": ""},
             [
                 "reportingComponent: Required value",
-                *[f'reportingComponent: Invalid value: "": {each}' for each in names.qualified_name("")],
+                *[f'reportingComponent: Invalid value: "": {each}' for each in name_formats.qualified_name("")],
             ],
         ),
         ({"reportingInstance": ""}, ["reportingInstance: Required value"]),

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.core.namespace import NamespaceStrategy
 from tests.kinds.write import Written, context, create, stored, update
 
@@ -52,10 +52,10 @@ def test_a_generated_name_becomes_the_label_too() -> None:
     ("name", "label_problems", "name_problems"),
     [  # validation-a-049, -052, -055, -058, -061, -064 of the corpus
         ("a" * 64, ["must be no more than 63 bytes"], ["must be no more than 63 characters"]),
-        ("-a", names.label_value("-a"), names.dns1123_label("-a")),
+        ("-a", name_formats.label_value("-a"), name_formats.dns1123_label("-a")),
         ("a.b", [], ["must not contain dots"]),
-        ("A", [], names.dns1123_label("A")),
-        ("a_b", [], names.dns1123_label("a_b")),
+        ("A", [], name_formats.dns1123_label("A")),
+        ("a_b", [], name_formats.dns1123_label("a_b")),
         ("9a", [], []),
     ],
 )

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.addresses import NOT_A_CIDR
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.ip_validation import NOT_A_CIDR
 from ctrlmgr.kinds.core.node import NodeStrategy
 from tests.kinds.write import Written, create, stored, update
 
@@ -80,7 +80,7 @@ def test_pod_cidrs(cidrs: list[str], messages: list[str]) -> None:
         ),
         (
             {"effect": "NoExecute", "value": "-"},
-            [f'.value: Invalid value: "-": {names.label_value("-")[0]}'],
+            [f'.value: Invalid value: "-": {name_formats.label_value("-")[0]}'],
         ),
     ],
 )

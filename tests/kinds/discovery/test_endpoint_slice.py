@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.addresses import NOT_AN_IP
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.ip_validation import NOT_AN_IP
 from ctrlmgr.kinds.discovery.endpoint_slice import EndpointSliceStrategy
 from tests.kinds.write import create, update
 
@@ -48,7 +48,7 @@ def test_ports_are_named_and_tcp_unless_they_say() -> None:
             [
                 'ports[0].name: Invalid value: "a.b": must not contain dots',
                 'ports[0].protocol: Unsupported value: "X": supported values: "SCTP", "TCP", "UDP"',
-                *[f'ports[0].appProtocol: Invalid value: "": {each}' for each in names.qualified_name("")],
+                *[f'ports[0].appProtocol: Invalid value: "": {each}' for each in name_formats.qualified_name("")],
             ],
         ),
     ],
@@ -65,13 +65,13 @@ def test_slices(change: dict[str, Any], messages: list[str]) -> None:
             {"addresses": ["203.0.113.1"] * 101},
             ["addresses: Too many: 101: must have at most 100 items"],
         ),
-        ({"nodeName": "-"}, [f'nodeName: Invalid value: "-": {names.dns1123_subdomain("-")[0]}']),
+        ({"nodeName": "-"}, [f'nodeName: Invalid value: "-": {name_formats.dns1123_subdomain("-")[0]}']),
         ({"hostname": "a.b"}, ['hostname: Invalid value: "a.b": must not contain dots']),
         ({"hints": zones(*"abcdefghi")}, ["hints.forZones: Too many: 9: must have at most 8 items"]),
         ({"hints": zones("a", "a")}, ['hints.forZones[1].name: Duplicate value: "a"']),
         (
             {"hints": {"forNodes": [{"name": "A"}]}},
-            [f'hints.forNodes[0].name: Invalid value: "A": {names.dns1123_subdomain("A")[0]}'],
+            [f'hints.forNodes[0].name: Invalid value: "A": {name_formats.dns1123_subdomain("A")[0]}'],
         ),
         ({"hints": zones("a", "b")}, []),
     ],
@@ -93,7 +93,7 @@ def test_endpoints(endpoint: dict[str, Any], messages: list[str]) -> None:
         ("IPv6", "203.0.113.1", "must be an IPv6 address"),
         ("FQDN", "a.example.com.", ""),
         ("FQDN", "example", "should be a domain with at least two segments separated by dots"),
-        ("FQDN", "-.example", names.dns1123_subdomain("-")[0]),
+        ("FQDN", "-.example", name_formats.dns1123_subdomain("-")[0]),
     ],
 )
 def test_addresses_are_of_the_slices_type(address_type: str, address: str, problem: str) -> None:

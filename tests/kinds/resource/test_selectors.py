@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctrlmgr.api.field import ROOT
-from ctrlmgr.engine.expressions import DEVICE_FUNCTIONS
+from ctrlmgr.engine.cel_functions import DEVICE_FUNCTIONS
 from ctrlmgr.engine.features import gates
 from ctrlmgr.expressions.environment import Environment
 from ctrlmgr.expressions.types import DYN

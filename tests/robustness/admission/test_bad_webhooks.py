@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.serving import Server
-from tests.server.test_calling import certified, closes, hangs, talks
+from tests.server.test_outbound_calls import certified, closes, hangs, talks
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 MAPS = "/api/v1/namespaces/default/configmaps"

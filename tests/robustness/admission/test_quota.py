@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.admission.plugins.resource_quota import QUOTAS
+from ctrlmgr.admission.plugins.quota_enforcement import QUOTAS
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import EventLog, EventType

@@ -26,11 +26,11 @@ from ctrlmgr.authentication import jwt
 from ctrlmgr.engine.managedfields.shape_of import shape_of
 from ctrlmgr.engine.patch import strategic_merge_patch
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
-from ctrlmgr.engine.selectors.tokens import LONGEST as LONGEST_SELECTOR
+from ctrlmgr.engine.selectors.label_selector_lexer import LONGEST as LONGEST_SELECTOR
 from ctrlmgr.engine.validation import certificate_requests
-from ctrlmgr.engine.validation.labels import validate_labels
-from ctrlmgr.engine.validation.metadata import validate_managed_fields, validate_owner_references
-from ctrlmgr.engine.writes.metadata import deduplicate_owners
+from ctrlmgr.engine.validation.label_validation import validate_labels
+from ctrlmgr.engine.validation.object_meta import validate_managed_fields, validate_owner_references
+from ctrlmgr.engine.writes.body_metadata import deduplicate_owners
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.http.bounds import DEFAULT
 from ctrlmgr.http.head import Malformed

@@ -17,7 +17,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.clock import format_time, format_time_seconds, parse_time
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.operations import Target
-from ctrlmgr.engine.options import GetOptions
+from ctrlmgr.engine.request_options import GetOptions
 from ctrlmgr.schema.schema import Schema
 from ctrlmgr.server.presenting.negotiation import AS_IS, Form
 from ctrlmgr.server.presenting.presentation import Presentations

@@ -17,13 +17,13 @@ from ctrlmgr.api.timestamp import canonical_time
 from ctrlmgr.controllers.workloads.hashes import template_hash
 from ctrlmgr.engine.managedfields import path_element
 from ctrlmgr.engine.selectors import LabelSelector
-from ctrlmgr.engine.validation.addresses import is_usual, parse_ip
-from ctrlmgr.engine.validation.names import dns1123_label
+from ctrlmgr.engine.validation.ip_validation import is_usual, parse_ip
+from ctrlmgr.engine.validation.name_formats import dns1123_label
 from ctrlmgr.errors import BadRequest, NotAcceptable
 from ctrlmgr.http.framing import beginning
 from ctrlmgr.kinds.core.pod.image_name import pull_policy
 from ctrlmgr.regexp import compiled
-from ctrlmgr.server.authn.tokens import _digest
+from ctrlmgr.server.authn.token_file import _digest
 from ctrlmgr.server.describe.document import choose
 from ctrlmgr.server.presenting.negotiation import Accepts
 from ctrlmgr.server.request import parse_query

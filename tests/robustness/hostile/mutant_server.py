@@ -13,7 +13,7 @@ from ctrlmgr import cli
 from ctrlmgr.api.object import Object
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.resource_store import ResourceStore
-from ctrlmgr.engine.verbs import reading
+from ctrlmgr.engine.verbs import read_verbs
 from ctrlmgr.engine.watch import MODIFIED, Selection
 from ctrlmgr.errors import Expired
 from ctrlmgr.eventlog import sqllog
@@ -118,7 +118,7 @@ def exact_reads_show_the_present(original: Any, self: Any, revision: int, *rest:
     return original(self, max(revision, self.revision), *rest)
 
 
-@mutant(reading, "_continued")
+@mutant(read_verbs, "_continued")
 def pages_are_of_different_states(original: Any, cacher: Any, log: Any, kind: Any, span: Any, place: Any) -> Any:
     """Each page is of the newest state."""
     return original(cacher, log, kind, span, place._replace(revision=-1))

@@ -20,7 +20,7 @@ from ctrlmgr.controllers.garbage_collector import controller as garbage_collecto
 from ctrlmgr.controllers.namespace import controller as namespace_controller
 from ctrlmgr.engine.drive import Driver
 from ctrlmgr.engine.operations import Operation
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.errors import LogClosed
 from ctrlmgr.eventlog import Author, Event, EventType, Fence, Proposal
 from ctrlmgr.eventlog.event import Cause

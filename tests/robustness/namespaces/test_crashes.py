@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.admission.registry import default_chain
+from ctrlmgr.admission.plugin_registry import default_chain
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINTS, NAMESPACES, PODS, Resource
 from ctrlmgr.client import ControllerRunner, EngineClient, InformerState
 from ctrlmgr.engine.operations import Answer, Command, Operation, Target
-from ctrlmgr.engine.options import Body, Requester, WriteOptions
+from ctrlmgr.engine.request_options import Body, Requester, WriteOptions
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import CtrlmgrError, Forbidden, LogClosed, NamespaceTerminating, NotFound
 from ctrlmgr.eventlog import Event, EventType

@@ -14,8 +14,8 @@ import pytest
 from ctrlmgr.audit.batches import Batching
 from ctrlmgr.audit.log_file import LogFile, Rotation
 from ctrlmgr.audit.policy import Stage, read_policy
-from ctrlmgr.audit.record import Record
-from ctrlmgr.audit.telling import Telling, form
+from ctrlmgr.audit.request_events import Telling, form
+from ctrlmgr.audit.request_record import Record
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.clock import SystemClock
@@ -24,7 +24,7 @@ from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.serve.auditing import AuditLog
 from ctrlmgr.server.auditing.backends import ToFile
 from ctrlmgr.server.auditing.step import Auditing
-from ctrlmgr.server.authn.parts import Told
+from ctrlmgr.server.authn.authenticator_interfaces import Told
 from ctrlmgr.server.request import Request
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.audit import AuditSettings

@@ -12,8 +12,8 @@ from typing import Any, cast
 import pytest
 
 from ctrlmgr.audit.policy import Level, Stage
-from ctrlmgr.audit.record import Record
-from ctrlmgr.audit.telling import Telling
+from ctrlmgr.audit.request_events import Telling
+from ctrlmgr.audit.request_record import Record
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, path_attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, Decision, Verdict

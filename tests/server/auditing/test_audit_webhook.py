@@ -17,7 +17,7 @@ from ctrlmgr.audit.batches import Batching
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import REGISTRY
-from ctrlmgr.server.auditing.webhook import Blocking, ToWebhook
+from ctrlmgr.server.auditing.audit_webhook import Blocking, ToWebhook
 from tests.audit.records import told
 
 BATCHING = Batching(max_size=2, max_wait=0.01)

@@ -13,8 +13,8 @@ from typing import Any, cast
 import pytest
 
 from ctrlmgr.audit.policy import read_policy
-from ctrlmgr.audit.record import Record
-from ctrlmgr.audit.telling import Telling
+from ctrlmgr.audit.request_events import Telling
+from ctrlmgr.audit.request_record import Record
 from ctrlmgr.authentication.user import CredentialsRefused, User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Verdict
@@ -22,7 +22,7 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import AllowEverything
-from ctrlmgr.server.authn.parts import RequestParts, Told
+from ctrlmgr.server.authn.authenticator_interfaces import RequestParts, Told
 from ctrlmgr.server.request import Request
 from tests.server.site import CONFIG_MAPS, TIMEOUT, Site, make, running
 

@@ -9,7 +9,7 @@ import pytest
 
 from ctrlmgr.authentication.user import Audiences, CredentialsRefused
 from ctrlmgr.metrics import REGISTRY
-from ctrlmgr.server.authn.parts import TokenAuthenticator, Told
+from ctrlmgr.server.authn.authenticator_interfaces import TokenAuthenticator, Told
 
 T = TypeVar("T")
 

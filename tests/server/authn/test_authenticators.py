@@ -11,10 +11,10 @@ import yaml
 from ctrlmgr.authentication.user import ANONYMOUS, User, known
 from ctrlmgr.authorization.attributes import Attributes, path_attributes
 from ctrlmgr.errors import SettingsError, TooManyRequests
+from ctrlmgr.server.admin_kubeconfig import admin_token, write_kubeconfig
 from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
-from ctrlmgr.server.authn.tokens import Tokens
-from ctrlmgr.server.kubeconfig import admin_token, write_kubeconfig
-from ctrlmgr.server.limits import InFlight, InFlightLimits, Seat
+from ctrlmgr.server.authn.token_file import Tokens
+from ctrlmgr.server.in_flight_limits import InFlight, InFlightLimits, Seat
 from tests.server.authn.asked import failures
 
 ADMIN = User("system:admin", "", ("system:masters",))

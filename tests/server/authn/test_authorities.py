@@ -13,10 +13,10 @@ from cryptography import x509
 from ctrlmgr.authentication.certificates import Vouched, vouch
 from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.authentication.user import CredentialsRefused
-from ctrlmgr.server.authn import client_certificates
+from ctrlmgr.server.authn import client_certificate_authenticator
+from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 from ctrlmgr.server.authn.authorities import AuthorityFiles
-from ctrlmgr.server.authn.client_certificates import ClientCertificates
-from ctrlmgr.server.authn.parts import RequestParts
+from ctrlmgr.server.authn.client_certificate_authenticator import ClientCertificates
 from ctrlmgr.testing import FakeClock
 from tests.authentication.authorities import NOW, Made, authority, make, subject
 from tests.server.authn.asked import failures
@@ -88,7 +88,7 @@ def test_a_refused_certificate_is_not_verified_again_for_ten_seconds(
         verified.append(now)
         return vouch(presented, authorities, now)
 
-    monkeypatch.setattr(client_certificates, "vouch", counted)
+    monkeypatch.setattr(client_certificate_authenticator, "vouch", counted)
     for seconds in (0.0, 9.0, 2.0):
         clock.step(seconds)
         with pytest.raises(CredentialsRefused):

@@ -23,7 +23,7 @@ from ctrlmgr.authentication.user import CREDENTIAL_ID, User
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server.authn.account_keys import read_account_keys
-from ctrlmgr.server.authn.parts import Told
+from ctrlmgr.server.authn.authenticator_interfaces import Told
 from ctrlmgr.server.authn.service_account_tokens import DEFAULT_ISSUER, ServiceAccountTokens
 from ctrlmgr.testing import FakeClock
 from tests.server.authn.asked import answered, why

@@ -14,7 +14,7 @@ from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, AlwaysAllow, D
 from ctrlmgr.errors import ServiceUnavailable
 from ctrlmgr.server.authn import watch_revalidation
 from ctrlmgr.server.authn.access import AllowEverything
-from ctrlmgr.server.authn.parts import RequestParts
+from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 from ctrlmgr.server.authn.watch_revalidation import WatchRevalidation
 from ctrlmgr.server.authz.lasting_rights import LastingRights
 from tests.server.site import CONFIG_MAPS, make, running

@@ -10,7 +10,7 @@ import pytest
 
 from ctrlmgr.authentication.user import Authenticated, CredentialsRefused, User
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.server.authn.parts import Told
+from ctrlmgr.server.authn.authenticator_interfaces import Told
 from ctrlmgr.server.authn.webhook_tokens import WebhookTokens
 from ctrlmgr.testing import FakeClock
 from tests.server.reviewing import Answering, kubeconfig

@@ -8,7 +8,7 @@ import pytest
 
 from ctrlmgr import __version__
 from ctrlmgr.server.describe.document import Clause, choose, document, json_document, preferred
-from ctrlmgr.server.describe.version import version_document, version_info
+from ctrlmgr.server.describe.version_info import version_document, version_info
 
 
 def test_a_document_is_packed_when_that_pays() -> None:

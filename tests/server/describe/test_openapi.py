@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.errors import NotAcceptable
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.schema import structure

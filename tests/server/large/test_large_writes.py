@@ -18,7 +18,7 @@ from ctrlmgr.largebodies import jobs
 from ctrlmgr.largebodies.jobs import LARGE
 from ctrlmgr.largebodies.messages import Job
 from ctrlmgr.schema import strict_json, yaml_document
-from ctrlmgr.server.large.process import Process
+from ctrlmgr.server.large.worker_process import Process
 from tests.server.site import CONFIG_MAPS, make, running
 
 PATIENCE = 30

@@ -12,7 +12,7 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import NotFound, RequestEntityTooLarge, RequestTimeout, TooManyRequests
 from ctrlmgr.largebodies.messages import Answer, Ask, Done, Job
 from ctrlmgr.server.large.pool import PROCESSES, WAITING, Pool
-from ctrlmgr.server.large.process import Ended
+from ctrlmgr.server.large.worker_process import Ended
 
 
 class Played:

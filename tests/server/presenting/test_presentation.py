@@ -12,7 +12,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.operations import Listing
-from ctrlmgr.engine.tables.printer import Column
+from ctrlmgr.engine.tables.table_printer import Column
 from ctrlmgr.errors import BadRequest, NotAcceptable
 from ctrlmgr.server.presenting.negotiation import AS_IS, Form
 from ctrlmgr.server.presenting.presentation import Partial, Plain, Presentations

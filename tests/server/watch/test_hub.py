@@ -15,7 +15,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
-from ctrlmgr.engine.tables.printer import Column
+from ctrlmgr.engine.tables.table_printer import Column
 from ctrlmgr.engine.watch import Selection
 from ctrlmgr.eventlog import Author, Proposal
 from ctrlmgr.eventlog.event import EventType

@@ -19,7 +19,7 @@ from ctrlmgr.controllers.node_ipam import Options as IpamOptions
 from ctrlmgr.controllers.scheduler import Options as SchedulerOptions
 from ctrlmgr.controllers.simulated_nodes import Options as NodesOptions
 from ctrlmgr.engine.operations import Operation
-from ctrlmgr.engine.options import Requester
+from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.eventlog.event import Cause, EventType, Fence
 from ctrlmgr.informer import Informers
 from tests.authorization.bootstrap.controllers import account_of, node_rights, rights_of

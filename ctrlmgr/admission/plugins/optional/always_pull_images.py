@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import PODS, Resource
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 
 GROUPS: Final = ("initContainers", "containers", "ephemeralContainers")
 """The fields of a pod's spec that contain containers, in the order of checking."""

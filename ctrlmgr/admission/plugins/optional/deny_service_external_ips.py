@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import SERVICES, Resource
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 
 
 class DenyServiceExternalIPs(Plugin):

@@ -18,7 +18,7 @@ from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.caches import BoundedCache
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.errors import SettingsError, TooManyRequests
 from ctrlmgr.settings.documents import Document
 

@@ -19,11 +19,11 @@ from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.caches import TTLCache
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.calls.call import Call, CallOut, Credentials, Reply, Tries
 from ctrlmgr.engine.calls.replies import is_success, unexpected
 from ctrlmgr.engine.operations import Compute, Operation
-from ctrlmgr.engine.validation.names import qualified_name
+from ctrlmgr.engine.validation.name_formats import qualified_name
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings.documents import Document
 from ctrlmgr.settings.kubeconfig import Access, load

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from ctrlmgr.admission.asking import author_of, verdict_of
+from ctrlmgr.admission.authorization_checks import author_of, verdict_of
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.authorization.attributes import Attributes as Question
 from ctrlmgr.authorization.authorizer import Authorizer
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Operation
 
 Reference = Mapping[str, Any]

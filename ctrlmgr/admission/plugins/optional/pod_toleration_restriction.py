@@ -13,7 +13,7 @@ import msgspec
 from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.admission.tolerations import are_allowed, merged_tolerations
 from ctrlmgr.api.resource import NAMESPACES, PODS, Resource
-from ctrlmgr.engine.attributes import Attributes, Verb
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.refusals import not_found
 from ctrlmgr.errors import UnknownError
 from ctrlmgr.kinds.core.pod.resources import quality_of_service

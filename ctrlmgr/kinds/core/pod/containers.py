@@ -22,7 +22,7 @@ from ctrlmgr.api.field import (
     too_many,
 )
 from ctrlmgr.engine.features.gates import is_on
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.core.pod.environment import validate_environment, validate_environment_sources
 from ctrlmgr.kinds.core.pod.probes import PROBES, validate_probes
 from ctrlmgr.kinds.core.pod.resources import validate_container_resources
@@ -171,7 +171,7 @@ def _validate_name_and_image(container: Mapping[str, Any], path: Path) -> list[F
     errors: list[FieldError] = []
     if not name:
         errors.append(required(path.child("name")))
-    elif problems := names.dns1123_label(name):
+    elif problems := name_formats.dns1123_label(name):
         errors += [invalid(path.child("name"), name, each) for each in problems]
     if not image:
         errors.append(required(path.child("image")))
@@ -190,7 +190,7 @@ def _validate_ports(ports: Sequence[Mapping[str, Any]], path: Path) -> list[Fiel
     for index, port in enumerate(ports):
         at = path.at(index)
         if name := port.get("name"):
-            problems = names.port_name(name)
+            problems = name_formats.port_name(name)
             errors += [invalid(at.child("name"), name, each) for each in problems]
             if not problems and name in seen:
                 errors.append(duplicate(at.child("name"), name))
@@ -199,9 +199,9 @@ def _validate_ports(ports: Sequence[Mapping[str, Any]], path: Path) -> list[Fiel
         if not number:
             errors.append(required(at.child("containerPort")))
         else:
-            errors += [invalid(at.child("containerPort"), number, each) for each in names.port_number(number)]
+            errors += [invalid(at.child("containerPort"), number, each) for each in name_formats.port_number(number)]
         if host_port:
-            errors += [invalid(at.child("hostPort"), host_port, each) for each in names.port_number(host_port)]
+            errors += [invalid(at.child("hostPort"), host_port, each) for each in name_formats.port_number(host_port)]
         protocol = port.get("protocol") or ""
         if protocol not in PROTOCOLS:
             below = at.child("protocol")

@@ -10,7 +10,7 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
 from ctrlmgr.api.quantity import parse
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.quantities import is_native
 from ctrlmgr.kinds.rules import each_problem
 
@@ -62,7 +62,7 @@ def _validate_message(message: str | None, path: Path) -> list[FieldError]:
         return []
     if not message:
         return [required(path, "must be non-empty if specified")]
-    return [too_long(path, _LONGEST_MESSAGE)] if names.length(message) > _LONGEST_MESSAGE else []
+    return [too_long(path, _LONGEST_MESSAGE)] if name_formats.length(message) > _LONGEST_MESSAGE else []
 
 
 def validate_extended_resources(status: Mapping[str, Any], spec: Mapping[str, Any], path: Path) -> list[FieldError]:
@@ -76,13 +76,13 @@ def validate_extended_resources(status: Mapping[str, Any], spec: Mapping[str, An
     for index, mapping in enumerate(mappings):
         key = tuple(mapping.get(field) or "" for field in _MAPPED)
         errors += _validate_mapping(key, containers, below.at(index))
-        errors += each_problem(names.dns1123_label, key[2], path.child("requestName"))
+        errors += each_problem(name_formats.dns1123_label, key[2], path.child("requestName"))
         if key in seen:
             errors += [duplicate(below.at(index).child(*each), value) for each, value in zip(_PARTS, key, strict=True)]
         seen.add(key)
     claim = status.get("resourceClaimName") or ""
     named = path.child("resourceClaimName")
-    return errors + (each_problem(names.dns1123_subdomain, claim, named) if claim else [required(named)])
+    return errors + (each_problem(name_formats.dns1123_subdomain, claim, named) if claim else [required(named)])
 
 
 _MAPPED = ("containerName", "resourceName", "requestName")

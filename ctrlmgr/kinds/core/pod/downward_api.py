@@ -10,7 +10,7 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required
 from ctrlmgr.api.quantity import parse
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.rules import each_problem
 
 VOLUME_FIELDS = frozenset(
@@ -50,7 +50,7 @@ def validate_field_reference(reference: Mapping[str, Any], allowed: frozenset[st
     if subscripted:
         if name not in ("metadata.annotations", "metadata.labels"):
             return [_unconvertible(path, label, f"field label does not support subscript: {label}")]
-        return each_problem(names.qualified_name, key.lower() if name == "metadata.annotations" else key, path)
+        return each_problem(name_formats.qualified_name, key.lower() if name == "metadata.annotations" else key, path)
     name = "spec.nodeName" if name == "spec.host" else name
     if name not in _LABELS:
         return [_unconvertible(path, label, f"field label not supported: {name}")]

@@ -10,7 +10,7 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, invalid, not_found, required
 from ctrlmgr.engine.features.gates import is_on
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.core.pod.defaults import containers_of
 from ctrlmgr.kinds.core.pod.downward_api import (
     ENVIRONMENT_FIELDS,
@@ -33,7 +33,7 @@ def validate_environment(variables: Iterable[Mapping[str, Any]], path: Path) -> 
         name = variable.get("name") or ""
         if not name:
             errors.append(required(path.at(index).child("name")))
-        elif problems := names.env_var_name(name):
+        elif problems := name_formats.env_var_name(name):
             errors += [invalid(path.at(index).child("name"), name, each) for each in problems]
         if (source := variable.get("valueFrom")) is not None:
             below = path.at(index).child("valueFrom")
@@ -62,8 +62,8 @@ def _validate_reference(kind: str, reference: Mapping[str, Any], path: Path) -> 
         return validate_resource_reference(reference, path, named=False)
     if kind == "fileKeyRef":
         return _validate_file_key(reference, path)
-    errors = each_problem(names.dns1123_subdomain, reference.get("name") or "", path.child("name"))
-    return errors + _validate_key(reference, names.config_map_key, path)
+    errors = each_problem(name_formats.dns1123_subdomain, reference.get("name") or "", path.child("name"))
+    return errors + _validate_key(reference, name_formats.config_map_key, path)
 
 
 def _validate_key(reference: Mapping[str, Any], check: Any, path: Path) -> list[FieldError]:
@@ -72,11 +72,11 @@ def _validate_key(reference: Mapping[str, Any], check: Any, path: Path) -> list[
 
 
 def _validate_file_key(reference: Mapping[str, Any], path: Path) -> list[FieldError]:
-    errors = _validate_key(reference, names.env_var_name, path)
+    errors = _validate_key(reference, name_formats.env_var_name, path)
     if not (volume := reference.get("volumeName")):
         errors.append(required(path.child("volumeName")))
     else:
-        errors += each_problem(names.dns1123_label, volume, path.child("volumeName"))
+        errors += each_problem(name_formats.dns1123_label, volume, path.child("volumeName"))
     if not reference.get("path"):
         return [*errors, required(path.child("path"))]
     return errors + no_backsteps(reference["path"], path.child("path"))
@@ -106,12 +106,12 @@ def validate_environment_sources(sources: Iterable[Mapping[str, Any]], path: Pat
     for index, source in enumerate(sources):
         at = path.at(index)
         if prefix := source.get("prefix"):
-            errors += each_problem(names.env_var_name, prefix, at.child("prefix"))
+            errors += each_problem(name_formats.env_var_name, prefix, at.child("prefix"))
         given = [kind for kind in ("configMapRef", "secretRef") if source.get(kind) is not None]
         for kind in given:
             name = source[kind].get("name") or ""
             below = at.child(kind, "name")
-            problems = names.subdomain_name(name, True) if name else ()
+            problems = name_formats.subdomain_name(name, True) if name else ()
             errors += [invalid(below, name, each) for each in problems] if name else [required(below)]
         if not given:
             errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))

@@ -10,7 +10,7 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import at
 from ctrlmgr.engine.tables.ages import Ages
-from ctrlmgr.engine.tables.printer import NONE, Fields, RowCondition, age, joined, printer
+from ctrlmgr.engine.tables.table_printer import NONE, Fields, RowCondition, age, joined, printer
 
 _UNREACHABLE = "NodeLost"
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.rules import each_problem, nonnegative_fields
 
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
@@ -98,7 +98,7 @@ def _validate_http(action: Mapping[str, Any], path: Path) -> list[FieldError]:
     if (scheme := action.get("scheme") or "") not in _SCHEMES:
         errors.append(not_supported(path.child("scheme"), scheme, _SCHEMES))
     for header in action.get("httpHeaders") or ():
-        errors += each_problem(names.http_header_name, header.get("name") or "", path.child("httpHeaders"))
+        errors += each_problem(name_formats.http_header_name, header.get("name") or "", path.child("httpHeaders"))
     return errors
 
 
@@ -113,5 +113,5 @@ def _validate_sleep(action: Mapping[str, Any], grace_period: int | None, path: P
 def validate_port(port: int | str, path: Path) -> list[FieldError]:
     """Validate a port that is a number or a name."""
     if isinstance(port, str):
-        return each_problem(names.port_name, port, path)
-    return [invalid(path, port, problem) for problem in names.port_number(port)]
+        return each_problem(name_formats.port_name, port, path)
+    return [invalid(path, port, problem) for problem in name_formats.port_number(port)]

@@ -14,7 +14,7 @@ from typing import Any
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_found, not_supported, required
 from ctrlmgr.api.quantity import parse, total
 from ctrlmgr.engine.features.gates import is_on
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.quantities import (
     HUGE_PAGES,
     is_huge_pages,
@@ -234,7 +234,7 @@ def _validate_claims(claims: Iterable[Mapping[str, Any]], known: list[str], path
             errors.append(required(at))
             continue
         if request:
-            errors += each_problem(names.dns1123_label, request, at.child("request"))
+            errors += each_problem(name_formats.dns1123_label, request, at.child("request"))
         key = f"{name}/{request}" if request else name
         if name in seen or key in seen or (not request and name in requested):
             errors.append(duplicate(at, name if name in seen or not request else key))

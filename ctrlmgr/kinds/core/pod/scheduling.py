@@ -12,8 +12,8 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from ctrlmgr.engine.features.gates import is_on
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.labels import validate_label_name, validate_label_selector
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.label_validation import validate_label_name, validate_label_selector
 from ctrlmgr.golang.go_numbers import parse_int
 from ctrlmgr.kinds.rules import each_problem
 
@@ -56,7 +56,7 @@ def _validate_toleration(toleration: Mapping[str, Any], at: Path) -> list[FieldE
         detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
         errors.append(invalid(at.child("effect"), effect, detail))
     if operator in ("Equal", ""):
-        if problems := names.label_value(value):
+        if problems := name_formats.label_value(value):
             errors.append(invalid(at.child("operator"), value, ";".join(problems)))
     elif operator == "Exists":
         if value:
@@ -143,7 +143,7 @@ def _validate_requirement(requirement: Mapping[str, Any], path: Path, strict: bo
     errors += validate_label_name(requirement.get("key") or "", path.child("key"))
     if strict:
         for index, value in enumerate(values):
-            errors += each_problem(names.label_value, value, below.at(index))
+            errors += each_problem(name_formats.label_value, value, below.at(index))
     return errors
 
 
@@ -159,7 +159,7 @@ def _validate_field_requirement(requirement: Mapping[str, Any], path: Path) -> l
     if key != "metadata.name":
         return [*errors, invalid(path.child("key"), key, "not a valid field selector key")]
     for index, value in enumerate(values):
-        errors += each_problem(names.dns1123_subdomain, value, path.child("values").at(index))
+        errors += each_problem(name_formats.dns1123_subdomain, value, path.child("values").at(index))
     return errors
 
 
@@ -184,7 +184,7 @@ def _validate_pod_term(term: Mapping[str, Any], path: Path) -> list[FieldError]:
     for field in ("labelSelector", "namespaceSelector"):
         errors += validate_label_selector(term.get(field), path.child(field))
     for namespace in term.get("namespaces") or ():
-        errors += each_problem(names.dns1123_label, namespace, path.child("namespace"))
+        errors += each_problem(name_formats.dns1123_label, namespace, path.child("namespace"))
     errors += _validate_label_keys(term, path)
     topology_key = term.get("topologyKey") or ""
     if not topology_key:
@@ -267,7 +267,7 @@ def validate_gates(gates: Sequence[Mapping[str, Any]], path: Path) -> list[Field
     seen: set[str] = set()
     for index, gate in enumerate(gates):
         name = gate.get("name") or ""
-        errors += each_problem(names.qualified_name, name, path.at(index))
+        errors += each_problem(name_formats.qualified_name, name, path.at(index))
         if name in seen:
             errors.append(duplicate(path.at(index), name))
         seen.add(name)

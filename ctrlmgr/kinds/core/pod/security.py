@@ -12,7 +12,7 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
 from ctrlmgr.engine.features.gates import is_on
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.capabilities import CAPABILITIES
 from ctrlmgr.kinds.core.pod.defaults import containers_of
 from ctrlmgr.kinds.core.pod.windows import validate_windows_options
@@ -101,7 +101,7 @@ def _validate_escalation(context: Context, path: Path) -> list[FieldError]:
 
 
 def _validate_id(value: int | None, path: Path) -> list[FieldError]:
-    return [] if value is None else [invalid(path, value, each) for each in names.user_id(value)]
+    return [] if value is None else [invalid(path, value, each) for each in name_formats.user_id(value)]
 
 
 def _validate_profiles(context: Context, path: Path) -> list[FieldError]:
@@ -155,7 +155,7 @@ def validate_apparmor(profile: Context, path: Path) -> list[FieldError]:
         errors.append(invalid(below, local, "must not be padded with whitespace"))
     elif not local:
         errors.append(required(below, "must be set when AppArmor type is Localhost"))
-    if names.length(local or "") > _PATH_MAX:
+    if name_formats.length(local or "") > _PATH_MAX:
         errors.append(too_long(below, _PATH_MAX))
     return errors
 

@@ -12,8 +12,8 @@ from typing import Any
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, required, too_long
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.features.gates import is_on
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.addresses import is_ipv6, validate_legacy_ip
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.ip_validation import is_ipv6, validate_legacy_ip
 from ctrlmgr.kinds.core.pod.annotations import validate_annotation_update
 from ctrlmgr.kinds.core.pod.devices import validate_allocated, validate_extended_resources, validate_node_allocatable
 from ctrlmgr.kinds.core.pod.validation import ANNOTATIONS
@@ -110,7 +110,7 @@ def _validate_image(image: Mapping[str, Any] | None, path: Path) -> list[FieldEr
         return []
     reference, below = image.get("imageRef") or "", path.child("imageRef")
     errors = [] if reference else [required(below, "imageRef must not be empty")]
-    if names.length(reference) > _LONGEST_IMAGE:
+    if name_formats.length(reference) > _LONGEST_IMAGE:
         errors.append(too_long(below, _LONGEST_IMAGE))
     return errors
 
@@ -121,7 +121,7 @@ def _validate_nomination(
     nominated = status.get("nominatedNodeName") or ""
     if not nominated or nominated == before.get("nominatedNodeName"):
         return []
-    errors = each_problem(names.dns1123_subdomain, nominated, _NOMINATED)
+    errors = each_problem(name_formats.dns1123_subdomain, nominated, _NOMINATED)
     if spec.get("nodeName"):
         errors.append(forbidden(_NOMINATED, "may not be set on pods that are already bound to a node"))
     return errors
@@ -138,7 +138,7 @@ def _validate_conditions(conditions: Sequence[Mapping[str, Any]]) -> list[FieldE
         if (generation := condition.get("observedGeneration") or 0) < 0:
             errors.append(invalid(at.child("observedGeneration"), generation, NEGATIVE_GENERATION))
         if type_ not in _SYSTEM_CONDITIONS:
-            errors += each_problem(names.qualified_name, type_, at.child("Type"))
+            errors += each_problem(name_formats.qualified_name, type_, at.child("Type"))
     return errors
 
 
@@ -198,7 +198,7 @@ def _validate_claims(statuses: Sequence[Mapping[str, Any]], spec: Mapping[str, A
             errors.append(duplicate(at, name))
         seen.add(name)
         if (claim := status.get("resourceClaimName")) is not None:
-            errors += each_problem(names.dns1123_subdomain, claim, element.child("resourceClaimName"))
+            errors += each_problem(name_formats.dns1123_subdomain, claim, element.child("resourceClaimName"))
     return errors
 
 
@@ -235,4 +235,4 @@ def _validate_user(user: Mapping[str, Any] | None, spec: Mapping[str, Any], path
     ids = [(path.child(field), linux.get(field) or 0) for field in ("uid", "gid")]
     groups = path.child("supplementalGroups")
     ids += [(groups.at(index), group) for index, group in enumerate(linux.get("supplementalGroups") or ())]
-    return [invalid(at, value, problem) for at, value in ids for problem in names.user_id(value)]
+    return [invalid(at, value, problem) for at, value in ids for problem in name_formats.user_id(value)]

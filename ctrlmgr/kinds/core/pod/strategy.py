@@ -17,8 +17,8 @@ from ctrlmgr.api.field import ROOT, FieldError, Path
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation.addresses import ip_warnings, is_canonical_ipv4
-from ctrlmgr.engine.validation.names import dns1123_label
+from ctrlmgr.engine.validation.ip_validation import ip_warnings, is_canonical_ipv4
+from ctrlmgr.engine.validation.name_formats import dns1123_label
 from ctrlmgr.kinds.core.pod.annotations import apply_apparmor_annotations
 from ctrlmgr.kinds.core.pod.conditions import set_condition
 from ctrlmgr.kinds.core.pod.defaults import default_pod, default_pod_status

@@ -14,7 +14,7 @@ from typing import Any
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required
 from ctrlmgr.api.quantity import parse
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.core.pod.annotations import MIRROR, validate_annotation_update
 from ctrlmgr.kinds.core.pod.scheduling import REQUIRED, validate_tolerations
 from ctrlmgr.kinds.core.pod.validation import ANNOTATIONS, LONGEST, SPEC, validate_pod
@@ -123,7 +123,7 @@ def _validate_deadline(spec: Mapping[str, Any], before: Mapping[str, Any]) -> tu
         detail = "must not update from a positive integer to nil value"
         return ([] if old is None else [invalid(path, None, detail)]), False
     if not 0 <= new <= LONGEST:
-        return [invalid(path, new, names.out_of_range(0, LONGEST))], True
+        return [invalid(path, new, name_formats.out_of_range(0, LONGEST))], True
     if old is not None and old < new:
         return [invalid(path, new, "must be less than or equal to previous value")], True
     return [], False

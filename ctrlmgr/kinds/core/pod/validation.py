@@ -12,10 +12,10 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
 from ctrlmgr.engine.features.gates import is_on
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.addresses import validate_legacy_ip
-from ctrlmgr.engine.validation.labels import validate_labels
-from ctrlmgr.engine.validation.metadata import validate_annotations
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.ip_validation import validate_legacy_ip
+from ctrlmgr.engine.validation.label_validation import validate_labels
+from ctrlmgr.engine.validation.object_meta import validate_annotations
 from ctrlmgr.kinds.core.pod.annotations import MIRROR, validate_annotations_agree, validate_pod_annotations
 from ctrlmgr.kinds.core.pod.containers import Surroundings, validate_containers, validate_padding
 from ctrlmgr.kinds.core.pod.environment import validate_file_volumes
@@ -150,7 +150,7 @@ def _validate_placement(spec: Mapping[str, Any], path: Path) -> list[FieldError]
 def _validate_rest(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
     if (runtime := spec.get("runtimeClassName")) is not None:
-        errors += each_problem(names.dns1123_subdomain, runtime, path.child("runtimeClassName"))
+        errors += each_problem(name_formats.dns1123_subdomain, runtime, path.child("runtimeClassName"))
     if (preemption := spec.get("preemptionPolicy")) is not None:
         errors += _not_one_of(preemption, _PREEMPTION_POLICIES, path.child("preemptionPolicy"))
     if overhead := spec.get("overhead"):
@@ -165,7 +165,7 @@ def _validate_rest(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
 def _validate_group(name: str | None, path: Path) -> list[FieldError]:
     if name is None:
         return [invalid(path, None, "must specify one of: `podGroupName`")]
-    return each_problem(names.dns1123_subdomain, name, path)
+    return each_problem(name_formats.dns1123_subdomain, name, path)
 
 
 def _not_one_of(value: str, allowed: Sequence[str], path: Path) -> list[FieldError]:
@@ -181,13 +181,13 @@ def _validate_hostname_override(spec: Mapping[str, Any], path: Path) -> list[Fie
         return []
     opposed = [field for field in ("setHostnameAsFQDN", "hostNetwork") if spec.get(field)]
     errors = [forbidden(below, f"may not be specified when {field} is true") for field in opposed]
-    if names.length(name) > _LONGEST_HOSTNAME:
+    if name_formats.length(name) > _LONGEST_HOSTNAME:
         errors.append(too_long(below, _LONGEST_HOSTNAME))
-    return errors + each_problem(names.dns1123_subdomain, name, below)
+    return errors + each_problem(name_formats.dns1123_subdomain, name, below)
 
 
 def _validate_deadline(seconds: int, path: Path) -> list[FieldError]:
-    return [] if 1 <= seconds <= LONGEST else [invalid(path, seconds, names.out_of_range(1, LONGEST))]
+    return [] if 1 <= seconds <= LONGEST else [invalid(path, seconds, name_formats.out_of_range(1, LONGEST))]
 
 
 def _validate_claims(claims: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
@@ -202,14 +202,14 @@ def _validate_claims(claims: Sequence[Mapping[str, Any]], path: Path) -> list[Fi
         elif name in seen:
             errors.append(duplicate(at.child("name"), name))
         else:
-            errors += each_problem(names.dns1123_label, name, at.child("name"))
+            errors += each_problem(name_formats.dns1123_label, name, at.child("name"))
         seen.add(name)
         given = [field for field in fields if claim.get(field) is not None]
         if len(given) != 1:
             detail = _TWO_CLAIMS if given else "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
             errors.append(invalid(at, shown("PodResourceClaim", claim), detail))
         for field in given:
-            errors += each_problem(names.dns1123_subdomain, claim[field], at.child(field))
+            errors += each_problem(name_formats.dns1123_subdomain, claim[field], at.child(field))
     return errors
 
 
@@ -239,12 +239,14 @@ def _validate_dns(config: Mapping[str, Any] | None, policy: str, path: Path) -> 
     below = path.child("searches")
     if len(searches) > _SEARCHES:
         errors.append(invalid(below, searches, f"must not have more than {_SEARCHES} search paths"))
-    if names.length(" ".join(searches)) > _SEARCH_LENGTH:
+    if name_formats.length(" ".join(searches)) > _SEARCH_LENGTH:
         detail = f"must not have more than {_SEARCH_LENGTH} characters (including spaces) in the search list"
         errors.append(invalid(below, searches, detail))
     for index, search in enumerate(searches):
         if search != ".":
-            errors += each_problem(names.dns1123_subdomain_with_underscore, search.removesuffix("."), below.at(index))
+            errors += each_problem(
+                name_formats.dns1123_subdomain_with_underscore, search.removesuffix("."), below.at(index)
+            )
     unnamed = [index for index, option in enumerate(config.get("options") or ()) if not option.get("name")]
     return errors + [required(path.child("options").at(index), "must not be empty") for index in unnamed]
 
@@ -255,7 +257,7 @@ def _validate_host_aliases(aliases: Sequence[Mapping[str, Any]], path: Path) -> 
         at = path.at(index)
         errors += validate_legacy_ip(at.child("ip"), alias.get("ip") or "")
         for number, name in enumerate(alias.get("hostnames") or ()):
-            errors += each_problem(names.dns1123_subdomain, name, at.child("hostnames").at(number))
+            errors += each_problem(name_formats.dns1123_subdomain, name, at.child("hostnames").at(number))
     return errors
 
 
@@ -263,7 +265,7 @@ def _validate_readiness_gates(gates: Sequence[Mapping[str, Any]], path: Path) ->
     errors: list[FieldError] = []
     for index, gate in enumerate(gates):
         below = path.at(index).child("conditionType")
-        errors += each_problem(names.qualified_name, gate.get("conditionType") or "", below)
+        errors += each_problem(name_formats.qualified_name, gate.get("conditionType") or "", below)
     return errors
 
 
@@ -295,13 +297,13 @@ _WHOLE: tuple[Callable[[Mapping[str, Any], Path], list[FieldError]], ...] = (
 )
 """Validation functions that read more than one field."""
 _CHECKS: dict[str, Callable[[Any, Path], list[FieldError]]] = {
-    "serviceAccountName": _name(names.dns1123_subdomain),
-    "nodeName": _name(names.dns1123_subdomain),
+    "serviceAccountName": _name(name_formats.dns1123_subdomain),
+    "nodeName": _name(name_formats.dns1123_subdomain),
     "activeDeadlineSeconds": _validate_deadline,
-    "hostname": _name(names.dns1123_label),
-    "subdomain": _name(names.dns1123_label),
+    "hostname": _name(name_formats.dns1123_label),
+    "subdomain": _name(name_formats.dns1123_label),
     "tolerations": validate_tolerations,
     "hostAliases": _validate_host_aliases,
-    "priorityClassName": _name(names.dns1123_subdomain),
+    "priorityClassName": _name(name_formats.dns1123_subdomain),
 }
 """Validation functions for single fields, in Kubernetes' order."""

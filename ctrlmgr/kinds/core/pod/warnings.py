@@ -13,7 +13,7 @@ from ctrlmgr.api.field import Path
 from ctrlmgr.api.quantity import WHOLE, parse
 from ctrlmgr.api.unstructured import repeated
 from ctrlmgr.api.warning_limits import told
-from ctrlmgr.engine.validation.addresses import ip_warnings
+from ctrlmgr.engine.validation.ip_validation import ip_warnings
 from ctrlmgr.golang.go_text import quote
 from ctrlmgr.kinds.core.claim_spec import claim_warnings
 from ctrlmgr.kinds.core.pod.annotations import APPARMOR, SECCOMP_CONTAINER, SECCOMP_POD, apparmor_field

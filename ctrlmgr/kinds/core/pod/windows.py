@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
-from ctrlmgr.engine.validation import names
+from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.capabilities import CAPABILITIES
 from ctrlmgr.kinds.core.pod.defaults import containers_of
 from ctrlmgr.kinds.rules import each_problem
@@ -126,12 +126,12 @@ def validate_windows_options(options: Mapping[str, Any], path: Path) -> list[Fie
     """Validate WindowsSecurityContextOptions."""
     errors: list[FieldError] = []
     if (name := options.get("gmsaCredentialSpecName")) is not None:
-        errors += each_problem(names.dns1123_subdomain, name, path.child("gmsaCredentialSpecName"))
+        errors += each_problem(name_formats.dns1123_subdomain, name, path.child("gmsaCredentialSpecName"))
     if (spec := options.get("gmsaCredentialSpec")) is not None:
         below = path.child("gmsaCredentialSpec")
         if not spec:
             errors.append(invalid(below, spec, "gmsaCredentialSpec cannot be an empty string"))
-        elif names.length(spec) > _SPEC_SIZE * 1024:
+        elif name_formats.length(spec) > _SPEC_SIZE * 1024:
             errors.append(invalid(below, spec, f"gmsaCredentialSpec size must be under {_SPEC_SIZE} KiB"))
     if (user := options.get("runAsUserName")) is not None:
         errors += [invalid(path.child("runAsUserName"), user, f"runAsUserName{each}") for each in _user_problems(user)]
@@ -147,13 +147,13 @@ def _user_problems(name: str) -> list[str]:
         return [" cannot contain more than one backslash"]
     domain, slash, user = name.rpartition("\\")
     problems: list[str] = []
-    if names.length(domain) >= _DOMAIN_LENGTH:
+    if name_formats.length(domain) >= _DOMAIN_LENGTH:
         problems.append(f"'s Domain length must be under {_DOMAIN_LENGTH} characters")
     if slash and not _is_domain(domain):
         problems.append("'s Domain doesn't match the NetBios nor the DNS format")
     if not user:
         problems.append("'s User cannot be empty")
-    elif names.length(user) > _USER_LENGTH:
+    elif name_formats.length(user) > _USER_LENGTH:
         problems.append(f"'s User length must not be longer than {_USER_LENGTH} characters")
     if user and not user.strip(". "):
         problems.append("'s User cannot contain only periods or spaces")

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from ctrlmgr.api.field import Path, errors_of, invalid, refuse
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context
-from ctrlmgr.engine.validation.names import path_segment_name
+from ctrlmgr.engine.validation.name_formats import path_segment_name
 from ctrlmgr.errors import ApiError, InternalError, StatusCause, StatusDetails
 from ctrlmgr.kinds.allocators.allocation import FULL, Allocator
 from ctrlmgr.kinds.allocators.claims import NOTHING, exchange, service_parent

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.validation.addresses import canonical_ip
+from ctrlmgr.engine.validation.ip_validation import canonical_ip
 from ctrlmgr.kinds.allocators.claims import NOTHING, Holdings
 
 CLUSTER_IP = "ClusterIP"

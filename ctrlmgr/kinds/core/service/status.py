@@ -11,8 +11,8 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.validation.addresses import parse_ip, validate_legacy_ip
-from ctrlmgr.engine.validation.names import dns1123_subdomain
+from ctrlmgr.engine.validation.ip_validation import parse_ip, validate_legacy_ip
+from ctrlmgr.engine.validation.name_formats import dns1123_subdomain
 from ctrlmgr.kinds.core.service.spec import LOAD_BALANCER
 
 _INGRESS = Path("status.loadBalancer.ingress")

@@ -20,7 +20,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINTS
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.engine.validation.names import label_name
+from ctrlmgr.engine.validation.name_formats import label_name
 from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.kinds.allocators.allocation import Allocator
 from ctrlmgr.kinds.allocators.ranges import DEFAULT_RANGES, Ranges

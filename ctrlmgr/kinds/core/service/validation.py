@@ -11,9 +11,9 @@ from collections.abc import Collection, Hashable
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.validation.addresses import validate_endpoint_ip, validate_legacy_cidr, validate_legacy_ip
-from ctrlmgr.engine.validation.labels import validate_labels
-from ctrlmgr.engine.validation.names import (
+from ctrlmgr.engine.validation.ip_validation import validate_endpoint_ip, validate_legacy_cidr, validate_legacy_ip
+from ctrlmgr.engine.validation.label_validation import validate_labels
+from ctrlmgr.engine.validation.name_formats import (
     dns1123_label,
     dns1123_subdomain,
     port_name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctrlmgr.api.field import Path
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.api.warning_limits import told
-from ctrlmgr.engine.validation.addresses import canonical_ip, cidr_warnings, ip_warnings
+from ctrlmgr.engine.validation.ip_validation import canonical_ip, cidr_warnings, ip_warnings
 from ctrlmgr.kinds.core.service.spec import CLUSTER_IP, EXTERNAL_NAME, NONE, items
 from ctrlmgr.kinds.core.service.validation import TOPOLOGY_HINTS, TOPOLOGY_MODE
 

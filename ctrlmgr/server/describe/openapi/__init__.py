@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.errors import NotAcceptable
 from ctrlmgr.server.describe.document import JSON, Document, choose, document, in_pieces
 from ctrlmgr.server.describe.openapi import gnostic

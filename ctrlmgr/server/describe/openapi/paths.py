@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, TypeAlias
 
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.schema import structure
 from ctrlmgr.server.describe.document import JSON
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.schema import structure
 from ctrlmgr.server.describe.openapi.descriptions import described
 from ctrlmgr.server.describe.openapi.paths import served_paths
-from ctrlmgr.server.describe.version import git_version
+from ctrlmgr.server.describe.version_info import git_version
 
 TITLE = "Kubernetes"
 

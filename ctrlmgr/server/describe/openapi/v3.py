@@ -15,13 +15,13 @@ from typing import Any
 import msgspec
 
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.engine.kinds import Kinds
+from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.schema import structure
 from ctrlmgr.server.describe.document import in_pieces
 from ctrlmgr.server.describe.openapi.descriptions import described
 from ctrlmgr.server.describe.openapi.paths import METHODS, Node, section, served_paths
 from ctrlmgr.server.describe.openapi.v2 import TITLE
-from ctrlmgr.server.describe.version import git_version
+from ctrlmgr.server.describe.version_info import git_version
 
 _V2_SCHEMAS, _V3_SCHEMAS = "#/definitions/", "#/components/schemas/"
 _REFERENCE = re.compile(rb'"#/components/schemas/([^"]+)"')

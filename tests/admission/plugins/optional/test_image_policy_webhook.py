@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from ctrlmgr.admission.plugin_registry import new_chain
 from ctrlmgr.admission.plugins.optional.image_policy_webhook import ImagePolicyWebhook
-from ctrlmgr.admission.registry import new_chain
 from ctrlmgr.authorization.authorizer import AlwaysAllow
 from ctrlmgr.engine.calls.call import Call, Reply, Tries
 from ctrlmgr.errors import SettingsError

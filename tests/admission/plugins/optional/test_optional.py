@@ -12,11 +12,14 @@ from ctrlmgr.admission.plugins.optional.always import AlwaysDeny
 from ctrlmgr.admission.plugins.optional.always_pull_images import AlwaysPullImages
 from ctrlmgr.admission.plugins.optional.deny_service_external_ips import DenyServiceExternalIPs
 from ctrlmgr.admission.plugins.optional.event_rate_limit import EventRateLimit
-from ctrlmgr.admission.plugins.optional.namespaces import NamespaceAutoProvision, NamespaceExists
+from ctrlmgr.admission.plugins.optional.namespace_existence import NamespaceAutoProvision, NamespaceExists
 from ctrlmgr.admission.plugins.optional.owner_references import OwnerReferencesPermissionEnforcement
 from ctrlmgr.admission.plugins.optional.pod_node_selector import PodNodeSelector
+from ctrlmgr.admission.plugins.optional.pod_placement_plugins import (
+    ExtendedResourceToleration,
+    LimitPodHardAntiAffinityTopology,
+)
 from ctrlmgr.admission.plugins.optional.pod_toleration_restriction import PodTolerationRestriction
-from ctrlmgr.admission.plugins.optional.pods import ExtendedResourceToleration, LimitPodHardAntiAffinityTopology
 from ctrlmgr.admission.plugins.pod_resize_validator import PodResizeValidator
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes as Question

@@ -19,7 +19,7 @@ from ctrlmgr.api.resource import SERVICES, Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.patch.merge_patch import merge_patch
 from ctrlmgr.engine.strategy import Context
-from ctrlmgr.engine.validation.metadata import update_errors, validate_metadata
+from ctrlmgr.engine.validation.object_meta import update_errors, validate_metadata
 from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, NotFound
 from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.kinds.allocators.claims import Claim

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required, too_long
-from ctrlmgr.engine.validation import names
-from ctrlmgr.engine.validation.labels import validate_label_selector, validate_labels
-from ctrlmgr.engine.validation.metadata import ANNOTATIONS_SIZE, validate_annotations
+from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.engine.validation.label_validation import validate_label_selector, validate_labels
+from ctrlmgr.engine.validation.object_meta import ANNOTATIONS_SIZE, validate_annotations
 from ctrlmgr.kinds.core.claim_spec import validate_claim_spec
 from ctrlmgr.kinds.core.pod.downward_api import (
     VOLUME_FIELDS,
@@ -51,7 +51,9 @@ def validate_volumes(
         at = path.at(index)
         name = volume.get("name") or ""
         found = _validate_source(volume, name, pod_name, at, is_pod)
-        found += each_problem(names.dns1123_label, name, at.child("name")) if name else [required(at.child("name"))]
+        found += (
+            each_problem(name_formats.dns1123_label, name, at.child("name")) if name else [required(at.child("name"))]
+        )
         if name in usable:
             found.append(duplicate(at.child("name"), name))
         if not found:
@@ -95,7 +97,7 @@ def _validate_first(field: str, volume: Source, name: str, pod_name: str, path: 
 def _validate_iscsi_name(source: Source | None, name: str, path: Path) -> list[FieldError]:
     if source is None or source.get("initiatorName") is None:
         return []
-    if names.length(f"{name}:{source.get('targetPortal') or ''}") <= _LONGEST_ISCSI_NAME:
+    if name_formats.length(f"{name}:{source.get('targetPortal') or ''}") <= _LONGEST_ISCSI_NAME:
         return []
     limit = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters"
     return [invalid(path.child("name"), name, f"{limit} if iscsi.initiatorName is specified.")]
@@ -252,7 +254,7 @@ def _validate_certificate(source: Source, path: Path) -> list[FieldError]:
 
 def _validate_user_annotations(annotations: Mapping[str, str], path: Path) -> list[FieldError]:
     errors = [error for key in sorted(annotations) for error in domain_prefixed_key(key.lower(), path)]
-    size = sum(names.length(key) + names.length(value) for key, value in annotations.items())
+    size = sum(name_formats.length(key) + name_formats.length(value) for key, value in annotations.items())
     return [*errors, too_long(path, ANNOTATIONS_SIZE)] if size > ANNOTATIONS_SIZE else errors
 
 
@@ -277,7 +279,7 @@ def _validate_ephemeral(source: Source, name: str, pod_name: str, path: Path) ->
         errors += validate_claim_spec(template.get("spec") or {}, below.child("spec"))
     if pod_name and name:
         claim = f"{pod_name}-{name}"
-        problems = names.dns1123_subdomain(claim)
+        problems = name_formats.dns1123_subdomain(claim)
         errors += [invalid(path.child("name"), name, f'PVC name "{claim}": {each}') for each in problems]
     return errors
 

@@ -1,0 +1,188 @@
+"""The admission chain: calls mutating plugins, and later validating plugins, in their order.
+
+Guarantees:
+- A write that no plugin handles costs one table look-up. A plugin that is activated by registered objects is called
+  only if such objects exist.
+- Each plugin sees the object as the plugins before it left it. If a plugin sets `Attributes.should_reinvoke`, all
+  mutating plugins are called again, but only once (apiserver `pkg/admission/reinvocation.go`).
+- If a plugin refuses a write, the plugins after it are not called.
+- Every call is timed under kube-apiserver's metric names, including the time it waited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ctrlmgr.admission.admission_metrics import StepTimes
+from ctrlmgr.admission.plugin import Decision, Plugin, Registration
+from ctrlmgr.api.resource import Resource, Revision
+from ctrlmgr.caches import BoundedCache
+from ctrlmgr.clock import Clock
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
+from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.strategy import State
+from ctrlmgr.errors import ApiError
+
+_LOOKS: Final = 1024
+"""The maximum number of cached entries for each kind of write, one for each namespace and view."""
+_LONGEST: Final = 253
+"""The maximum length of a namespace's name in characters. The namespace need not exist."""
+
+
+class _Link(NamedTuple):
+    """One hook of one plugin."""
+
+    decide: Callable[[Attributes], Decision]
+    needs: frozenset[str]
+    """Fields of a spec. The hook is called only if at least one of them is set; always if this is empty."""
+    plugin: Plugin
+
+
+class _Step:
+    """The mutating or the validating half of admission, for one kind of write."""
+
+    def __init__(self, type_: str, operation: Verb, links: Sequence[_Link]) -> None:
+        """Call `links` in their order; the type is `admit` or `validate`."""
+        self._type, self._operation = type_, operation
+        self.links = tuple(links)
+        self.times = StepTimes(type_, operation, [each.plugin.name for each in links])
+
+    def by(self, there: Sequence[Registration]) -> _Step:
+        """Return the step with only those links that are active for these registrations."""
+        links = [each for each in self.links if each.plugin.activated_by in (None, *there)]
+        return _Step(self._type, self._operation, links)
+
+
+class _Steps(NamedTuple):
+    """Both halves of admission."""
+
+    mutating: _Step
+    validating: _Step
+
+
+class _Look(msgspec.Struct):
+    """The active hooks of a namespace, at a view's revision."""
+
+    revision: Revision
+    changed_at: Revision
+    """The revision of the last change of the registered resources."""
+    steps: _Steps
+
+
+class _Route:
+    """The hooks for one kind of write."""
+
+    def __init__(self, steps: _Steps) -> None:
+        """Call the links of `steps` in their order."""
+        self.steps = steps
+        wanted = (each.plugin.activated_by for step in steps for each in step.links)
+        self._registrations = tuple(dict.fromkeys(each for each in wanted if each is not None))
+        self._registered = tuple(dict.fromkeys(each.resource for each in self._registrations))
+        self._by: dict[tuple[Registration, ...], _Steps] = {}
+        # By view and namespace. Threads with their own views share this cache.
+        self._looks: BoundedCache[tuple[State, str], _Look] = BoundedCache(
+            "admission-hooks", entries=_LOOKS, largest=_LONGEST
+        )
+
+    def active(self, view: State, namespace: str) -> _Steps:
+        """Return the hooks of the active plugins: those whose registered objects exist.
+
+        The result is cached until one of the registered resources may have changed.
+        """
+        if not self._registrations:
+            return self.steps
+        revision, look = view.revision, self._looks.get((view, namespace))
+        if look is not None:
+            if look.revision == revision:
+                return look.steps
+            if look.changed_at == view.changed_at(self._registered):
+                look.revision = revision
+                return look.steps
+        changed_at = view.changed_at(self._registered)  # read first, so that concurrent changes invalidate the result
+        steps = self._steps(view, namespace)
+        self._looks.put((view, namespace), _Look(revision, changed_at, steps), len(namespace))
+        return steps
+
+    def _steps(self, view: State, namespace: str) -> _Steps:
+        there = tuple(
+            [each for each in self._registrations if view.list(each.resource, namespace if each.of_namespace else None)]
+        )
+        steps = self._by.get(there)
+        if steps is None:
+            steps = self._by[there] = _Steps(self.steps.mutating.by(there), self.steps.validating.by(there))
+        return steps
+
+
+class Chain:
+    """All enabled plugins, as one `engine.admission_attributes.Admission`."""
+
+    def __init__(self, plugins: Sequence[Plugin], clock: Clock) -> None:
+        """Call `plugins` in their order."""
+        self.plugins = tuple(plugins)
+        self._clock = clock
+        self._routes: dict[tuple[Resource, str, Verb], _Route] = {}
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Return whether any plugin handles such writes."""
+        return any(step.links for step in self._route(resource, subresource, operation).steps)
+
+    def wants_object(self, attributes: Attributes) -> bool:
+        """Return whether any plugin that handles this write needs its object."""
+        return any(link.plugin.wants_object(attributes) for step in self._steps(attributes) for link in step.links)
+
+    def admit(self, attributes: Attributes) -> Operation[None]:
+        """Run the mutating plugins; raises the error of a plugin that refuses the write."""
+        yield from self._pass(self._steps(attributes).mutating, attributes)
+        if attributes.should_reinvoke:
+            attributes.is_reinvocation = True
+            yield from self._pass(self._steps(attributes).mutating, attributes)
+
+    def validate(self, attributes: Attributes) -> Operation[None]:
+        """Run the validating plugins; raises the error of a plugin that refuses the write."""
+        return self._pass(self._steps(attributes).validating, attributes)
+
+    def _steps(self, attributes: Attributes) -> _Steps:
+        return self._route_of(attributes).active(attributes.view, attributes.namespace)
+
+    def _route_of(self, attributes: Attributes) -> _Route:
+        return self._route(attributes.resource, attributes.subresource, attributes.operation)
+
+    def _pass(self, step: _Step, attributes: Attributes) -> Operation[None]:
+        if not step.links:
+            return
+        now = self._clock.monotonic
+        ends = [now()]
+        decided = ends.append
+        try:
+            for decide, needs, _ in step.links:
+                if needs and needs.isdisjoint(attributes.fields.get("spec") or ()):
+                    decided(ends[-1])
+                    continue
+                waiting = decide(attributes)
+                if waiting is not None:
+                    yield from waiting
+                decided(now())
+        except ApiError as error:
+            error.refused_by = error.refused_by or step.links[len(ends) - 1].plugin.name
+            decided(now())
+            step.times.refused(ends)
+            raise
+        step.times.let_in(ends)
+
+    def _route(self, resource: Resource, subresource: str, operation: Verb) -> _Route:
+        key = (resource, subresource, operation)
+        route = self._routes.get(key)
+        if route is None:
+            asked = [plugin for plugin in self.plugins if plugin.handles(resource, subresource, operation)]
+            mutating = [_link(plugin, plugin.admit, subresource) for plugin in asked if plugin.mutates(resource)]
+            judging = [_link(plugin, plugin.validate, subresource) for plugin in asked if plugin.validates(resource)]
+            steps = _Steps(_Step("admit", operation, mutating), _Step("validate", operation, judging))
+            route = self._routes[key] = _Route(steps)
+        return route
+
+
+def _link(plugin: Plugin, decide: Callable[[Attributes], Decision], subresource: str) -> _Link:
+    return _Link(decide, frozenset(plugin.needs(subresource)), plugin)

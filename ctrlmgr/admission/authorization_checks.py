@@ -1,0 +1,25 @@
+"""Authorization checks of admission: returns a verdict at once if it is known, otherwise waits for it."""
+
+from __future__ import annotations
+
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization import attributes as asked
+from ctrlmgr.authorization.authorizer import Authorizer, Verdict
+from ctrlmgr.engine.admission_attributes import Attributes
+from ctrlmgr.engine.operations import Consult, Operation
+
+
+def author_of(attributes: Attributes) -> User:
+    """Return the user of the write."""
+    requester = attributes.requester
+    extra = {key: tuple(values) for key, values in requester.extra.items()}
+    return User(requester.user, requester.uid, requester.groups, extra)
+
+
+def verdict_of(authorizer: Authorizer, user: User, question: asked.Attributes) -> Operation[Verdict]:
+    """Return the verdict of `authorizer`, waiting for other processes if necessary."""
+    verdict = authorizer.authorize(user, question)
+    if verdict is None:
+        answer: Verdict = yield Consult(lambda: authorizer.ask(user, question))
+        return answer
+    return verdict

@@ -1,0 +1,53 @@
+"""The shared part of both kinds of policies: whether a policy matches a write, and its parameters.
+
+Source: apiserver `pkg/admission/plugin/policy/generic`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from ctrlmgr.admission.policies.params import NotConfigured, param_kind, params_of
+from ctrlmgr.admission.policies.policy_parsing import Binding, PolicyBase
+from ctrlmgr.admission.webhooks.webhook_selection import selected_kind
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.admission_attributes import Attributes
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.kind_registry import Kinds
+from ctrlmgr.engine.operations import Operation
+from ctrlmgr.errors import InternalError, NotFound
+
+GROUP: Final = "admissionregistration.k8s.io"
+_EXEMPT: Final = frozenset(
+    f"{kind}admissionpolic{end}" for kind in ("validating", "mutating") for end in ("ies", "ybindings")
+)
+UNCONFIGURED: Final = (NotConfigured, NotFound, InternalError)
+"""The errors of a policy or binding that cannot be configured."""
+
+
+def is_policy(attributes: Attributes) -> bool:
+    """Return whether the write is to a policy or a binding, to which no policy applies."""
+    return attributes.resource.group == GROUP and attributes.resource.plural in _EXEMPT
+
+
+class Concern(NamedTuple):
+    """The kind as which a policy sees the object, and the kind of its parameters."""
+
+    kind: Kind
+    params: Kind | None
+
+
+def concern_of(policy: PolicyBase, attributes: Attributes, kinds: Kinds) -> Concern | None:
+    """Return how a policy applies to a write, None if it does not match; raises one of `UNCONFIGURED`."""
+    kind = selected_kind(policy.matching, attributes, kinds)
+    return Concern(kind, param_kind(policy.param_kind, kinds)) if kind is not None else None
+
+
+def parameters(
+    binding: Binding, concern: Concern, attributes: Attributes, kinds: Kinds
+) -> Operation[Sequence[Unstructured | None]]:
+    """Return the parameters for a binding; the policy is evaluated once for each. Raises one of `UNCONFIGURED`."""
+    if binding.matching is not None and selected_kind(binding.matching, attributes, kinds) is None:
+        return ()
+    return (yield from params_of(binding, concern.params, attributes))

@@ -1,0 +1,37 @@
+"""Evaluates the match conditions of a webhook for a write.
+
+Source: apiserver `pkg/admission/plugin/webhook/generic/webhook.go` (`ShouldCallHook`).
+"""
+
+from __future__ import annotations
+
+from ctrlmgr.admission.expressions.authorizer_expressions import answering
+from ctrlmgr.admission.expressions.cel_evaluation import Budget, ConditionsFailed, met
+from ctrlmgr.admission.expressions.inputs import input_of
+from ctrlmgr.admission.webhooks.webhook_selection import Invocation
+from ctrlmgr.authorization.authorizer import Authorizer
+from ctrlmgr.engine.admission_attributes import Attributes
+from ctrlmgr.engine.kind_registry import Kinds
+from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.refusals import forbidden
+from ctrlmgr.expressions.costs import MATCH_LIMIT
+from ctrlmgr.expressions.library.authorizing import Ask
+
+
+def is_asked(invocation: Invocation, attributes: Attributes, kinds: Kinds, authorizer: Authorizer) -> Operation[bool]:
+    """Return whether a write meets a webhook's conditions.
+
+    Raises `Forbidden` if they fail and the failure policy is Fail.
+    """
+    hook = invocation.hook
+    if not hook.conditions:
+        return True
+    seen = yield from input_of(attributes, invocation.kind, kinds)
+
+    def meets(ask: Ask) -> bool:
+        return met(hook.conditions, seen.variables(ask), Budget(MATCH_LIMIT), fails_open=hook.fails_open)
+
+    try:
+        return (yield from answering(meets, authorizer, attributes))
+    except ConditionsFailed as problem:
+        raise forbidden(attributes.resource, attributes.name, str(problem)) from problem

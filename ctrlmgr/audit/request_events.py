@@ -1,0 +1,142 @@
+"""One audit event, a stage of a request, in the formats of all backends.
+
+Guarantees:
+- Each format is encoded at most once for all backends. Only files encode again, because they encode many lines at a
+  time.
+- If an event exceeds a backend's size limit, it is sent without the bodies and annotated as `audit.k8s.io/truncated`.
+  If it is still too large, it is dropped and counted.
+
+Rules: apiserver `pkg/audit/format.go` (`EventString`), `plugin/pkg/audit/truncate/truncate.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import Final, TypeAlias
+
+import msgspec
+
+from ctrlmgr.audit.audit_event import encode_lines, event_of, line, reference
+from ctrlmgr.audit.policy import Stage
+from ctrlmgr.audit.request_record import Record
+from ctrlmgr.authentication.user import User
+from ctrlmgr.clock import format_time
+from ctrlmgr.metrics import AUDIT_ERRORS
+
+
+class Telling(msgspec.Struct, gc=False):
+    """An event; used by one thread."""
+
+    record: Record
+    stage: Stage
+    """The stage that the request has reached."""
+    now: int
+    """The time of that, microseconds since 1970."""
+    _line: bytes | None = None
+
+    @property
+    def line(self) -> bytes:
+        """The event as one line of JSON."""
+        if self._line is None:
+            self._line = line(self.record, self.stage, self.now)
+        return self._line
+
+    def fitting(self, largest: int) -> bytes | None:
+        """Return the event as one line of JSON of at most `largest` bytes, without bodies if necessary.
+
+        None if too large.
+        """
+        said = self.line
+        if len(said) > largest and self.record.wants_request:
+            said = line(self.record, self.stage, self.now, truncated=True)
+        return said if len(said) <= largest else None
+
+    def text(self) -> bytes:
+        """Return the event in the legacy format, one line of text."""
+        record, head = self.record, self.record.head
+        user, other = record.user or User(""), record.impersonated
+        groups = _quoted(user.groups) if user.name and user.groups else "<none>"
+        parts = {
+            "id": head.id,
+            "stage": self.stage,
+            "ip": head.sources[0] if head.sources else "<unknown>",
+            "method": record.attributes.verb,
+            "user": user.name or "<none>",
+            "groups": groups,
+            "as": other.name if other is not None else "<self>",
+            "asgroups": _quoted(other.groups) if other is not None and other.groups else "<lookup>",
+            "user-agent": head.agent,
+            "namespace": reference(record).namespace or "<none>",
+            "uri": head.uri,
+        }
+        code = record.code if self.stage is not Stage.REQUEST_RECEIVED else "<deferred>"
+        said = " ".join(f"{name}={_quote(value)}" for name, value in parts.items())
+        return f'{_nanoseconds(record.received)} AUDIT: {said} response="{code}"\n'.encode()
+
+
+Form: TypeAlias = Callable[[Telling], bytes | None]
+"""Returns the data that a backend stores for an event, None for nothing."""
+
+WHOLE: Final[Form] = attrgetter("line")
+"""All of an event, in JSON."""
+
+
+def form(*, legacy: bool = False, largest: int | None = None) -> Form:
+    """Return the form of a backend with the JSON or the legacy format, and at most `largest` bytes for each event."""
+    if largest is None:
+        return Telling.text if legacy else WHOLE
+
+    def fitting(event: Telling) -> bytes | None:
+        said = event.fitting(largest)
+        if said is None:
+            AUDIT_ERRORS.labels("truncate").inc()
+            return None
+        return event.text() if legacy else said
+
+    return fitting
+
+
+def lines(events: Sequence[Telling], wanted: Form) -> Sequence[bytes]:
+    """Return the data of events for a backend; events that are too large for it are omitted."""
+    return [said for event in events if (said := wanted(event)) is not None]
+
+
+def together(events: Sequence[Telling], wanted: Form) -> tuple[bytes, int]:
+    """Return the data of events for a file, concatenated, and the number of these events."""
+    if wanted is WHOLE:  # the default of files, encoded together without a copy of each line
+        return encode_lines([event_of(each.record, each.stage, each.now) for each in events]), len(events)
+    said = lines(events, wanted)
+    return b"".join(said), len(said)
+
+
+def portions(whole: Sequence[bytes], largest: int | None) -> Iterator[Sequence[bytes]]:
+    """Yield events in lists of at most `largest` bytes, or one larger event; None stands for one list."""
+    if largest is None:
+        yield whole
+        return
+    portion: list[bytes] = []
+    size = 0
+    for each in whole:
+        if portion and size + len(each) > largest:
+            yield portion
+            portion, size = [], 0
+        portion.append(each)
+        size += len(each)
+    if portion:
+        yield portion
+
+
+def _nanoseconds(microseconds: int) -> str:
+    """Return a time as Go's RFC3339Nano has it: without zeros at the end of its fraction."""
+    whole, _, fraction = format_time(microseconds).removesuffix("Z").partition(".")
+    fraction = fraction.rstrip("0")
+    return f"{whole}.{fraction}Z" if fraction else f"{whole}Z"
+
+
+def _quote(text: str) -> str:
+    return msgspec.json.encode(text).decode()
+
+
+def _quoted(texts: Sequence[str]) -> str:
+    return ",".join(_quote(text) for text in texts)

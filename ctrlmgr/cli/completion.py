@@ -1,0 +1,168 @@
+"""Shell completion: kinds, names, questions, controllers, moments.
+
+Guarantees: it only reads, and only an existing log. If the log cannot be read, it offers nothing and prints nothing.
+Long lists are cut after the first entries.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from ctrlmgr.errors import CtrlmgrError
+
+if TYPE_CHECKING:
+    from ctrlmgr.inspection.database import Database
+
+DEFAULT_NAMESPACE = "default"
+"""The namespace that is used if none is given."""
+_MOST = 200
+
+Completer: TypeAlias = "Callable[[click.Context, click.Parameter, str], list[str]]"
+
+
+def _offering(find: Callable[[click.Context, str], Iterable[str]]) -> Completer:
+    """Return a completer that offers the results of `find` with the typed prefix."""
+
+    @wraps(find)
+    def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
+        found: list[str] = []
+        with suppress(CtrlmgrError, OSError, click.ClickException):
+            for each in find(context, typed):
+                if each.startswith(typed):
+                    found.append(each)  # noqa: PERF401  # what came before an error counts
+        return sorted(set(found))[:_MOST]
+
+    return complete
+
+
+@contextmanager
+def _database(context: click.Context) -> Iterator[Database]:
+    """Open the log that the command line so far names."""
+    from ctrlmgr.cli.inspect.current_cluster import local_implied
+    from ctrlmgr.inspection.database import open_database
+    from ctrlmgr.settings import load
+
+    given: dict[str, Any] = {
+        "database.url": context.params.get("flag_database_url"),
+        "data_dir": context.params.get("flag_data_dir"),
+    }
+    settings = local_implied(load(given, os.environ, context.params.get("settings_file"))).settings
+    with open_database(settings.database_url) as database:
+        yield database
+
+
+@_offering
+def kinds(context: click.Context, typed: str) -> Iterator[str]:
+    """Offer the kinds in the log, also after a comma, and KIND/NAME after a slash."""
+    from ctrlmgr.inspection import names
+
+    before, comma, _ = typed.rpartition(",")
+    kind, slash, _ = typed.partition("/")
+    with _database(context) as database:
+        if slash:
+            for name in _names(context, database, kind):
+                yield f"{kind}/{name}"
+        else:
+            for each in names.held(database):
+                yield f"{before}{comma}{each}"
+
+
+@_offering
+def resources(context: click.Context, typed: str) -> Iterator[str]:
+    """Offer the kinds in the log and all built-in kinds."""
+    from ctrlmgr.inspection import names
+
+    with suppress(CtrlmgrError, OSError), _database(context) as database:
+        yield from names.held(database)
+    yield from names.builtin()
+
+
+@_offering
+def object_names(context: click.Context, typed: str) -> Iterator[str]:
+    """Offer the names of objects of the given kind and namespace."""
+    kind = context.params.get("kind") or context.params.get("resource")
+    if kind and "/" not in str(kind):
+        with _database(context) as database:
+            yield from _names(context, database, str(kind))
+
+
+@_offering
+def kinds_and_names(context: click.Context, typed: str) -> Iterator[str]:
+    """Offer kinds first, and then names of the first kind, as `get` expects them."""
+    given = context.params.get("wanted") or ()
+    if given and "/" not in given[0]:
+        with _database(context) as database:
+            for kind in given[0].split(","):
+                yield from _names(context, database, kind)
+    else:
+        yield from kinds(context, context.command.params[0], typed)
+
+
+def _names(context: click.Context, database: Database, kind: str) -> list[str]:
+    from ctrlmgr.inspection import names
+
+    named = names.find(database, kind)
+    place = (context.params.get("namespace") or DEFAULT_NAMESPACE) if named.namespaced else ""
+    everywhere = context.params.get("all_namespaces") or context.command.name in ("events", "diff")
+    where = "" if everywhere and not context.params.get("namespace") else " AND namespace = :namespace"
+    statement = f"SELECT DISTINCT name FROM object WHERE resource = :resource{where} ORDER BY name LIMIT {_MOST * 10}"
+    wanted = {"resource": str(named.resource), **({"namespace": place} if where else {})}
+    return [row[0] for row in database.query(statement, wanted).rows]
+
+
+@_offering
+def namespaces(context: click.Context, typed: str) -> list[str]:
+    """Offer all namespaces, including deleted ones."""
+    statement = f"SELECT name FROM object WHERE resource = 'namespaces' ORDER BY name LIMIT {_MOST * 10}"
+    with _database(context) as database:
+        return [row[0] for row in database.query(statement).rows]
+
+
+@_offering
+def moments(context: click.Context, typed: str) -> Iterator[str]:
+    """Offer the forms of a moment: ages, and the log's newest revisions and newest time."""
+    from ctrlmgr.clock import format_time_seconds
+
+    yield from ("head", "1m", "10m", "1h", "1d")
+    statement = "SELECT revision, recorded_at FROM event ORDER BY revision DESC LIMIT 20"
+    with _database(context) as database:
+        rows = database.query(statement).rows
+    yield from (str(row[0]) for row in rows)
+    yield from (format_time_seconds(row[1]) for row in rows[:1])
+
+
+@_offering
+def questions(context: click.Context, typed: str) -> Iterator[str]:
+    """Offer the ready-made questions."""
+    from ctrlmgr.inspection.questions import audit_questions
+    from ctrlmgr.inspection.questions import questions as ready_made
+
+    return iter((*ready_made(), *audit_questions()))
+
+
+@_offering
+def question_parameters(context: click.Context, typed: str) -> Iterator[str]:
+    """Offer the parameters of the given question, each with its `=`."""
+    from ctrlmgr.inspection.questions import questions as ready_made
+
+    question = ready_made().get(context.params.get("question") or "")
+    words = question.usage.split()[1:] if question else []
+    return (f"{word.partition('=')[0]}=" for word in words)
+
+
+@_offering
+def controllers(context: click.Context, typed: str) -> Iterator[str]:
+    """Offer `*` and each controller, with and without a minus; also within a list."""
+    from ctrlmgr.controllers import registry
+
+    before, comma, _ = typed.rpartition(",")
+    yield f"{before}{comma}*"
+    for each in registry.ALL:
+        yield f"{before}{comma}{each.name}"
+        yield f"{before}{comma}-{each.name}"

@@ -1,0 +1,104 @@
+"""The shared arguments of commands about objects: KIND, NAME, namespace and moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from ctrlmgr.cli import completion
+from ctrlmgr.cli.completion import DEFAULT_NAMESPACE
+from ctrlmgr.cli.options import configure_logging
+from ctrlmgr.errors import NotFound
+from ctrlmgr.settings import Loaded
+
+if TYPE_CHECKING:
+    from ctrlmgr.api.resource import Key, Revision
+    from ctrlmgr.inspection.database import Database
+    from ctrlmgr.inspection.names import Named
+
+
+class Target(NamedTuple):
+    """The object of a command."""
+
+    named: Named
+    key: Key
+
+
+def takes_object(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the arguments KIND and NAME, and `-n`, to a command."""
+    command = namespace_option(command)
+    command = click.argument("name", required=False, shell_complete=completion.object_names)(command)
+    return click.argument("kind", shell_complete=completion.kinds)(command)
+
+
+def namespace_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `-n` to a command."""
+    text = f"The namespace ({DEFAULT_NAMESPACE})."
+    return click.option("-n", "--namespace", metavar="NAMESPACE", help=text, shell_complete=completion.namespaces)(
+        command
+    )
+
+
+def at_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `--at` to a command."""
+    help_text = f"{text}: a revision, a time, or 10m for ten minutes ago."
+    return click.option("--at", metavar="REV|TIME", help=help_text, shell_complete=completion.moments)
+
+
+@contextmanager
+def opened(loaded: Loaded) -> Iterator[Database]:
+    """Open the database that the settings name, for reading; `NotFound` raised inside the block names that log."""
+    from ctrlmgr.inspection.database import open_database
+
+    configure_logging(loaded.settings)
+    with open_database(loaded.settings.database_url) as database:
+        try:
+            yield database
+        except NotFound as error:
+            raise NotFound(f"{error} in {asked(loaded, database)}; is this the right cluster?") from error
+
+
+def asked(loaded: Loaded, database: Database) -> str:
+    """Return what to call the log that was asked, and how long it is: `sqlite:////… (231 revisions)`."""
+    from ctrlmgr.cli.inspect.remote_log import shown_log
+
+    return f"{shown_log(loaded)} ({moment(database, None):,} revisions)"
+
+
+def moment(database: Database, text: str | None) -> Revision:
+    """Return the revision of `--at`; the head without it."""
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.inspection import moments
+
+    return moments.resolve(database, text or moments.HEAD, now=SystemClock().now())
+
+
+def split(kind: str, name: str | None) -> tuple[str, str | None]:
+    """Split KIND/NAME, as kubectl prints it, if no NAME is given."""
+    if name is None and "/" in kind:
+        kind, _, name = kind.partition("/")
+    return kind, name
+
+
+def target(database: Database, kind: str, name: str | None, namespace: str | None) -> Target:
+    """Return the object of KIND, NAME and the namespace; raises `click.UsageError` without a name."""
+    from ctrlmgr.api.resource import Key
+    from ctrlmgr.inspection import names
+
+    kind, name = split(kind, name)
+    if not name:
+        raise click.UsageError("Missing argument 'NAME'.")
+    named = names.find(database, kind)
+    return Target(named, Key((namespace or DEFAULT_NAMESPACE) if named.namespaced else "", name))
+
+
+def note_compacted(database: Database, revision: Revision) -> None:
+    """Print a note for each resource whose state at `revision` was compacted, and is therefore omitted."""
+    from ctrlmgr.inspection import moments
+    from ctrlmgr.logging import escape
+
+    for resource, floor in sorted(moments.floors_above(database, revision).items()):
+        click.echo(f"note: {escape(resource)} is compacted up to revision {floor}; what it was is left out", err=True)

@@ -1,0 +1,45 @@
+"""`ctrlmgr failures`: shows failing reconciles, their duration, and their errors."""
+
+from __future__ import annotations
+
+import click
+
+from ctrlmgr.cli.inspect import arguments
+from ctrlmgr.cli.inspect.remote_log import takes_log
+from ctrlmgr.cli.options import output_option
+from ctrlmgr.settings import Loaded
+
+
+@click.command(short_help="Show which reconciles fail, since when, and with which error.")
+@takes_log
+@click.option("--all", "ended", is_flag=True, help="Also those that no longer fail, as far back as the log keeps them.")
+@arguments.at_option("The failures of that moment")
+@output_option("table", "wide", "json", "yaml")
+def failures(loaded: Loaded, ended: bool, at: str | None, output: str) -> None:
+    """Show the objects whose reconciles fail: controller, object, attempts, since when, next retry and error.
+
+    An object that fails is one line, however often it is tried again, and the line shows its newest error. Lost races
+    and a database that is away for a while are not failures. `-o wide` adds the tracebacks.
+
+    \b
+    ctrlmgr failures
+    ctrlmgr failures -o wide
+    ctrlmgr failures --at 10m
+    """
+    from ctrlmgr.cli.output import change_lines, failure_lines
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.inspection import failures as inspected
+    from ctrlmgr.inspection import moments
+
+    with arguments.opened(loaded) as database:
+        moment = None if at is None else moments.time_of(database, at, now=SystemClock().now())
+        found = inspected.failures(database, at=moment, ended=ended)
+        where = arguments.asked(loaded, database)
+    if output in ("json", "yaml"):
+        change_lines.write_document({"failures": inspected.as_json(found)}, output)
+        return
+    if not found:
+        click.echo(f"no failures in {where}", err=True)
+        return
+    for line in failure_lines.with_tracebacks(found) if output == "wide" else failure_lines.table(found):
+        click.echo(line)

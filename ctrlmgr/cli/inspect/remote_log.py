@@ -1,0 +1,229 @@
+"""The log of a remote server: the options that name it, and the local copy that commands read.
+
+Guarantees: the output is the same as on the server's machine, limited to what the user may see. The copy is below the
+data directory, one per server and login, and private to its user.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+import click
+
+from ctrlmgr.cli.inspect import current_cluster
+from ctrlmgr.cli.options import DATABASE, configure_logging, takes_settings
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.settings import Loaded
+
+if TYPE_CHECKING:
+    from ctrlmgr.api.resource import Revision
+    from ctrlmgr.inspection.copying import Fetch, Tell
+    from ctrlmgr.settings.kubeconfig import Access
+
+FOLDER = "copies"
+"""The directory of copies, within the data directory."""
+_PATH = "/ui/api/log"
+_SERVER = "--server "
+"""The beginning of the origin of a copy's URL; the server's URL follows."""
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+class Named(NamedTuple):
+    """A server and the login, as the options name them."""
+
+    server: str
+    token_file: Path | None
+    kubeconfig: Path | None
+    context: str
+
+
+def takes_log(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for a log, a database or a server, to a command; its first argument is the `Loaded` settings.
+
+    Without them `cluster` says which log is read. With a server the settings name the copy of its log, and the copy's
+    folder as the data directory, or the file of the log itself.
+    """
+
+    @functools.wraps(function)
+    def command(
+        loaded: Loaded,
+        *,
+        server: str | None,
+        token_file: Path | None,
+        kubeconfig: Path | None,
+        context: str | None,
+        **arguments: Any,
+    ) -> Any:
+        if not (server or token_file or kubeconfig or context):
+            return function(_implied(loaded), **arguments)
+        if click.get_current_context().params.get("flag_database_url"):
+            raise click.UsageError("--database and --server name two logs; give one of them")
+        if not server and not (kubeconfig or context):
+            raise click.UsageError("--token-file says how to log in to --server; name it")
+        if server:
+            return function(
+                _copied(loaded, Named(_checked(server), token_file, kubeconfig, context or "")), **arguments
+            )
+        access = current_cluster.access_named(kubeconfig, context or "")
+        return function(_read(loaded, access, token_file, kubeconfig, context or ""), **arguments)
+
+    decorated: Callable[..., Any] = command
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return takes_settings(*DATABASE)(decorated)
+
+
+_OPTIONS = (
+    click.option("--server", metavar="URL", help="Look at the log of this server, as far as you may see it."),
+    click.option("--token-file", type=_FILE, metavar="FILE", help="The token to log in to the server with."),
+    click.option(
+        "--kubeconfig",
+        type=_FILE,
+        metavar="FILE",
+        help="Names the server, unless --server does, and how to log in; by default as kubectl does.",
+    ),
+    click.option(
+        "--context",
+        metavar="NAME",
+        help="Look at the server of this context of the kubeconfig; by default of its current.",
+    ),
+)
+
+
+def is_copy(loaded: Loaded) -> bool:
+    """Whether settings name a copy of a server's log."""
+    return loaded.origins.get("database.url", "").startswith(_SERVER)
+
+
+def shown_log(loaded: Loaded) -> str:
+    """Return what to call the log that a command reads: the server's URL for a copy, otherwise the database's."""
+    from ctrlmgr.logging import escape, mask
+
+    if is_copy(loaded):
+        return escape(loaded.origins["database.url"].removeprefix(_SERVER))
+    return escape(mask(loaded.settings.database_url))
+
+
+def _checked(server: str) -> str:
+    parts = urlsplit(server)
+    if parts.scheme not in ("https", "http") or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise click.UsageError(f"--server is a URL such as https://10.0.0.1:6443, not {server!r}")
+    if parts.scheme == "http" and parts.hostname not in _LOCAL:
+        raise click.UsageError("--server: a token sent without TLS can be read by others; write https://")
+    return server.rstrip("/")
+
+
+def _implied(loaded: Loaded) -> Loaded:
+    """Return settings that name the log of the cluster that kubectl would ask; unchanged if another is meant."""
+    access = current_cluster.access_implied(loaded)
+    return loaded if access is None else _read(loaded, access, None, None, "")
+
+
+def _read(loaded: Loaded, access: Access, token_file: Path | None, kubeconfig: Path | None, context: str) -> Loaded:
+    """Return settings that name the file of the log of a kubeconfig's cluster, or a copy."""
+    if token_file is None and (found := current_cluster.local(loaded, access)) is not None:
+        return found
+    return _copied(loaded, Named(access.server, token_file, kubeconfig, context))
+
+
+def _copied(loaded: Loaded, named: Named) -> Loaded:
+    """Update the copy of a server's log, and return settings that name it."""
+    from random import SystemRandom
+
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.inspection.copying import bring_up
+
+    configure_logging(loaded.settings)
+    place = hashlib.sha256("\0".join(map(str, named)).encode()).hexdigest()[:32]
+    folder = loaded.settings.data_path / FOLDER / place
+    path = folder / "log.db"
+    with _progress(named.server) as tell:
+        hidden = bring_up(path, _fetch(named), clock=SystemClock(), random=SystemRandom(), tell=tell)
+    if hidden:
+        click.echo(f"note: {hidden:,} events on objects that you may not list are left out", err=True)
+    database = replace(loaded.settings.database, url=f"sqlite:///{path}", anchor="", anchor_key="")
+    settings = replace(loaded.settings, database=database, data_dir=str(folder))
+    return loaded._replace(settings=settings, origins={**loaded.origins, "database.url": f"{_SERVER}{named.server}"})
+
+
+def _fetch(named: Named) -> Fetch:
+    """Return a function that requests a page from the server; its errors say what to do."""
+    from ctrlmgr.errors import Forbidden, NotFound, ServiceUnavailable, Unauthorized
+    from ctrlmgr.recording.capture.cluster import Cluster
+
+    access = _access(named)
+    asked, origin = Cluster(access, program="ctrlmgr"), named.token_file or access.origin
+
+    def fetch(query: Mapping[str, str]) -> bytes:
+        try:
+            return asked.request("GET", _PATH, query)
+        except Unauthorized as error:
+            raise Unauthorized(
+                f"{named.server} does not accept the credentials of {origin}; "
+                "--token-file, --kubeconfig or --context names others"
+            ) from error
+        except Forbidden as error:
+            needed = f'a ClusterRole with verbs ["get"] on nonResourceURLs ["{_PATH}"] allows it'
+            raise Forbidden(f"{error}; {needed}") from error
+        except NotFound as error:
+            raise NotFound(f"{named.server} has no {_PATH}: it is no ctrlmgr, or an older one") from error
+        except ServiceUnavailable as error:
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                raise ServiceUnavailable(
+                    f"{named.server} has a certificate that the authority of the kubeconfig did not sign: it is "
+                    "another server's; pass the kubeconfig that the server wrote with --kubeconfig"
+                ) from error
+            raise
+
+    return fetch
+
+
+def _access(named: Named) -> Access:
+    """Return the access to the server, with the kubeconfig's authorities and user, or token; raises `SettingsError`."""
+    from ctrlmgr.settings.kubeconfig import Access, default_files, load, trusting
+
+    files = [named.kubeconfig] if named.kubeconfig else default_files(os.environ, Path.home())
+    is_tls = named.server.startswith("https:")
+    if named.kubeconfig or any(file.exists() for file in files):
+        access = load(files, named.context)
+    elif named.token_file:
+        access = Access(named.server, "", None, "", {})
+    else:
+        raise SettingsError("there is no kubeconfig to log in with; --kubeconfig or --token-file names one")
+    certificate = b"" if named.token_file else access.certificate
+    trust = trusting(access.authority, certificate, access.is_checked) if is_tls else None
+    user = {"token": _token(named.token_file)} if named.token_file else access.user
+    return replace(access, server=named.server, context=trust, user=user, certificate=certificate)
+
+
+def _token(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"--token-file: {file} cannot be read: {error}") from error
+
+
+@contextmanager
+def _progress(server: str) -> Iterator[Tell]:
+    """Show a progress line on stderr if it is a terminal; yields the function that updates it."""
+    if not sys.stderr.isatty():
+        yield lambda revision, head: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"copying the log of {server} …") as line:
+
+        def tell(revision: Revision, head: Revision) -> None:
+            line.update(f"copying the log of {server}: revision {revision:,} of {head:,}")
+
+        yield tell

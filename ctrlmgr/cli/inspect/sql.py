@@ -1,0 +1,117 @@
+"""`ctrlmgr sql`: queries the log in SQL, or with ready-made questions."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from ctrlmgr.cli import completion
+from ctrlmgr.cli.inspect import sql_statements
+from ctrlmgr.cli.inspect.remote_log import is_copy, takes_log
+from ctrlmgr.cli.options import configure_logging, output_option
+from ctrlmgr.settings import Loaded
+
+if TYPE_CHECKING:
+    from ctrlmgr.inspection.database import Database
+
+
+@click.command(short_help="Ask the log in SQL; nothing can be written.")
+@click.argument("question", required=False, shell_complete=completion.questions)
+@click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=completion.question_parameters)
+@takes_log
+@click.option("-c", "--command", "query", metavar="QUERY", help="Ask this and exit.")
+@click.option(
+    "-f",
+    "--file",
+    type=click.File("r", encoding="utf-8"),
+    metavar="FILE",
+    help="Ask what the file says, query after query; - is stdin.",
+)
+@click.option("--audit", is_flag=True, help="Ask the requests that were audited (table `requests`) instead of the log.")
+@click.option("--list", "listed", is_flag=True, help="List the ready-made questions.")
+@click.option("--datasette", is_flag=True, help="Print what Datasette should be told of this log (-m), as JSON.")
+@output_option("table", "json", "csv")
+def sql(
+    loaded: Loaded,
+    question: str | None,
+    parameters: tuple[str, ...],
+    query: str | None,
+    file: TextIO | None,
+    audit: bool,
+    listed: bool,
+    datasette: bool,
+    output: str,
+) -> None:
+    """Ask the log in SQL: a ready-made QUESTION by its name, a query of one's own, or one after the other in a shell.
+
+    The views that one can ask, and all ready-made questions, are described in docs/sql.md. The connection is
+    read-only: no query can change anything. `objects_at(REVISION)` is what existed then.
+
+    \b
+    ctrlmgr sql --list
+    ctrlmgr sql hot_objects limit=5
+    ctrlmgr sql history resource=endpoints namespace=default name=web -o json
+    ctrlmgr sql -c "SELECT namespace, count(*) FROM objects_at(1200) WHERE resource = 'pods' GROUP BY namespace"
+    ctrlmgr sql audit refused=yes
+    ctrlmgr sql --audit -c "SELECT verb, count(*) FROM requests GROUP BY verb"
+    ctrlmgr sql --datasette > log.json; datasette ctrlmgr.db -m log.json
+    ctrlmgr sql
+    """
+    from ctrlmgr.cli.output import answers
+    from ctrlmgr.inspection import custom_views
+    from ctrlmgr.inspection.database import open_database
+    from ctrlmgr.inspection.questions import audit_questions
+    from ctrlmgr.inspection.requests import open_requests
+
+    if sum(map(bool, (question, query, file, listed, datasette))) > 1:
+        raise click.UsageError("a question, -c, -f, --list and --datasette exclude each other")
+    configure_logging(loaded.settings)
+    if listed:
+        _list(output)
+        return
+    audit = audit or question in audit_questions()
+    if audit and is_copy(loaded):
+        raise click.UsageError("audited requests are kept beside the server and are not part of its log: ask there")
+    opened = open_requests(loaded.settings.data_path) if audit else open_database(loaded.settings.database_url)
+    with opened as database:
+        database.refuse_power()
+        if datasette:
+            _tell_datasette(database, loaded.settings.database_url)
+        elif question:
+            sql_statements.ask(database, question, parameters, output)
+        elif query is not None:
+            answers.write(custom_views.query(database, query), output)
+        elif file or not sys.stdin.isatty():
+            for statement in sql_statements.statements(file.read() if file else sys.stdin.read()):
+                answers.write(custom_views.query(database, statement), output)
+        else:
+            _talk(database, loaded.settings.data_path, output)
+
+
+def _tell_datasette(database: Database, url: str) -> None:
+    """Print Datasette's metadata; raises `click.UsageError` for a database that it cannot open."""
+    from ctrlmgr.cli.output.change_lines import write_json
+    from ctrlmgr.inspection.datasette import metadata
+
+    if database.dialect != "sqlite":
+        raise click.UsageError("Datasette reads SQLite files; `ctrlmgr sql` asks PostgreSQL")
+    write_json(metadata(Path(url).stem, database.relations()))
+
+
+def _list(output: str) -> None:
+    from ctrlmgr.cli.output import answers
+    from ctrlmgr.inspection.database import Rows
+    from ctrlmgr.inspection.questions import audit_questions, questions
+
+    asked = (*questions().values(), *audit_questions().values())
+    rows: list[tuple[str, ...]] = [(each.usage, each.description) for each in asked]
+    answers.write(Rows(("question", "answer"), rows), output)
+
+
+def _talk(database: Database, folder: Path, output: str) -> None:
+    from ctrlmgr.cli.inspect.sql_shell import Shell, talk
+
+    talk(Shell(database, output), folder / "sql_history" if folder.is_dir() else None)

@@ -1,0 +1,133 @@
+"""`ctrlmgr ui`: prints and opens the link to the page."""
+
+from __future__ import annotations
+
+import html
+import os
+import shlex
+import socket
+import sys
+import tempfile
+import threading
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
+
+import click
+
+from ctrlmgr.cli.inspect import current_cluster
+from ctrlmgr.cli.options import configure_logging, takes_settings
+from ctrlmgr.errors import CtrlmgrError, SettingsError
+from ctrlmgr.settings import Loaded
+
+if TYPE_CHECKING:
+    from ctrlmgr.settings.kubeconfig import Access
+
+_PATIENCE = 5.0
+"""Timeout of the connection to the server, in seconds."""
+SHOWN_FOR = 30.0
+"""Seconds for which the file with the link exists."""
+
+
+@click.command(short_help="Open the page that shows the log.")
+@takes_settings("data_dir")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="How to reach the server; by default as kubectl does, or what `serve` has written.",
+)
+@click.option(
+    "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
+)
+@click.option("--open/--no-open", "opens", default=None, help="Open it in a browser; the default on a terminal.")
+def ui(loaded: Loaded, kubeconfig: Path | None, context: str, opens: bool | None) -> None:
+    """Print a link to the page of a running server, and open it if there is a browser.
+
+    The link holds the kubeconfig's token, so keep it to yourself: the page takes it out of the address at once and
+    forgets it with the tab. A browser is not given it on its command line, which all users of the machine can read, but
+    in a file that only you can read and that is gone after half a minute. Where a browser does not trust the server's
+    certificate, or the kubeconfig has no token, go through `kubectl proxy`.
+
+    \b
+    ctrlmgr ui
+    ctrlmgr ui --kubeconfig ~/.kube/config --no-open
+    """
+    configure_logging(loaded.settings)
+    access, options = _found(loaded, kubeconfig, context)
+    scheme, _, token = access.headers().get("authorization", "").partition(" ")
+    link = f"{access.server}/ui/" + (f"#token={quote(token, safe='')}" if scheme == "Bearer" else "")
+    _check(access.server, access.proxy)
+    opening = sys.stdout.isatty() if opens is None else opens
+    click.echo(link)
+    click.echo("or, for a browser that does not trust its certificate:", err=True)
+    click.echo(f"  {shlex.join(('kubectl', *options, 'proxy'))}    then http://127.0.0.1:8001/ui/", err=True)
+    if opening:
+        _open(link, is_secret=scheme == "Bearer")
+
+
+def _found(loaded: Loaded, kubeconfig: Path | None, context: str) -> tuple[Access, list[str]]:
+    """Return how to reach the server, and the options by which kubectl reaches it; raises `SettingsError`."""
+    from ctrlmgr.settings.kubeconfig import load
+
+    more = ["--context", context] if context else []
+    if kubeconfig or context:
+        options = ["--kubeconfig", str(kubeconfig)] if kubeconfig else []
+        return current_cluster.access_named(kubeconfig, context), [*options, *more]
+    if (access := current_cluster.access_implied(loaded)) is not None:
+        return access, []
+    file = loaded.settings.data_path / "kubeconfig"
+    if not file.exists():
+        raise SettingsError(f"there is no kubeconfig at {file}; start `ctrlmgr serve`, or name one with --kubeconfig")
+    return load([file]), ["--kubeconfig", str(file)]
+
+
+def _check(server: str, proxy: str) -> None:
+    """Raise `CtrlmgrError` unless something listens at a server's address. A server behind a proxy is not checked."""
+    parts = urlsplit(server)
+    if proxy or not parts.hostname:
+        return
+    try:
+        socket.create_connection(
+            (parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)), _PATIENCE
+        ).close()
+    except OSError as problem:
+        said = (problem.strerror or str(problem)).lower()
+        raise CtrlmgrError(f"no server answers at {server} ({said}): is `ctrlmgr serve` running?") from problem
+
+
+def _open(link: str, *, is_secret: bool) -> None:
+    """Open a browser if there is a screen; a text browser would occupy the terminal."""
+    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        click.echo("there is no screen here to open it on", err=True)
+    elif not is_secret:
+        _show(link)
+    else:
+        with _in_a_file(link) as address:
+            if _show(address):
+                click.echo("waiting for the browser to read it (Ctrl-C when the page is there)", err=True)
+                threading.Event().wait(SHOWN_FOR)
+
+
+def _show(address: str) -> bool:
+    if webbrowser.open(address):
+        return True
+    click.echo("no browser could be opened", err=True)
+    return False
+
+
+@contextmanager
+def _in_a_file(link: str) -> Iterator[str]:
+    """Yield the address of a page that redirects to `link` and that only this user can read; remove it afterwards."""
+    with tempfile.TemporaryDirectory(prefix="ctrlmgr-ui-") as folder:  # created with mode 0700
+        file = Path(folder) / "open.html"
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as page:
+            page.write(
+                '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
+                f'<meta http-equiv="refresh" content="0; url={html.escape(link)}"><title>ctrlmgr</title>'
+            )
+        yield file.as_uri()

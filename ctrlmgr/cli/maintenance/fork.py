@@ -1,0 +1,54 @@
+"""`ctrlmgr fork`: creates a new log from the state of this one at a revision."""
+
+from __future__ import annotations
+
+import random
+
+import click
+
+from ctrlmgr.cli.inspect import arguments
+from ctrlmgr.cli.options import takes_settings
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.settings import Loaded
+
+
+@click.command(short_help="Make a new log that starts as this one was.")
+@takes_settings("data_dir")
+@arguments.at_option("Where to leave the history behind")
+@click.option("--from", "source", metavar="URL", help="The log to fork; by default the one of the settings.")
+@click.option("--database", required=True, metavar="URL", help="The new log: an empty database, made if need be.")
+def fork(loaded: Loaded, at: str | None, source: str | None, database: str) -> None:
+    """Make a new log that is the same as this one up to a revision, and goes on by itself from there.
+
+    Revisions, histories and causes are kept; the fork has a UUID of its own, and `ctrlmgr verify` checks all of it. So
+    one can serve yesterday's cluster and try on it what would have happened. This log is only read.
+
+    \b
+    ctrlmgr fork --at 1200 --database sqlite:///try.db
+    ctrlmgr fork --from postgresql://db/ctrlmgr --at 2026-01-02T03:04:05Z --database sqlite:///try.db
+    ctrlmgr serve --database sqlite:///try.db
+    """
+    from ctrlmgr.cli.options import configure_logging
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.eventlog import migrate_log
+    from ctrlmgr.eventlog.fork import fork as make
+    from ctrlmgr.inspection.database import open_database
+    from ctrlmgr.logging import mask
+
+    configure_logging(loaded.settings)
+    source = source or loaded.settings.database_url
+    if source == database:
+        raise SettingsError("--database is the log to fork itself; name another one for the fork")
+    with open_database(source) as opened:
+        revision = arguments.moment(opened, at)
+        clock, source_of_uuids = SystemClock(), random.SystemRandom()
+        migrate_log(database, clock=clock, random=source_of_uuids)
+        head = make(
+            lambda asked, given: opened.query(asked, given).rows,
+            database,
+            revision,
+            clock=clock,
+            random=source_of_uuids,
+        )
+        arguments.note_compacted(opened, revision)
+    click.echo(f"{mask(database)} starts as {mask(source)} was at revision {head.revision}, as {head.uuid}")

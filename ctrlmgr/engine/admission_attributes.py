@@ -1,0 +1,186 @@
+"""The attributes of a write that admission reads and may change (apiserver `pkg/admission/attributes.go`).
+
+The engine calls an `Admission` twice for each attempt at a write. It calls `admit` while the new object may still be
+changed. It calls `validate` when the object is complete and valid by its schema and strategy. Both are operations: they
+may yield commands and wait for answers from other processes, while the engine works on other requests. If an attempt
+loses a race, the engine makes a new attempt with new attributes and calls admission again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import cache
+from random import Random
+from typing import Any, Final, NamedTuple, Protocol
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.calls.call import Surroundings
+from ctrlmgr.engine.deferred_proposals import DeferredProposals
+from ctrlmgr.engine.kind import GroupVersionKind, Kind
+from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.refusals import forbidden
+from ctrlmgr.engine.request_options import DeleteOptions, Requester, WriteOptions
+from ctrlmgr.engine.strategy import State
+from ctrlmgr.errors import Forbidden, StatusCause
+from ctrlmgr.eventlog.event import Proposal
+
+
+class Verb(StrEnum):
+    """The operation of a write."""
+
+    CREATE = "CREATE"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    CONNECT = "CONNECT"
+
+
+class Changer(NamedTuple):
+    """The plugin or webhook that changed an object during admission."""
+
+    what: str
+    """A description, such as `webhook inject.example.com of mesh`."""
+    revision: Revision = 0
+    """The revision of the object that configures the change, such as a webhook configuration; 0 if there is none."""
+
+
+class Attributes(msgspec.Struct):
+    """One attempt at a write, as admission sees it."""
+
+    kind: Kind
+    """The kind of the written object. For a subresource, the kind that the subresource belongs to."""
+    resource: Resource
+    """The group and plural of `kind`."""
+    namespace: str
+    """Empty for cluster-scoped kinds. For a Namespace, its own name."""
+    name: str
+    """Empty until a generated name is known."""
+    operation: Verb
+    requester: Requester
+    view: State
+    """The state that the write is decided on."""
+    now: str
+    """The current time, RFC 3339 with seconds."""
+    random: Random
+    object: Unstructured | None = None
+    """The new object in its stored version, or the body of a subresource. `admit` may change it in place. None for
+    deletions.
+    """
+    old: Unstructured | None = None
+    """The object before the write, which admission must not change. None for creations."""
+    subresource: str = ""
+    body_kind: GroupVersionKind | None = None
+    """The kind of `object` and `old` if it is not `kind`: a Scale, a Binding or an Eviction."""
+    options: WriteOptions | DeleteOptions = WriteOptions()
+    dry_run: bool = False
+    warnings: list[str] = []
+    """The texts of the response's `Warning` headers."""
+    annotations: dict[str, str] = {}
+    """Annotations of the audit event."""
+    companions: list[Proposal] = []
+    """Proposals that must be appended together with the object. If one of them loses a race, the write is decided
+    again.
+    """
+    late: list[DeferredProposals] = []
+    """Proposals that are computed at the moment of the append and appended together with the object."""
+    within: Revision | None = None
+    """The revision of the namespace that the write relies on. The write is refused if the namespace has changed."""
+    memory: dict[str, Any] = {}
+    """Values that plugins keep from the first `admit` for the second `admit` and for `validate` of the same attempt."""
+    asked: set[str] = set()
+    """The other processes that any attempt at this write has called. A new attempt calls them again, so attempts are
+    limited.
+    """
+    changed_by: list[Changer] = []
+    """The plugins and webhooks that have changed the object; `ctrlmgr why` names them."""
+    should_reinvoke: bool = False
+    """Whether a plugin changed the object and requested that all plugins process it again."""
+    upserts: bool = False
+    """Whether an update or an apply found no object and creates it."""
+    is_reinvocation: bool = False
+    """Whether this is the second call of `admit` in this attempt."""
+    _home: Object | None = None
+
+    @property
+    def home(self) -> Object | None:
+        """The object's Namespace, or None if it does not exist. The first value found is kept."""
+        if self._home is None:
+            self._home = self.view.get(NAMESPACES, Key("", self.namespace))
+        return self._home
+
+    @property
+    def fields(self) -> Unstructured:
+        """The new object. Must not be read for a deletion."""
+        assert self.object is not None, f"{self.operation} has no object"
+        return self.object
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """The metadata of the new object, or of the old one if there is no new one."""
+        metadata: Mapping[str, Any] = (self.object or self.old or {}).get("metadata") or {}
+        return metadata
+
+    @property
+    def around(self) -> Surroundings:
+        """The view and the random source that a conversion needs."""
+        return Surroundings(self.view, self.random)
+
+    def changed(self, plugin: str) -> None:
+        """Record that the plugin `plugin` has changed the object."""
+        self.changed_by.append(_plugin(plugin))
+
+    def called(self) -> str:
+        """Return the object's name for an error message: its name, or its generateName if the name is not known yet."""
+        if self.name:
+            return self.name
+        metadata = (self.object or {}).get("metadata") or {}
+        return metadata.get("name") or metadata.get("generateName") or "Unknown"
+
+    def forbidden(self, detail: str, *causes: StatusCause) -> Forbidden:
+        """Return the `Forbidden` error (403) with which a plugin refuses the write."""
+        return forbidden(self.resource, self.called(), detail, *causes)
+
+
+@cache
+def _plugin(name: str) -> Changer:
+    return Changer(f"plugin {name}")
+
+
+class Admission(Protocol):
+    """The admission steps that the engine calls between its own steps."""
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Return whether `admit` or `validate` does anything for such writes."""
+
+    def wants_object(self, attributes: Attributes) -> bool:
+        """Return whether the decision on this write needs the object; `attributes` may lack it."""
+
+    def admit(self, attributes: Attributes) -> Operation[None]:
+        """Change the new object, or raise an `ApiError` to refuse the write."""
+
+    def validate(self, attributes: Attributes) -> Operation[None]:
+        """Raise an `ApiError` to refuse the write."""
+
+
+class _AdmitsEverything:
+    """Admission that accepts every write unchanged."""
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        return False
+
+    def wants_object(self, attributes: Attributes) -> bool:
+        return False
+
+    def admit(self, attributes: Attributes) -> Operation[None]:
+        yield from ()
+
+    def validate(self, attributes: Attributes) -> Operation[None]:
+        yield from ()
+
+
+NO_ADMISSION: Final[Admission] = _AdmitsEverything()
+"""Admission for an engine that applies only the strategies of its kinds."""

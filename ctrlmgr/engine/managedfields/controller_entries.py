@@ -1,0 +1,78 @@
+"""Sets metadata.managedFields of objects that controllers write in their final form.
+
+Guarantees: the entries equal those of the same write through the API, by the manager `manager`. Objects without an API
+kind get none. Atomic lists are compared as bytes and never decoded, so the cost does not depend on their length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.engine.kind import Kind
+from ctrlmgr.engine.kind_registry import Kinds
+from ctrlmgr.engine.managedfields import FieldManager
+
+CONTROLLER_MANAGER = "kube-controller-manager"
+"""The manager of the controllers' writes. In Kubernetes, all controllers are part of the program of this name."""
+
+_decode: Callable[[bytes | msgspec.Raw], dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_encode = msgspec.json.Encoder().encode
+
+_Raw: TypeAlias = "dict[str, msgspec.Raw]"
+
+
+class _Marked:
+    """The field manager of one kind, and the names of its atomic list fields."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._manager = FieldManager(kind.shape, kind.gvk.api_version, kind=kind.name, resets=kind.resets)
+        self._whole = frozenset(
+            name
+            for name, field in kind.schema.properties.items()
+            if field.kind == "array" and field.list_type in ("", "atomic") and "merge" not in field.patch_strategy
+        )
+
+    def entries(self, live: _Raw | None, new: _Raw, manager: str, now: str) -> Any:
+        """Return the managedFields of `new`; None for none."""
+        before = None if live is None else self._fields(live)
+        return self._manager.update(before, self._fields(new), manager, now)["metadata"].get("managedFields")
+
+    def _fields(self, raw: _Raw) -> dict[str, Any]:
+        """Decode an object, but represent each atomic list by one item, the list's bytes."""
+        return {
+            name: [bytes(value)] if name in self._whole and bytes(value) != b"null" else msgspec.json.decode(value)
+            for name, value in raw.items()
+        }
+
+
+class FieldMarks:
+    """Sets the managedFields of one manager's writes; threads may share it."""
+
+    def __init__(self, kinds: Kinds, manager: str = CONTROLLER_MANAGER) -> None:
+        """Write entries for objects of `kinds`, as the manager `manager`."""
+        self._kinds = kinds
+        self._manager = manager
+        self._marked: dict[Resource, _Marked | None] = {}
+
+    def marked(self, live: Object | None, new: Object, now: str) -> Object:
+        """Return `new` with its managedFields. It replaces `live` (None: it is created) at `now`, RFC 3339."""
+        resource = new.resource
+        if resource not in self._marked:
+            kind = self._kinds.stored(resource)
+            self._marked[resource] = None if kind is None else _Marked(kind)
+        marked = self._marked[resource]
+        if marked is None:
+            return new
+        raw = _decode(new.body)
+        metadata = _decode(raw["metadata"])
+        entries = marked.entries(None if live is None else _decode(live.body), raw, self._manager, now)
+        written: dict[str, Any] = {name: value for name, value in metadata.items() if name != "managedFields"}
+        if entries:
+            written["managedFields"] = entries  # the last field of metadata, as Go writes it
+        raw["metadata"] = msgspec.Raw(_encode(written))
+        return Object(resource, _encode(raw), new.revision, new.metadata)

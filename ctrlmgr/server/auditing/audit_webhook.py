@@ -1,0 +1,168 @@
+"""Sends audit events to a webhook in batches, on its own thread.
+
+Guarantees:
+- No request waits for the webhook, unless its mode is `blocking` (`Blocking`). Events that do not fit into the buffer,
+  or that fail `_TRIES` times, are counted and lost.
+- When the process stops, the remaining events are sent once, without retries.
+
+Rules: apiserver `plugin/pkg/audit/webhook/webhook.go`, `pkg/util/webhook`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import structlog
+import urllib3
+
+from ctrlmgr.audit.batches import Batches, Batching
+from ctrlmgr.audit.request_events import WHOLE, Form, Telling, lines, portions
+from ctrlmgr.clock import Clock
+from ctrlmgr.metrics import AUDIT_ERRORS
+from ctrlmgr.server.workers import Workers
+from ctrlmgr.settings.kubeconfig import Access, load
+
+log = structlog.get_logger(__name__)
+
+_AT_A_TIME: Final = 8
+"""Maximum number of concurrent calls in the blocking mode."""
+
+_TRIES: Final = 5
+_FACTOR: Final = 1.5
+"""Factor by which each pause between retries grows."""
+_PATIENCE: Final = 30.0
+"""Timeout of one call, in seconds."""
+_HEAD = b'{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":['
+_WORTH_A_RETRY = frozenset((408, 429))
+
+
+class _Problem(NamedTuple):
+    """Why events could not be sent."""
+
+    words: str
+    passes: bool = True
+    """Whether another attempt may succeed."""
+
+
+class ToWebhook:
+    """A `Backend` that sends events to the server of a kubeconfig."""
+
+    is_strict = False
+
+    def __init__(
+        self,
+        config: Path,
+        batching: Batching,
+        backoff: float,
+        form: Form = WHOLE,
+        *,
+        largest: int | None = None,
+        clock: Clock,
+    ) -> None:
+        """Read `config`; the first retry follows after `backoff` seconds. Raises `SettingsError`.
+
+        Events are formatted by `form` and sent in lists of at most `largest` bytes.
+        """
+        self._form = form
+        self._largest = largest
+        self._access: Access = load([config])
+        self._backoff = backoff
+        self._clock = clock
+        self._stopping = threading.Condition()
+        self._is_stopping = False
+        self._batches = Batches(batching, self._send, name="audit webhook", clock=clock, dropped=_lost)
+        options = self._access.pool_options()
+        self._pool = urllib3.PoolManager(maxsize=_AT_A_TIME, timeout=_PATIENCE, retries=False, **options)
+
+    def tell(self, events: Sequence[Telling]) -> bool:
+        """Queue the events for sending; return whether none exceeds the size limit."""
+        said = lines(events, self._form)
+        self._batches.add(said)
+        return len(said) == len(events)
+
+    def send(self, event: Telling) -> bool:
+        """Send an event now; return whether the other server accepted it. Any thread may call this."""
+        line = self._form(event)
+        if line is None:
+            return False
+        return self._deliver([line])
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._batches.start()
+
+    def stop(self) -> None:
+        """Send the queued events, and stop the thread."""
+        with self._stopping:
+            self._is_stopping = True
+            self._stopping.notify_all()
+        self._batches.stop()
+        self._pool.clear()
+
+    def _send(self, said: Sequence[bytes]) -> None:
+        for portion in portions(said, self._largest):
+            self._deliver(portion)
+
+    def _deliver(self, said: Sequence[bytes]) -> bool:
+        body, pause = _HEAD + b",".join(each.rstrip() for each in said) + b"]}", self._backoff
+        left = _TRIES
+        while (problem := self._try(body)) is not None:
+            left -= 1
+            if not left or not problem.passes or not self._wait(pause):
+                break
+            pause *= _FACTOR
+        else:
+            return True
+        log.warning("audit events could not be sent", server=self._access.server, events=len(said), error=problem.words)
+        _lost(len(said))
+        return False
+
+    def _try(self, body: bytes) -> _Problem | None:
+        """Return the problem of one attempt, None if it succeeded. A rejection by the other server is not retried."""
+        headers = {"content-type": "application/json", **self._access.headers()}
+        try:
+            answer = self._pool.request("POST", self._access.server, body=body, headers=headers)
+        except urllib3.exceptions.HTTPError as error:
+            return _Problem(str(error) or type(error).__name__)
+        if answer.status < 300:
+            return None
+        passes = answer.status >= 500 or answer.status in _WORTH_A_RETRY
+        return _Problem(f"it answered {answer.status}", passes)
+
+    def _wait(self, seconds: float) -> bool:
+        """Wait; return whether to try again."""
+        deadline = self._clock.monotonic() + seconds
+        with self._stopping:
+            while not self._is_stopping and (rest := deadline - self._clock.monotonic()) > 0:
+                self._clock.wait(self._stopping, rest)
+            return not self._is_stopping
+
+
+class Blocking:
+    """A `SlowBackend` that sends each event before its request continues. It stops with the process."""
+
+    def __init__(self, webhook: ToWebhook, *, is_strict: bool) -> None:
+        """Send through `webhook`. If `is_strict`, a request whose event cannot be sent is refused."""
+        self._webhook = webhook
+        self._workers = Workers(_AT_A_TIME)
+        self.is_strict = is_strict
+
+    async def store(self, event: Telling) -> bool:
+        """Send an event; return whether the other server accepted it."""
+        return await self._workers.run(lambda: self._webhook.send(event))
+
+    def start(self) -> None:
+        """Start the threads."""
+        self._workers.start()
+
+    def stop(self) -> None:
+        """Stop the threads and their retries."""
+        self._workers.stop()
+        self._webhook.stop()
+
+
+def _lost(count: int) -> None:
+    AUDIT_ERRORS.labels("webhook").inc(count)

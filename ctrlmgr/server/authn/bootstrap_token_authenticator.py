@@ -1,0 +1,27 @@
+"""Authenticates requests with bootstrap tokens.
+
+Rules: Kubernetes' `plugin/pkg/auth/authenticator/token/bootstrap`; `--enable-bootstrap-token-auth`.
+"""
+
+from __future__ import annotations
+
+from ctrlmgr.authentication.bootstrap_tokens import token_user
+from ctrlmgr.authentication.service_account_claims import Find
+from ctrlmgr.authentication.user import Audiences, User
+from ctrlmgr.clock import Clock
+from ctrlmgr.server.authn.authenticator_interfaces import Told
+from ctrlmgr.server.authn.union import ForAllAudiences
+
+
+class BootstrapTokens(ForAllAudiences):
+    """A `TokenAuthenticator` for bootstrap tokens."""
+
+    def __init__(self, find: Find, audiences: Audiences, *, clock: Clock) -> None:
+        """Read Secrets with `find`; tokens are valid for `audiences`."""
+        super().__init__(audiences)
+        self._find = find
+        self._clock = clock
+
+    async def user_of(self, token: str, told: Told) -> User | None:
+        """Return the user of a bootstrap token; None if it is not one, or not valid."""
+        return token_user(token, self._find, self._clock.now())

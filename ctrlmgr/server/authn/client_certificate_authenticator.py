@@ -1,0 +1,128 @@
+"""Authenticates requests with client certificates, and users in the headers of a front proxy.
+
+Guarantees:
+- Each request is checked against the current authorities and the current time. A certificate that expires or whose
+  authority is removed is refused from then on, also on open connections.
+- A proxy's headers count only if the client presents a certificate of the proxy's authority with an allowed name.
+
+Verified chains are cached while the authorities stay the same, refusals for `_REFUSED_FOR` seconds.
+
+Rules: apiserver `pkg/authentication/request/{x509,headerrequest}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Final, NamedTuple, Protocol
+
+from cryptography import x509
+
+from ctrlmgr.authentication.certificates import Validity, certificate_user, check_name, vouch
+from ctrlmgr.authentication.request_header import RequestHeaders
+from ctrlmgr.authentication.user import CredentialsRefused, User
+from ctrlmgr.caches import BoundedCache
+from ctrlmgr.clock import Clock
+from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
+
+_ENTRIES: Final = 1024
+"""Maximum number of cached chains; a client keeps its certificate for hours."""
+_SIZE: Final = 8 * 1024 * 1024
+"""Maximum total size of cached chains, in bytes."""
+
+_REFUSED_FOR = 10.0
+"""Seconds for which a refusal is cached, as apiserver caches a refused token."""
+
+
+class Authorities(Protocol):
+    """The certificate authorities for clients; they may change."""
+
+    @property
+    def certificates(self) -> Sequence[x509.Certificate]:
+        """Their certificates. A change replaces this object."""
+
+
+class _Judged(NamedTuple):
+    """The verdict on a chain, and the period for which it is valid (seconds since 1970)."""
+
+    user: User | None
+    validity: Validity
+    refused: Sequence[str] = ()
+    """Why the chain was refused; empty if it was not."""
+
+
+class Vouching:
+    """Verifies certificate chains and determines their users.
+
+    A chain is verified once while the authorities stay the same.
+    """
+
+    def __init__(
+        self, authorities: Authorities, judge: Callable[[x509.Certificate], User | None], *, clock: Clock
+    ) -> None:
+        """Trust `authorities`; `judge` returns the user of a verified certificate."""
+        self._authorities = authorities
+        self._judge = judge
+        self._clock = clock
+        self._seen: Sequence[x509.Certificate] = ()
+        self._known: BoundedCache[bytes, _Judged] = BoundedCache("client-certificates", entries=_ENTRIES, size=_SIZE)
+
+    def user(self, presented: Sequence[bytes]) -> User | None:
+        """Return the user of a client that presented these certificates; raises `CredentialsRefused`."""
+        authorities = self._authorities.certificates
+        if authorities is not self._seen:
+            self._known.clear()
+            self._seen = authorities
+        key, now = _digest(presented), self._clock.now() / 1_000_000
+        found = self._known.get(key)
+        if found is None or not found.validity.covers(now):
+            found = self._look(presented, authorities, now)
+            self._known.put(key, found, sum(map(len, presented)))
+        if found.refused:
+            raise CredentialsRefused(*found.refused)
+        return found.user
+
+    def _look(self, presented: Sequence[bytes], authorities: Sequence[x509.Certificate], now: float) -> _Judged:
+        try:
+            leaf, validity = vouch(presented, authorities, now)
+            return _Judged(self._judge(leaf), validity)
+        except CredentialsRefused as refusal:
+            return _Judged(None, Validity(now, now + _REFUSED_FOR), refusal.reasons)
+
+
+def _digest(presented: Sequence[bytes]) -> bytes:
+    """Return a cache key for certificates: their digests, which are small."""
+    return b"".join(sha256(each).digest() for each in presented)
+
+
+class ClientCertificates:
+    """An `Authenticator` for client certificates."""
+
+    def __init__(self, authorities: Authorities, *, clock: Clock) -> None:
+        """Trust certificates of `authorities`."""
+        self._vouching = Vouching(authorities, certificate_user, clock=clock)
+
+    async def authenticate(self, parts: RequestParts) -> User | None:
+        """Return the user of the client's certificate; None without a certificate, or if it names no user."""
+        return self._vouching.user(parts.certificates) if parts.certificates else None
+
+
+class FrontProxies:
+    """An `Authenticator` for users in the headers of trusted proxies."""
+
+    def __init__(
+        self, authorities: Authorities, names: Sequence[str], headers: RequestHeaders, *, clock: Clock
+    ) -> None:
+        """Trust `headers` of clients whose certificate `authorities` signed under one of `names` (empty: any name)."""
+        self._vouching = Vouching(authorities, lambda leaf: check_name(leaf, names), clock=clock)
+        self._headers = headers
+
+    async def authenticate(self, parts: RequestParts) -> User | None:
+        """Return the user in a proxy's headers; None without a certificate.
+
+        Raises `CredentialsRefused` for other clients.
+        """
+        if not parts.certificates:
+            return None
+        self._vouching.user(parts.certificates)
+        return self._headers.user(parts.headers)

@@ -1,0 +1,212 @@
+"""Authenticates tokens of the issuers in the file of `--authentication-config`, and reloads it when it changes.
+
+Guarantees:
+- Keys of an issuer are fetched once. They are fetched again if its token names an unknown key, at most every `_BETWEEN`
+  seconds. Only requests with tokens of this issuer wait for that.
+- A signature is verified once: the digests of verified tokens are cached until the keys of the issuer change. The rules
+  about claims are evaluated for each request.
+- If an expression of the file cannot be evaluated for a token, the token is refused and the error is logged.
+- If the file becomes invalid, the error is logged and counted. The previous configuration remains in force.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import structlog
+
+from ctrlmgr.authentication import jwt
+from ctrlmgr.authentication.followed_files import FollowedFiles
+from ctrlmgr.authentication.id_tokens import read_key_set, token_user
+from ctrlmgr.authentication.jwt_configuration import Configuration, read_configuration
+from ctrlmgr.authentication.trusted_issuer import TrustedIssuer
+from ctrlmgr.authentication.user import Audiences, CredentialsRefused, User
+from ctrlmgr.caches import BoundedCache
+from ctrlmgr.clock import Clock
+from ctrlmgr.engine.calls.call import Call
+from ctrlmgr.engine.calls.replies import is_success
+from ctrlmgr.engine.cel_functions import FUNCTIONS
+from ctrlmgr.expressions.environment import NoValue
+from ctrlmgr.metrics import CONFIGURATION_RELOADS
+from ctrlmgr.server.authn.authenticator_interfaces import Told
+from ctrlmgr.server.authn.union import ForAllAudiences
+from ctrlmgr.server.outbound_calls import Caller
+
+log = structlog.get_logger(__name__)
+
+_BETWEEN: Final = 10.0
+"""Minimum seconds between two fetches of keys."""
+_PATIENCE: Final = 10.0
+"""Timeout of a fetch, in seconds."""
+_ENTRIES: Final = 1024
+"""Maximum number of verified tokens of an issuer whose digests are cached."""
+_UNINITIALIZED = "oidc: authenticator not initialized"
+
+
+class _Issuer(msgspec.Struct, frozen=True):
+    iss: str = ""
+
+
+class _Discovery(msgspec.Struct, frozen=True):
+    issuer: str
+    jwks_uri: str
+
+
+_decode_issuer = msgspec.json.Decoder(_Issuer).decode
+
+
+class IssuerTokens:
+    """Authenticates the tokens of one issuer. Used on the event loop."""
+
+    def __init__(self, issuer: TrustedIssuer, *, clock: Clock) -> None:
+        """Fetch the keys of `issuer` when its first token arrives."""
+        self.issuer = issuer
+        self._clock = clock
+        self._keys: dict[str, list[jwt.PublicKey]] | None = None
+        self._asked_at = float("-inf")
+        self._asking = asyncio.Lock()
+        self._verified: BoundedCache[bytes, bool] = BoundedCache("issuer-tokens", entries=_ENTRIES)
+
+    async def authenticate(self, token: jwt.Compact) -> User:
+        """Return the user of a token that names this issuer; raises `CredentialsRefused`."""
+        allowed = self.issuer.algorithms
+        if allowed and token.algorithm not in allowed:
+            expected = " ".join(f'"{each}"' for each in allowed)
+            words = f'id token signed with unsupported algorithm, expected [{expected}] got "{token.algorithm}"'
+            raise CredentialsRefused(f"oidc: verify token: oidc: {words}")
+        candidates = await self._candidates(token.key_id)
+        if not self._is_signed(token, candidates):
+            words = "failed to verify signature: failed to verify id token signature"
+            raise CredentialsRefused(f"oidc: verify token: {words}")
+        try:
+            return token_user(token.payload, self.issuer, self._clock.now())
+        except NoValue as error:
+            log.warning("an expression on a token's claims failed", issuer=self.issuer.url, error=str(error))
+            raise CredentialsRefused(str(error)) from error
+
+    def _is_signed(self, token: jwt.Compact, candidates: Sequence[jwt.PublicKey]) -> bool:
+        digest = token.digest()
+        if self._verified.get(digest):
+            return True
+        if not any(jwt.verifies(token, key) for key in candidates):
+            return False
+        self._verified.put(digest, True)
+        return True
+
+    async def _candidates(self, wanted: str) -> Sequence[jwt.PublicKey]:
+        """Return the keys that may have signed a token; raises `CredentialsRefused` while none are known."""
+        if (found := self._known(wanted)) is not None:
+            return found
+        async with self._asking:
+            if self._known(wanted) is None and self._clock.monotonic() - self._asked_at >= _BETWEEN:
+                self._asked_at = self._clock.monotonic()
+                # the request may run without a task (`eager`), and a call needs one
+                await asyncio.create_task(self._ask())
+        if self._keys is None:
+            raise CredentialsRefused(_UNINITIALIZED)
+        return self._known(wanted) or ()
+
+    def _known(self, wanted: str) -> Sequence[jwt.PublicKey] | None:
+        """Return the keys with this id, or all keys if the token names none; None if no key has the id."""
+        if self._keys is None:
+            return None
+        if not wanted:
+            return [key for keys in self._keys.values() for key in keys]
+        return self._keys.get(wanted)
+
+    async def _ask(self) -> None:
+        url, caller = self.issuer.discovery_url, Caller(self._clock)
+        try:
+            told = msgspec.json.decode(await self._get(caller, url), type=_Discovery)
+            if told.issuer != self.issuer.url:
+                raise ValueError(f"its document names the issuer {told.issuer!r}")
+            url = told.jwks_uri
+            self._keys = read_key_set(await self._get(caller, url))
+            self._verified.clear()
+        except (ValueError, msgspec.MsgspecError) as error:
+            log.warning("could not read an issuer's keys", issuer=self.issuer.url, url=url, error=str(error))
+        finally:
+            await caller.close()
+
+    async def _get(self, caller: Caller, url: str) -> bytes:
+        """Return the content at `url`; raises `ValueError`."""
+        (reply,) = await caller.call([Call(url, b"", _PATIENCE, self.issuer.authorities.encode(), method="GET")])
+        if reply.problem or not is_success(reply):
+            raise ValueError(reply.problem or f"it answered {reply.code}")
+        return reply.body
+
+
+class IssuersTokens(ForAllAudiences):
+    """A `TokenAuthenticator` for the tokens of several issuers."""
+
+    def __init__(self, audiences: Audiences, *, clock: Clock) -> None:
+        """Start without issuers; tokens are valid for `audiences`, which are this server's own."""
+        super().__init__(audiences)
+        self._clock = clock
+        self._issuers: dict[str, IssuerTokens] = {}
+
+    def trust(self, issuers: Sequence[TrustedIssuer]) -> None:
+        """Replace the trusted issuers. An unchanged issuer keeps its keys."""
+        before = self._issuers
+        self._issuers = {
+            each.url: before[each.url]
+            if each.url in before and before[each.url].issuer == each
+            else IssuerTokens(each, clock=self._clock)
+            for each in issuers
+        }
+
+    async def user_of(self, token: str, told: Told) -> User | None:
+        """Return the user of a token; None if no trusted issuer is named in it. Raises `CredentialsRefused`."""
+        payload = jwt.untrusted_payload(token)
+        try:
+            issuer = self._issuers.get(_decode_issuer(payload or b"").iss)
+        except (ValueError, msgspec.MsgspecError):
+            return None
+        if issuer is None:
+            return None
+        compact = jwt.parse(token)
+        if compact is None:
+            raise CredentialsRefused("oidc: verify token: oidc: malformed jwt")
+        return await issuer.authenticate(compact)
+
+
+class ConfiguredTokens(IssuersTokens):
+    """Authenticates tokens of all issuers in a configuration file."""
+
+    def __init__(
+        self,
+        file: Path,
+        own_issuers: Sequence[str],
+        audiences: Audiences,
+        told: Callable[[Configuration], None],
+        *,
+        clock: Clock,
+    ) -> None:
+        """Read `file`; `told` receives the configuration now and after each reload. Raises `SettingsError`.
+
+        Authenticated tokens are valid for `audiences`, which are this server's own. The file configures the audiences
+        that a token must name.
+        """
+        super().__init__(audiences, clock=clock)
+        self._file = file
+        self._own_issuers = own_issuers
+        self._told = told
+        self._followed = FollowedFiles(
+            "settings of authentication", [file], lambda status: CONFIGURATION_RELOADS.labels(status).inc()
+        )
+        self._take()
+
+    def reload(self) -> bool:
+        """Reload the file if it has changed; return whether it was reloaded."""
+        return self._followed.reload(self._take)
+
+    def _take(self) -> bool:
+        """Apply the file's current content; raises `SettingsError`."""
+        said = read_configuration(self._file, self._own_issuers, FUNCTIONS)
+        self.trust(said.issuers)
+        self._told(said)
+        return True

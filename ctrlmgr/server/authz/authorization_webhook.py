@@ -1,0 +1,125 @@
+"""An authorizer that sends a SubjectAccessReview to another server.
+
+Guarantees:
+- An answer is cached for the configured time, which differs for allowed and refused requests. Failed calls are not
+  cached. Very long questions are not cached either, so that they do not fill the memory.
+- If the webhook has match conditions, it is asked only about requests that meet them (`match_condition_checks`).
+- No other request waits for an answer. A request with a cached answer does not wait at all.
+- Without an answer, the verdict is no opinion, or a denial if so configured. It carries the error, so that the sender
+  can tell a failure from a refusal.
+
+Rules: apiserver `plugin/pkg/authorizer/webhook/webhook.go`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes, length, review_of
+from ctrlmgr.authorization.authorizer import Decision, RuleListing, Verdict
+from ctrlmgr.authorization.configuration import Webhook
+from ctrlmgr.caches import TTLCache
+from ctrlmgr.clock import Clock
+from ctrlmgr.metrics import AUTHORIZATION_WEBHOOK
+from ctrlmgr.server.authz.match_condition_checks import Matching
+from ctrlmgr.server.review_client import NoAnswer, ReviewServer
+
+log = structlog.get_logger(__name__)
+
+_ENTRIES: Final = 8192
+_SIZE: Final = 32 * 1024 * 1024
+"""Maximum total size of the cached questions and answers, in bytes."""
+_LONGEST: Final = 10_000
+"""Length in characters of the sender's part of a question, from which its answer is not cached."""
+_BOTH: Final = "webhook subject access review returned both allow and deny response"
+_GROUPS: Final = {"v1": "groups", "v1beta1": "group"}
+"""The field of a user's groups in each version."""
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    allowed: bool = False
+    denied: bool = False
+    reason: str = ""
+    evaluation_error: str = ""
+
+
+class _Review(msgspec.Struct, frozen=True):
+    status: _Status = _Status()
+
+
+_read = msgspec.json.Decoder(_Review).decode
+
+
+class WebhookAuthorizer:
+    """An `Authorizer` that asks another server on one event loop. Any thread may read cached verdicts."""
+
+    def __init__(self, webhook: Webhook, *, clock: Clock) -> None:
+        """Ask the server of `webhook`; raises `SettingsError`."""
+        self._server = ReviewServer(webhook.config, patience=webhook.patience, clock=clock)
+        self._webhook = webhook
+        self._matching = Matching(webhook, clock=clock)
+        self._said: TTLCache[bytes, Verdict] = TTLCache(
+            "authorization-webhook", entries=_ENTRIES, size=_SIZE, clock=clock
+        )
+
+    def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
+        """Return the cached verdict, None if the other server must be asked."""
+        if (verdict := self._matching.verdict(user, attributes)) is not None:
+            return verdict
+        return self._said.get(self._question(user, attributes))
+
+    async def ask(self, user: User, attributes: Attributes) -> Verdict:
+        """Return the cached verdict, or the other server's answer."""
+        if (known := self.authorize(user, attributes)) is not None:
+            return known
+        question, webhook = self._question(user, attributes), self._webhook
+        try:
+            status = _read(await self._server.ask(question)).status
+        except (NoAnswer, ValueError, msgspec.MsgspecError) as error:
+            AUTHORIZATION_WEBHOOK.labels(webhook.name, "error").inc()
+            log.error("the authorization webhook does not answer", server=self._server.url, error=str(error))
+            return webhook.unasked(str(error))
+        AUTHORIZATION_WEBHOOK.labels(webhook.name, "success").inc()
+        verdict = _verdict(status)
+        keep_for = webhook.authorized_ttl if status.allowed else webhook.unauthorized_ttl
+        if keep_for and length(attributes) < _LONGEST and len(question) < 2 * _LONGEST:
+            self._said.put(question, verdict, keep_for, len(question) + len(verdict.reason))
+        return verdict
+
+    def rules(self, user: User, namespace: str) -> RuleListing:
+        """Return an incomplete listing: a webhook cannot list rules."""
+        return RuleListing((), incomplete=True, error="webhook authorizer does not support user rule resolution")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._server.close()
+
+    def _question(self, user: User, attributes: Attributes) -> bytes:
+        version = self._webhook.version
+        spec: dict[str, Any] = {
+            **_told(review_of(attributes)),
+            **({"user": user.name} if user.name else {}),
+            **({_GROUPS[version]: user.groups} if user.groups else {}),
+            **({"extra": user.extra} if user.extra else {}),
+            **({"uid": user.uid} if user.uid else {}),
+        }
+        api_version = f"authorization.k8s.io/{version}"
+        review = {"kind": "SubjectAccessReview", "apiVersion": api_version, "metadata": {}, "spec": spec}
+        return msgspec.json.encode({**review, "status": {"allowed": False}})
+
+
+def _told(value: Any) -> Any:
+    """Return the value without empty fields, as it is sent."""
+    if isinstance(value, dict):
+        return {name: _told(each) for name, each in value.items() if each}
+    return [_told(each) for each in value] if isinstance(value, list) else value
+
+
+def _verdict(status: _Status) -> Verdict:
+    if status.denied:
+        return Verdict(Decision.DENY, status.reason, _BOTH if status.allowed else "")
+    return Verdict(Decision.ALLOW if status.allowed else Decision.NO_OPINION, status.reason)

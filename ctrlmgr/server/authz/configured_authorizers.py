@@ -1,0 +1,79 @@
+"""The authorizers in the file of `--authorization-config`, reloaded when it changes.
+
+Guarantees:
+- One request is decided by one configuration: the one in force when the question was asked.
+- If the file becomes invalid, the error is logged and counted. The previous configuration remains in force. The same
+  holds if the file adds or removes Node or RBAC; that needs a restart, as in Kubernetes.
+
+Rules: Kubernetes' `pkg/kubeapiserver/authorizer/reload.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from ctrlmgr.authentication.followed_files import FollowedFiles
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.authorizer import Authorizer, RuleListing, Verdict
+from ctrlmgr.authorization.configuration import WEBHOOK, Asked, read_configuration
+from ctrlmgr.engine.cel_functions import FUNCTIONS
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.metrics import AUTHORIZATION_RELOADS
+
+_AT_START_ONLY: Final = frozenset({"Node", "RBAC"})
+
+
+class ConfiguredAuthorizers:
+    """An `Authorizer` that follows a configuration file."""
+
+    def __init__(self, file: Path, make: Callable[[Sequence[Asked]], Authorizer]) -> None:
+        """Read `file`, and make an authorizer of its content now and after each change; raises `SettingsError`."""
+        self._file = file
+        self._make = make
+        self._followed = FollowedFiles(
+            "settings of authorization", [file], lambda status: AUTHORIZATION_RELOADS.labels(status).inc()
+        )
+        self.asked = read_configuration(file, FUNCTIONS)
+        """The configured authorizers in force."""
+        self._now = make(self.asked)
+        self._types = _decided_here(self.asked)
+
+    def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
+        """Return the verdict, None if another process must be asked."""
+        return self._now.authorize(user, attributes)
+
+    async def ask(self, user: User, attributes: Attributes) -> Verdict:
+        """Return the verdict, and ask another process if necessary."""
+        return await self._now.ask(user, attributes)
+
+    def rules(self, user: User, namespace: str) -> RuleListing:
+        """Return the rules of `user`."""
+        return self._now.rules(user, namespace)
+
+    def reload(self) -> bool:
+        """Reload the file if it has changed; return whether it was reloaded."""
+        return self._followed.reload(self._take)
+
+    def _take(self) -> bool:
+        asked = read_configuration(self._file, FUNCTIONS)
+        if asked == self.asked:
+            return False
+        self._check(asked)
+        self._now = self._make(asked)
+        self.asked = asked
+        return True
+
+    def _check(self, asked: Sequence[Asked]) -> None:
+        """Raise `SettingsError` if a type was removed since the start, or a type was added that needs a restart."""
+        types = _decided_here(asked)
+        if missing := sorted(self._types - types):
+            raise SettingsError(f"{self._file}: {', '.join(missing)} cannot be removed while the server runs")
+        if added := sorted((types - self._types) & _AT_START_ONLY):
+            raise SettingsError(f"{self._file}: {', '.join(added)} cannot be added while the server runs")
+
+
+def _decided_here(asked: Sequence[Asked]) -> frozenset[str]:
+    return frozenset(each.type for each in asked if each.type != WEBHOOK)

@@ -1,0 +1,146 @@
+"""Answers requests for running containers: logs, exec, attach, proxy.
+
+ctrlmgr runs no containers, and the answer says so.
+
+Guarantees: the answer distinguishes an object that does not exist from one that is unreachable. The error texts are
+those of kube-apiserver in a cluster without kubelets (`pkg/registry/core/pod/strategy.go`,
+`pkg/registry/core/service/storage`).
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Protocol
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import ENDPOINTS, Key, Resource
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.cacher import Index
+from ctrlmgr.engine.kind import GroupVersionKind
+from ctrlmgr.engine.log_options import LogOptions
+from ctrlmgr.engine.operations import Target
+from ctrlmgr.engine.refusals import not_found
+from ctrlmgr.engine.request_options import Query
+from ctrlmgr.engine.strategy import View
+from ctrlmgr.errors import ApiError, BadRequest, ServiceUnavailable
+
+_NODES = Resource("", "nodes")
+_FLAGS = ("stdin", "stdout", "stderr", "tty")
+
+
+class Piece(Protocol):
+    """A part of a log."""
+
+    @property
+    def data(self) -> bytes:
+        """The log lines as bytes."""
+
+    @property
+    def wait(self) -> float | None:
+        """Seconds until more lines are available unless the pod changes before; None at the end of the log."""
+
+
+class Reading(Protocol):
+    """A container's log that a client reads."""
+
+    def more(self, pod: Object | None, node: Object | None) -> Piece:
+        """Return the lines that are available now, given the current pod and its node."""
+
+
+class Runtime(Protocol):
+    """Answers for the pods on some nodes; returns None for a pod on any other node."""
+
+    @property
+    def index(self) -> Index:
+        """The index that the runtime reads. The caller has to pass changes of objects to it."""
+
+    def logs(self, pod: Object, node: Object | None, options: LogOptions) -> Reading | None:
+        """Return a reader for a container's log, None if the pod's node is unknown; raises `BadRequest`."""
+
+    def refusal(self, node: Object | None, what: str) -> ApiError | None:
+        """Return the error for connecting to a pod's subresource `what`; None if the node is unknown."""
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _Placed(msgspec.Struct):
+    spec: _Spec | None = None
+
+
+class _Status(msgspec.Struct):
+    pod_ip: str = msgspec.field(name="podIP", default="")
+
+
+class _Addressed(msgspec.Struct):
+    status: _Status | None = None
+
+
+def has_no_log(target: Target, part: str, obj: Object) -> bool:
+    """Return whether the request is for the log of a pod without a node, which is empty."""
+    if part != "log" or target.kind.resource.plural != "pods":
+        return False
+    spec = obj.view(_Placed).spec
+    return spec is None or not spec.node_name
+
+
+def unreachable(target: Target, part: str, obj: Object, view: View) -> ApiError:
+    """Return the error for connecting to `obj`; `part` is the subresource."""
+    match target.kind.resource.plural:
+        case "services":
+            # Kubernetes reports a missing Endpoints object as a missing Service
+            if view.get(ENDPOINTS, obj.key) is None:
+                return not_found(target.kind.resource, target.name)
+            return ServiceUnavailable(f'no endpoints available for service "{target.name}"')
+        case "pods":
+            if part == "proxy" and not _is_proxyable(obj):
+                return BadRequest("address not allowed")
+            spec = obj.view(_Placed).spec
+            if spec is None or not spec.node_name:
+                return BadRequest(f"pod {target.name} does not have a host assigned")
+            if view.get(_NODES, Key("", spec.node_name)) is None:
+                return not_found(target.kind.resource, spec.node_name)  # Kubernetes uses the pods resource here as well
+            return ServiceUnavailable(f'no kubelet answers for node "{spec.node_name}"')
+    return ServiceUnavailable(f'no kubelet answers for node "{target.name}"')
+
+
+def _is_proxyable(pod: Object) -> bool:
+    """Return whether a pod has an address that a proxy may call (apimachinery `proxyutil.IsProxyableIP`)."""
+    status = pod.view(_Addressed).status
+    try:
+        address = ip_address(status.pod_ip if status is not None else "")
+    except ValueError:
+        return False
+    return not (address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified)
+
+
+def node_of(obj: Object, view: View) -> Object | None:
+    """Return the node of a pod; None if the pod has none."""
+    spec = obj.view(_Placed).spec
+    return view.get(_NODES, Key("", spec.node_name)) if spec is not None and spec.node_name else None
+
+
+def connect_options(gvk: GroupVersionKind, query: Query, rest: str) -> Unstructured:
+    """Return the connect options in a URL's query (such as PodExecOptions), as admission receives them."""
+    options: Unstructured = {"kind": gvk.kind, "apiVersion": gvk.api_version}
+    for name in _FLAGS:
+        if query.get(name, [""])[0].lower() in ("true", "1"):
+            options[name] = True
+    if query.get("container", [""])[0]:
+        options["container"] = query["container"][0]
+    if query.get("command"):
+        options["command"] = list(query["command"])
+    if ports := [int(port) for port in query.get("ports", ()) if port.isdecimal()]:
+        options["ports"] = ports
+    if gvk.kind.endswith("ProxyOptions") and rest:
+        options["path"] = f"/{rest.removeprefix('/')}"
+    return options
+
+
+def object_name(name: str) -> str:
+    """Return NAME from `[SCHEME:]NAME[:PORT]`, the form that proxy requests use (`utilnet.SplitSchemeNamePort`)."""
+    parts = name.split(":")
+    return parts[1] if len(parts) == 3 else parts[0]

@@ -1,0 +1,247 @@
+"""Serves discovery documents, made from the registry of kinds.
+
+Guarantees:
+- A document depends on the kinds alone. Groups and versions have the registry's order, resources are sorted by name.
+- A document is made at its first request and cached until the kinds change. A document about all kinds consists of one
+  piece per version; only the pieces of changed versions are made again.
+- Any thread may call this module. `made` returns a cached document without making one.
+
+| path | answer |
+|---|---|
+| `/api`, `/apis` | APIVersions, APIGroupList; or all kinds as APIGroupDiscoveryList, if the client accepts it |
+| `/apis/GROUP` | APIGroup |
+| `/api/v1`, `/apis/GROUP/VERSION` | APIResourceList |
+
+The shapes are those of apimachinery `meta/v1/types.go` and of `apidiscovery/v2/types.go`, with fields in Go's order.
+"""
+
+from __future__ import annotations
+
+import threading
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ctrlmgr.engine.kind import GroupVersionKind, Kind, Subresource
+from ctrlmgr.engine.kind_registry import Group, Kinds
+from ctrlmgr.server.describe.document import JSON, Document, json_document, preferred
+
+_AGGREGATED = {("APIGroupDiscoveryList", "apidiscovery.k8s.io", version) for version in ("v2", "v2beta1")}
+"""The media type parameters `as`, `g` and `v` that select aggregated discovery."""
+
+
+class _Piece(NamedTuple):
+    """One version of a group in the documents about all kinds."""
+
+    of: Sequence[tuple[Kind, Sequence[str]]]
+    """The kinds in it with their verbs, the only part of a kind that can change."""
+    encoded: msgspec.Raw
+
+
+class _Made:
+    """The documents made of one state of the registry."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self.epoch = kinds.epoch  # read first: kinds that are added during this constructor belong to the next epoch
+        self.groups = kinds.groups
+        self.documents: dict[tuple[str, str], Document] = {}
+        self.kinds: dict[tuple[str, str], list[Kind]] = {}
+        for kind in kinds:
+            self.kinds.setdefault(kind.gvk[:2], []).append(kind)
+
+
+class Discovery:
+    """Serves the discovery documents of one registry of kinds."""
+
+    def __init__(self, kinds: Kinds, server_address: str = "") -> None:
+        """Describe `kinds`; `server_address` (host:port) is the address in APIVersions, which old clients read."""
+        self._kinds = kinds
+        self._server_address = server_address
+        self._made = _Made(kinds)
+        self._pieces: dict[tuple[str, str], _Piece] = {}
+        self._making = threading.Lock()
+
+    def made(self, path: str, accept: str) -> Document | None:
+        """Return the document at a path if it is cached."""
+        made = self._made
+        return made.documents.get(_key(path, accept)) if made.epoch == self._kinds.epoch else None
+
+    def answer(self, path: str, accept: str) -> Document | None:
+        """Return the document at a path, None if there is none. It depends on the Accept header."""
+        key = parts, form = _key(path, accept)
+        with self._making:
+            if self._made.epoch != self._kinds.epoch:
+                self._made = _Made(self._kinds)
+                self._pieces = {version: each for version, each in self._pieces.items() if version in self._made.kinds}
+            made = self._made.documents.get(key)
+            if made is None:
+                made = self._document(parts.split("/"), form)
+                if made is not None:  # a client can request any number of unknown paths, so these are not cached
+                    self._made.documents[key] = made
+            return made
+
+    def _document(self, parts: Sequence[str], form: str) -> Document | None:
+        if form:
+            media_type = f"{JSON};g=apidiscovery.k8s.io;v={form};as=APIGroupDiscoveryList"
+            return json_document(self._everything(parts[0], form), media_type)
+        fields = self._fields(parts)
+        return None if fields is None else json_document(fields)
+
+    def _fields(self, parts: Sequence[str]) -> dict[str, Any] | None:
+        match parts:
+            case ["api"]:
+                return self._core_versions()
+            case ["apis"]:
+                groups = [_group(group) for group in self._groups("apis")]
+                return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+            case ["api", version]:
+                return self._resources("", version)
+            case ["apis", name]:
+                found = [group for group in self._groups("apis") if group.name == name]
+                return {"kind": "APIGroup", "apiVersion": "v1", **_group(found[0])} if found else None
+            case ["apis", name, version] if name:
+                return self._resources(name, version)
+        return None
+
+    def _groups(self, root: str) -> list[Group]:
+        """Return the groups below `/api` (the core group) or `/apis` (all others)."""
+        return [group for group in self._made.groups if (group.name == "") == (root == "api")]
+
+    def _kinds_of(self, group: str, version: str) -> list[Kind]:
+        return sorted(self._made.kinds.get((group, version), ()), key=lambda kind: kind.resource.plural)
+
+    def _core_versions(self) -> dict[str, Any]:
+        versions = [version for group in self._groups("api") for version in group.versions]
+        address = {"clientCIDR": "0.0.0.0/0", "serverAddress": self._server_address}
+        return {"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": [address]}
+
+    def _resources(self, group: str, version: str) -> dict[str, Any] | None:
+        kinds = self._kinds_of(group, version)
+        if not kinds:
+            return None
+        head = {"kind": "APIResourceList", "apiVersion": "v1"} if group else {"kind": "APIResourceList"}
+        resources = [entry for kind in kinds for entry in self._entries(kind)]
+        return {**head, "groupVersion": f"{group}/{version}" if group else version, "resources": resources}
+
+    def _entries(self, kind: Kind) -> Iterator[dict[str, Any]]:
+        plural = kind.resource.plural
+        yield {
+            "name": plural,
+            "singularName": kind.singular,
+            "namespaced": kind.namespaced,
+            "kind": kind.gvk.kind,
+            "verbs": _verbs(kind),
+            **_names(kind),
+            **self._storage_version(kind),
+        }
+        for part in _subresources(kind):
+            other = {} if _is_own(part, kind) else {"group": part.kind.group, "version": part.kind.version}
+            yield {
+                "name": f"{plural}/{part.name}",
+                "singularName": "",
+                "namespaced": kind.namespaced,
+                **other,
+                "kind": part.kind.kind,
+                "verbs": sorted(part.verbs),
+            }
+
+    @staticmethod
+    def _storage_version(kind: Kind) -> dict[str, str]:
+        """Return the hash of the kind's storage version (apiserver `discovery/storageversionhash.go`)."""
+        if not {"create", "get"} <= kind.verbs:
+            return {}
+        digest = sha256(f"{kind.storage.group}/{kind.stored_version}/{kind.name}".encode()).digest()
+        return {"storageVersionHash": b64encode(digest[:8]).decode("ascii")}
+
+    def _everything(self, root: str, version: str) -> dict[str, Any]:
+        items = [
+            {
+                "metadata": {"name": group.name} if group.name else {},
+                "versions": [
+                    self._discovered(group.name, each)
+                    for each in group.versions
+                    if (group.name, each) in self._made.kinds
+                ],
+            }
+            for group in self._groups(root)
+            if any((group.name, each) in self._made.kinds for each in group.versions)
+        ]
+        head = {"kind": "APIGroupDiscoveryList", "apiVersion": f"apidiscovery.k8s.io/{version}", "metadata": {}}
+        return {**head, "items": items}
+
+    def _discovered(self, group: str, version: str) -> msgspec.Raw:
+        kinds = self._kinds_of(group, version)
+        of = [(kind, kind.listed_verbs) for kind in kinds]
+        piece = self._pieces.get((group, version))
+        if piece is None or piece.of != of:
+            fields = {"version": version, "resources": [_resource(kind) for kind in kinds], "freshness": "Current"}
+            piece = self._pieces[group, version] = _Piece(of, msgspec.Raw(msgspec.json.encode(fields)))
+        return piece.encoded
+
+
+def _key(path: str, accept: str) -> tuple[str, str]:
+    """Return the cache key of a document: its path, and the version of aggregated discovery or ""."""
+    path = path.strip("/")
+    return path, _aggregated(accept) if path in ("api", "apis") else ""
+
+
+def _aggregated(accept: str) -> str:
+    """Return the version of aggregated discovery that the client prefers; empty if it prefers none."""
+    for clause in preferred(accept):
+        if clause.allows(JSON):
+            kind, group, version = (clause.parameters.get(name, "") for name in ("as", "g", "v"))
+            if not (kind or group or version):
+                return ""
+            if (kind, group, version) in _AGGREGATED:
+                return version
+    return ""
+
+
+def _group(group: Group) -> dict[str, Any]:
+    versions = [{"groupVersion": f"{group.name}/{version}", "version": version} for version in group.versions]
+    return {"name": group.name, "versions": versions, "preferredVersion": versions[0]}
+
+
+def _resource(kind: Kind) -> dict[str, Any]:
+    parts = [
+        {
+            "subresource": part.name,
+            "responseKind": _response_kind(part.kind, own=_is_own(part, kind) and kind.document is None),
+            "verbs": sorted(part.verbs),
+        }
+        for part in _subresources(kind)
+    ]
+    return {
+        "resource": kind.resource.plural,
+        "responseKind": _response_kind(kind.gvk, own=kind.document is None),
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+        "singularResource": kind.singular,
+        "verbs": _verbs(kind),
+        **_names(kind),
+        **({"subresources": parts} if parts or kind.document is not None else {}),
+    }
+
+
+def _verbs(kind: Kind) -> list[str]:
+    return list(kind.listed_verbs) or sorted(kind.verbs)
+
+
+def _response_kind(gvk: GroupVersionKind, *, own: bool) -> dict[str, str]:
+    """Return the kind of an answer; `own` leaves out the group and version, which the enclosing list has."""
+    return {"group": "" if own else gvk.group, "version": "" if own else gvk.version, "kind": gvk.kind}
+
+
+def _is_own(part: Subresource, kind: Kind) -> bool:
+    return part.kind[:2] == kind.gvk[:2]
+
+
+def _subresources(kind: Kind) -> list[Subresource]:
+    return [part for _, part in sorted(kind.subresources.items())]
+
+
+def _names(kind: Kind) -> dict[str, list[str]]:
+    names = {"shortNames": list(kind.short_names), "categories": list(kind.categories)}
+    return {key: each for key, each in names.items() if each}

@@ -1,0 +1,151 @@
+"""The application: passes each request through the chain and answers every error.
+
+Guarantees:
+- Every error is answered with a `Status`. An unexpected error is logged and answered as 500 without details.
+- Every request for a resource is counted and timed once, under kube-apiserver's metric names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+
+import structlog
+
+from ctrlmgr.api import status
+from ctrlmgr.authorization.authorizer import Authorizer
+from ctrlmgr.clock import Clock
+from ctrlmgr.engine.kind_registry import Kinds
+from ctrlmgr.errors import ApiError, CtrlmgrError, InternalError, NotAcceptable
+from ctrlmgr.http.exchange import Exchange
+from ctrlmgr.http.stream import Disconnected
+from ctrlmgr.server import in_flight_limits
+from ctrlmgr.server.auditing.step import Auditing
+from ctrlmgr.server.authn.access import Authenticator
+from ctrlmgr.server.in_flight_limits import InFlightLimits
+from ctrlmgr.server.pages.nonresource_pages import Pages
+from ctrlmgr.server.presenting.negotiation import Accepts, Representation, of_error
+from ctrlmgr.server.presenting.responses import refused, warnings
+from ctrlmgr.server.request import Request
+from ctrlmgr.server.request_chain import Behind, Chain
+from ctrlmgr.server.request_ids import RequestIds
+from ctrlmgr.server.resource_endpoints import Places
+
+log = structlog.get_logger(__name__)
+
+_CLIENT_CLOSED = 499
+"""The status code in metrics of a request whose client closed the connection before the answer."""
+
+_UNEXPECTED = "Internal error occurred: something unexpected went wrong; the server's log says what"
+
+
+class App:
+    """Answers HTTP requests. A process has one `App`, which all connections share."""
+
+    def __init__(
+        self,
+        backend: Behind,
+        pages: Pages,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        *,
+        clock: Clock,
+        random: Random,
+        max_reads: int = in_flight_limits.READS,
+        max_writes: int = in_flight_limits.WRITES,
+        kinds: Kinds | None = None,
+        auditing: Auditing | None = None,
+        ends_watches: bool = True,
+    ) -> None:
+        """Serve the resources of `backend`, and `pages`, to the users that `authenticator` and `authorizer` admit.
+
+        If `kinds` is given, only these kinds are served over HTTP; the engine of `backend` may hold more. `random`
+        generates request ids, and `auditing` writes audit events. At most `max_reads` reads and `max_writes` writes run
+        at a time. If `ends_watches` is set, a watch ends when its user loses the right to start it.
+        """
+        self._backend = backend
+        self._ids = RequestIds(random)
+        self._clock = clock
+        self._places = Places(backend.kinds if kinds is None else kinds)
+        self._errors = Accepts(transforms=False)
+        in_flight = InFlightLimits(max_reads, max_writes)
+        self._auditing = auditing
+        if auditing is not None:
+            backend.tell_of_rounds(auditing)
+        self._chain = Chain(backend, pages, authenticator, authorizer, in_flight, auditing, ends_watches=ends_watches)
+
+    async def __call__(self, exchange: Exchange) -> None:
+        """Answer one request."""
+        began = self._clock.monotonic()
+        place = self._places.find(exchange.path)
+        request = Request(exchange, place.location, self._ids)
+        try:
+            await self._chain.answer(request, place)
+        except Disconnected:
+            request.code = request.code or _CLIENT_CLOSED
+        except CtrlmgrError as error:
+            await self._refuse(request, status.api_error(error))
+            _let_go(error)
+        except Exception as error:
+            log.exception("request failed", method=request.method, path=place.location.path)
+            if request.audit is not None:
+                request.audit.panicked = True
+            await self._refuse(request, InternalError(_UNEXPECTED))
+            _let_go(error)
+        finally:
+            if request.metrics is not None:
+                request.metrics.answered(request.code, self._clock.monotonic() - began)
+            # the record and the request refer to each other; this breaks the cycle
+            record, request.audit = request.audit, None
+            if record is not None and self._auditing is not None:
+                stage = self._auditing.end(request, record)
+                if self._auditing.waits:
+                    await self._auditing.stored(record, stage)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run the backend and the checks of watches on the running event loop.
+
+        Requests are answered only within this context.
+        """
+        async with self._backend.running():
+            revalidation = self._chain.watch_revalidation.run()
+            looking = asyncio.create_task(revalidation, name="credentials and rights of watches")
+            try:
+                yield
+            finally:
+                looking.cancel()
+
+    def drain(self) -> None:
+        """End all watches and followed logs, because the server is stopping."""
+        self._backend.end_watches()
+
+    async def _refuse(self, request: Request, error: ApiError) -> None:
+        if request.code:
+            log.warning("a response ended early", path=request.location.path, error=str(error))
+            return
+        if request.audit is not None:
+            request.audit.answered(error.code, status.encode(status.failure(error)))
+        await request.respond(refused(error, self._how(request)), warnings(error.warnings))
+
+    def _how(self, request: Request) -> Representation:
+        """Return the representation of an error: the one that the client asked for if possible, else JSON."""
+        accept = request.header(b"accept")
+        try:
+            how = self._errors.negotiate(accept)
+        except NotAcceptable:
+            how = of_error(accept)
+        return how._replace(pretty=how.pretty or request.wants_pretty)
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Remove the tracebacks of an error that has been answered, and of the errors that caused it.
+
+    A traceback refers to the frames, and a frame can refer to the error. This cycle would keep everything in the
+    frames, such as a body of megabytes, until the garbage collector runs.
+    """
+    while error is not None and error.__traceback__ is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,222 @@
+"""The handler chain: the steps that every request passes, in this order.
+
+| step | determines | may answer with |
+|---|---|---|
+| request info | the resource and the verb, whether or not the resource exists | 500 |
+| authentication | the sender | 401 |
+| audit | the audit level; the record collects facts from later steps, and ends with the answer | |
+| impersonation | the user to act as, if the headers name one | 400, 403 |
+| fairness | whether a place for the request is free | 429 |
+| authorization | whether the user may make the request | 403 |
+| verb | the answer; a write passes admission within the engine, where its object is known | the verb's errors |
+
+Guarantees:
+- An unauthorized client learns nothing about which objects exist: 401 and 403 are decided before 404.
+- A step that calls no other process passes without waiting.
+- Writes that were acknowledged before a request arrived apply to it. A revoked right is gone on every connection.
+- A watch ends at most a minute after its credentials expire or its user loses the right to start it. The right is not
+  checked again if `ends_watches` is off.
+
+Rules: apiserver `pkg/server/config.go` (`DefaultBuildHandlerChain`), `pkg/endpoints/filters`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+import msgspec
+import structlog
+
+from ctrlmgr.audit.policy import Stage
+from ctrlmgr.audit.request_record import DEPRECATED
+from ctrlmgr.authentication.header_lines import HeaderLine
+from ctrlmgr.authentication.user import CredentialsRefused
+from ctrlmgr.authorization.attributes import Attributes, refusal
+from ctrlmgr.authorization.authorizer import Authorizer
+from ctrlmgr.authorization.impersonation import PREFIX, Impersonation, wanted_user
+from ctrlmgr.engine.kind_registry import Kinds
+from ctrlmgr.engine.operations import Target
+from ctrlmgr.engine.refusals import forbidden, not_found
+from ctrlmgr.server.auditing.step import Auditing
+from ctrlmgr.server.authn.access import Authenticator
+from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
+from ctrlmgr.server.authn.watch_revalidation import WatchRevalidation
+from ctrlmgr.server.authz.lasting_rights import LastingRights
+from ctrlmgr.server.driver import Round
+from ctrlmgr.server.in_flight_limits import InFlightLimits
+from ctrlmgr.server.pages.nonresource_pages import Pages
+from ctrlmgr.server.presenting.responses import Response, text, warnings
+from ctrlmgr.server.request import Request
+from ctrlmgr.server.resource_endpoints import Place
+from ctrlmgr.server.resource_handler import Call
+
+log = structlog.get_logger(__name__)
+
+_UPGRADING = frozenset({"attach", "exec", "portforward"})
+"""Subresources of pods that require the verb create for any method (`AuthorizePodWebsocketUpgradeCreatePermission`)."""
+
+
+class Answering(Protocol):
+    """Answers requests for resources."""
+
+    def answer(self, call: Call, verb: str) -> Awaitable[None]:
+        """Return an awaitable that answers the call. Both the call and the awaitable raise `ApiError`."""
+
+
+class Behind(Protocol):
+    """The interface of a `Backend` that the chain uses."""
+
+    @property
+    def kinds(self) -> Kinds:
+        """The kinds that are served."""
+
+    @property
+    def api(self) -> Answering:
+        """The handler of requests for resources."""
+
+    def step(self) -> None:
+        """Apply all acknowledged events to the cache that are known without waiting."""
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Run on the current event loop while the context is open."""
+
+    def tell_of_rounds(self, around: Round) -> None:
+        """Call `around` before and after several requests that are answered in one turn of the event loop."""
+
+    def end_watches(self) -> None:
+        """End all watches. Watches that start later end immediately."""
+
+
+class Chain:
+    """The handler chain of a server. Used on the event loop only."""
+
+    def __init__(
+        self,
+        backend: Behind,
+        pages: Pages,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        limits: InFlightLimits,
+        auditing: Auditing | None = None,
+        *,
+        ends_watches: bool = True,
+    ) -> None:
+        """Pass requests for resources to `backend` and all others to `pages`; `auditing` writes audit events.
+
+        If `ends_watches` is set, a watch ends when its user loses the right to start it.
+        """
+        self._auditing = auditing
+        self._backend = backend
+        self._pages = pages
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._limits = limits
+        self._impersonation = Impersonation(authorizer)
+        self.watch_revalidation = WatchRevalidation(authenticator, LastingRights(authorizer) if ends_watches else None)
+        """Ends watches whose credentials have expired or whose user has lost the right."""
+
+    async def answer(self, request: Request, place: Place) -> None:
+        """Answer a request; raises the `ApiError` to answer with."""
+        if place.location.problem:
+            problem = f"failed to create RequestInfo: {place.location.problem}, {request.uri}"
+            await request.respond(_undecided(request.uri, problem))
+            return
+        attributes = place.attributes(request.method, request.query)
+        self._backend.step()
+        parts = RequestParts(request.raw_headers, request.certificates, request.location.path, request.told)
+        try:
+            sender = request.user = await self._authenticator.authenticate(parts)
+        except CredentialsRefused:
+            if self._auditing is not None:
+                self._auditing.begin(request, attributes, None)
+            raise
+        finally:
+            if request.told.warnings:
+                request.headers = warnings(request.told.warnings)
+        if self._auditing is not None:
+            may = self._auditing.begin(request, attributes, sender)
+            if (self._auditing.waits or not may) and not await self._is_kept(self._auditing, request, may=may):
+                return
+        if request.raw_headers.read(_impersonates):
+            await self._impersonate(request, attributes)
+        with self._limits.seat(request.method, attributes, request.user) as request.seat:
+            verdict = self._authorizer.authorize(request.user, attributes)
+            if verdict is None:
+                verdict = await self._authorizer.ask(request.user, attributes)
+            if request.audit is not None:
+                request.audit.verdict = verdict
+            if not verdict.allows:
+                if verdict.error:
+                    await request.respond(_undecided(request.uri, verdict.error))
+                    return
+                raise refusal(request.user, attributes, verdict.reason)
+            if attributes.verb == "watch":
+                with self.watch_revalidation.holding(request, parts, sender, attributes):
+                    await self._perform(request, place, attributes)
+            else:
+                await self._perform(request, place, attributes)
+
+    async def _is_kept(self, auditing: Auditing, request: Request, *, may: bool) -> bool:
+        """Return whether the request may continue after its first audit event. If not, answer it with 500.
+
+        `may` is the result of the backends that do not wait. This method also waits for the slow ones.
+        """
+        if may and request.audit is not None:
+            may = await auditing.stored(request.audit, Stage.REQUEST_RECEIVED)
+        if not may:
+            request.audit = None
+            await request.respond(_undecided(request.uri, "failed to store audit event"))
+        return may
+
+    async def _impersonate(self, request: Request, attributes: Attributes) -> None:
+        """Set the request's user to the one that its headers name."""
+        wanted = wanted_user(request.raw_headers)
+        if wanted is not None:
+            taken = await self._impersonation.impersonate(request.user, wanted, attributes)
+            request.user = taken.user
+            if request.audit is not None:
+                request.audit.impersonated, request.audit.constraint = taken.user, taken.constraint
+
+    async def _perform(self, request: Request, place: Place, attributes: Attributes) -> None:
+        """Answer an authorized request."""
+        endpoint, path, target = place.endpoint, place.location.resource, place.target
+        if path is None:
+            await request.respond(await self._pages.answer(request))
+        elif endpoint is None or target is None or not endpoint.is_place_for(request.method):
+            await request.respond(self._pages.nowhere(request.location))
+        else:
+            if endpoint.headers and endpoint.serves(request.method):
+                request.headers = (*request.headers, *endpoint.headers) if request.headers else endpoint.headers
+                if request.audit is not None:
+                    request.told.annotations[DEPRECATED] = "true"
+            if endpoint.connects and path.subresource in _UPGRADING and attributes.verb != "create":
+                await self._check_upgrade(request, target, attributes)
+            if endpoint.lacks:
+                raise not_found(endpoint.kind.resource, target.name)
+            verb = endpoint.verb(request.method)
+            counted = "watch" if attributes.verb == "watch" else verb
+            request.metrics = endpoint.metrics(counted, dry_run="dryRun" in request.query)
+            await self._backend.api.answer(Call(request, endpoint, path, target), verb)
+
+    async def _check_upgrade(self, request: Request, target: Target, attributes: Attributes) -> None:
+        """Require the verb create for exec, attach and portforward. A web socket always uses GET, a read."""
+        asked = attributes._replace(verb="create")
+        verdict = self._authorizer.authorize(request.user, asked)
+        if verdict is None:
+            verdict = await self._authorizer.ask(request.user, asked)
+        if not verdict.allows:
+            raise forbidden(target.kind.resource, target.name, verdict.reason)
+
+
+def _undecided(uri: str, problem: str) -> Response:
+    """Log a request that cannot be parsed or authorized, and return a 500 (`responsewriters.InternalError`)."""
+    log.error("a request could not be parsed or authorized", uri=uri, error=problem)
+    said = f"Internal Server Error: {msgspec.json.encode(uri).decode()}: {problem}"
+    return text(500, said.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") + "\n")
+
+
+def _impersonates(headers: Sequence[HeaderLine]) -> bool:
+    """Return whether any header is about impersonation."""
+    return any(name.startswith(PREFIX) for name, _ in headers)

@@ -1,0 +1,383 @@
+"""Answers requests for resources: maps each HTTP request to a verb of the engine.
+
+Guarantees:
+- The engine decides the answer. This module decides only how to present it.
+- Query options are validated before the request has any effect. A body is read only if the verb needs one.
+- A read that does not have to wait is answered within one turn of the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
+
+from ctrlmgr.api import status
+from ctrlmgr.api.resource import PODS, Key
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.authentication.service_account_claims import ISSUED
+from ctrlmgr.engine.admission_attributes import Verb
+from ctrlmgr.engine.engine import Engine
+from ctrlmgr.engine.kind import GroupVersionKind, Kind
+from ctrlmgr.engine.log_options import parse_log
+from ctrlmgr.engine.operations import Answer, Operation, Target
+from ctrlmgr.engine.request_options import (
+    Body,
+    DeleteOptions,
+    GetOptions,
+    ListOptions,
+    WriteOptions,
+    parse_create,
+    parse_delete,
+    parse_get,
+    parse_list,
+    parse_patch,
+    parse_update,
+)
+from ctrlmgr.engine.watch import Start
+from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, RequestEntityTooLarge, RequestTimeout
+from ctrlmgr.largebodies import jobs
+from ctrlmgr.server.authn.reviews import Question, Reviews
+from ctrlmgr.server.authn.token_requests import TOKEN_REQUEST, TokenRequests
+from ctrlmgr.server.connect_subresources import Runtime, connect_options, has_no_log, node_of, object_name, unreachable
+from ctrlmgr.server.container_logs import Logs
+from ctrlmgr.server.driver import Driver
+from ctrlmgr.server.large.large_body_jobs import LargeBodies, Listener
+from ctrlmgr.server.presenting.negotiation import PLAIN, body_type, patch_type
+from ctrlmgr.server.presenting.presentation import Presentation, Presentations
+from ctrlmgr.server.presenting.responses import JSON_TYPE, NO_CACHE, Response, warnings
+from ctrlmgr.server.presenting.sending import Sender
+from ctrlmgr.server.presenting.tabular import parse_include
+from ctrlmgr.server.request import Request
+from ctrlmgr.server.resource_endpoints import Endpoint, unknown_resource
+from ctrlmgr.server.routes import ResourcePath
+from ctrlmgr.server.watch.watching import Watches
+
+T = TypeVar("T")
+
+_SHAPING = frozenset({"create", "update", "patch"})
+"""Verbs that need the kind's schema even if no object of the kind exists yet."""
+
+_ANY = GetOptions()
+_NO_OPTIONS = WriteOptions()
+
+
+class Call:
+    """One request for a served resource: its endpoint, its target and the representation of its answer."""
+
+    __slots__ = ("endpoint", "how", "path", "request", "target")
+
+    def __init__(self, request: Request, endpoint: Endpoint, path: ResourcePath, target: Target) -> None:
+        """Answer in plain JSON unless `negotiate` selects another representation."""
+        self.request = request
+        self.endpoint = endpoint
+        self.path = path
+        self.target = target
+        self.how = PLAIN
+
+    def negotiate(self) -> None:
+        """Select the representation of the answer from the Accept header; raises `NotAcceptable`."""
+        request = self.request
+        how = self.endpoint.accepts.negotiate(request.header(b"accept"))
+        self.how = how._replace(pretty=True) if request.wants_pretty else how
+
+    @property
+    def namespace(self) -> str | None:
+        """The namespace of a collection; None for all namespaces."""
+        return (self.path.namespace or None) if self.endpoint.kind.namespaced else None
+
+    @property
+    def patches(self) -> Sequence[str]:
+        """The patch types that a custom kind supports; empty for built-in kinds, which all support the same."""
+        return self.endpoint.kind.patches if self.endpoint.kind.is_custom else ()
+
+    @property
+    def list_options(self) -> ListOptions:
+        """The list options of the query. A name in a `watch/` path becomes a field selector."""
+        query, name = self.request.query, self.path.name
+        if name:
+            if query.get("fieldSelector", [""])[0] not in ("", f"metadata.name={name}"):
+                raise BadRequest("fieldSelector metadata.name doesn't match requested name")
+            query = {**query, "fieldSelector": [f"metadata.name={name}"]}
+        if self.path.watch:
+            query = {**query, "watch": ["true"]}
+        return parse_list(query, self.endpoint.kind)
+
+    async def body(self, media_type: str) -> Body:
+        """Read the request's body."""
+        return self.heard(media_type, await self.request.body())
+
+    def heard(self, media_type: str, data: bytes) -> Body:
+        """Return a body. If the request is audited, the audit record receives it when it is decoded."""
+        record = self.request.audit
+        return Body(media_type, data) if record is None else Body(media_type, data, record.hear)
+
+
+_Handler: TypeAlias = Callable[[Call], Awaitable[None]]
+
+
+class Api:
+    """Serves resources. Used on the event loop only."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        driver: Driver,
+        watches: Watches,
+        presentations: Presentations,
+        sender: Sender,
+        reviews: Reviews,
+        tokens: TokenRequests | None,
+        large: LargeBodies,
+        runtime: Runtime | None = None,
+    ) -> None:
+        """Run the operations of `engine` with `driver`, and serve watches with `watches`.
+
+        Without `tokens`, token requests are answered with 404. Without a `runtime`, no node runs pods. `large` runs
+        requests with large bodies in other processes.
+        """
+        self._runtime = runtime
+        self._engine = engine
+        self.logs = Logs(engine.cacher)
+        """The container logs that clients follow now."""
+        self._driver = driver
+        self._watches = watches
+        self._presentations = presentations
+        self._sender = sender
+        self._reviews = reviews
+        self._tokens = tokens
+        self._large = large
+        self._handlers: dict[str, _Handler] = {
+            "get": self._get,
+            "list": self._list,
+            "watch": self._list,
+            "create": self._create,
+            "update": self._update,
+            "patch": self._patch,
+            "delete": self._delete,
+            "deletecollection": self._delete_collection,
+        }
+
+    def answer(self, call: Call, verb: str) -> Awaitable[None]:
+        """Return an awaitable that answers the call. Both the call and the awaitable raise `ApiError`."""
+        if call.endpoint.connects:
+            return self._connect(call)
+        if verb == "patch":  # the Content-Type is checked before Accept
+            patch_type(call.request.header(b"content-type"), taken=call.patches)
+        call.negotiate()
+        if not call.endpoint.kind.is_prepared and self._needs(call.endpoint.kind, verb):
+            return self._prepared(call, verb)
+        return self._handlers[verb](call)
+
+    def _needs(self, kind: Kind, verb: str) -> bool:
+        """Return whether a verb needs the schema of a kind."""
+        return verb in _SHAPING or bool(self._engine.cacher.list(kind.storage))
+
+    async def _prepared(self, call: Call, verb: str) -> None:
+        """Prepare the call's kind on another thread, because that can take long, then answer."""
+        await self._driver.compute(call.endpoint.kind.prepare)
+        await self._handlers[verb](call)
+
+    async def _get(self, call: Call) -> None:
+        query = call.request.query
+        obj = await self._driver.run(self._engine.get(call.target, parse_get(query) if query else _ANY))
+        await self._sender.whole(call.request, 200, self._presentation(call).one(obj), call.how)
+
+    async def _list(self, call: Call) -> None:
+        options = call.list_options
+        if options.watch:
+            await self._watch(call, options)
+            return
+        listing = await self._driver.run(self._engine.list(call.endpoint.kind, call.namespace, options))
+        await self._sender.listing(call.request, self._presentation(call), listing, call.how)
+
+    async def _watch(self, call: Call, options: ListOptions) -> None:
+        if call.how.yaml:
+            raise NotAcceptable(
+                "only the following media types are accepted: application/json;stream=watch, "
+                "application/vnd.kubernetes.protobuf;stream=watch"
+            )
+        kind, presentation = call.endpoint.kind, self._presentation(call)
+        start = await self._started(self._engine.watch(kind, call.namespace, options))
+        stream = await call.request.begin_stream(200, (JSON_TYPE, NO_CACHE))
+        if isinstance(start, Start):
+            await self._watches.serve(stream, start, presentation, options, call.endpoint.watch_metrics)
+        else:
+            await self._watches.fail(stream, start)
+
+    async def _started(self, operation: Operation[Start]) -> Start | ApiError:
+        """Return the start of a watch, or the error that the watch sends as its only event."""
+        try:
+            return await self._driver.run(operation)
+        except (Expired, RequestTimeout) as error:
+            return error
+
+    async def _create(self, call: Call) -> None:
+        kind, request = call.endpoint.kind, call.request
+        body = await call.body(body_type(request.header(b"content-type")))
+        options = parse_create(request.query)
+        if self._reviews.covers(kind):
+            await self._review(call, body, options)
+            return
+        if call.target.subresource == "token":
+            await self._issue(call, body, options)
+            return
+        await self._write(call, jobs.create, body, options)
+
+    async def _review(self, call: Call, body: Body, options: WriteOptions) -> None:
+        kind = call.endpoint.kind
+        asked = (call.target, body, options, call.request.requester)
+        fields, told = await self._run(call, jobs.reviewed, *asked, is_large=jobs.is_large(body, 1))
+        question = Question(kind, call.path.namespace, fields, call.request.user, self._engine.now)
+        answer = await self._reviews.answer(question)
+        encoded = kind.codec.encode(answer)
+        await self._sender.whole(call.request, 201, encoded + b"\n", call.how, warnings(told))
+
+    async def _issue(self, call: Call, body: Body, options: WriteOptions) -> None:
+        if self._tokens is None:
+            raise unknown_resource()
+        codec = self._engine.kinds.codec_for(TOKEN_REQUEST)
+        if jobs.is_large(body, 1):
+            raise RequestEntityTooLarge(f"Request entity is too large: limit of a TokenRequest is {jobs.LARGE}")
+        fields, problems = codec.decode(body.data, body.media_type)
+        if problems and options.field_validation == "Strict":
+            raise codec.refuse_strictly(problems)
+        if body.heard is not None:
+            body.heard(fields, lambda: codec.encode(fields))
+        self._tokens.check(call.target.name, call.target.namespace, fields)
+        account = await self._driver.run(self._engine.get(call.target._replace(subresource=""), _ANY))
+        told = [*(problems if options.field_validation == "Warn" else ())]
+        complete = partial(self._tokens.complete, account)
+        told += await self._admit(call, Verb.CREATE, fields, TOKEN_REQUEST, options, complete)
+        answer = self._tokens.answer(account, fields)
+        call.request.told.annotations[ISSUED] = answer.credential_id
+        told += answer.warnings
+        encoded = codec.encode(answer.fields)
+        await self._sender.whole(call.request, 201, encoded + b"\n", call.how, warnings(told))
+
+    async def _update(self, call: Call) -> None:
+        request = call.request
+        body = await call.body(body_type(request.header(b"content-type")))
+        options = parse_update(request.query)
+        await self._write(call, jobs.update, body, options)
+
+    async def _patch(self, call: Call) -> None:
+        request = call.request
+        media_type = patch_type(request.header(b"content-type"), taken=call.patches)
+        body = Body(media_type, await request.body())
+        if request.audit is not None and request.audit.wants_request:
+            request.audit.asked(await self._run(call, jobs.as_json, body, is_large=jobs.is_large(body, 1)))
+        options = parse_patch(request.query, media_type)
+        await self._write(call, jobs.patch, body, options)
+
+    async def _delete(self, call: Call) -> None:
+        request = call.request
+        body, options = await self._delete_body(call), parse_delete(request.query)
+        await self._write(call, jobs.delete, body, options)
+
+    async def _delete_collection(self, call: Call) -> None:
+        request = call.request
+        body, options = await self._delete_body(call), parse_delete(request.query)
+        if body is not None and jobs.is_large(body, 1):
+            options, body = await self._run(call, jobs.options_of, body, options, is_large=True), None
+        operation = self._engine.delete_collection(
+            call.endpoint.kind, call.namespace, call.list_options, body, options, request.requester
+        )
+        listing = await self._driver.run(operation)
+        await self._sender.listing(request, self._presentation(call), listing, call.how)
+
+    async def _delete_body(self, call: Call) -> Body | None:
+        data = await call.request.body()
+        return call.heard(body_type(call.request.header(b"content-type")), data) if data else None
+
+    async def _connect(self, call: Call) -> None:
+        if call.target.subresource != "log":  # a log is read, not connected to
+            gvk = call.endpoint.shown
+            options = connect_options(gvk, call.request.query, call.path.rest)
+            told = await self._admit(call, Verb.CONNECT, options, gvk)
+            # sent whether the connection succeeds or not
+            call.request.headers = (*call.request.headers, *warnings(told))
+        target = call.target._replace(subresource="", name=object_name(call.path.name))
+        obj = await self._driver.run(self._engine.get(target, _ANY))
+        if self._runtime is not None and target.kind.resource == PODS:
+            node = node_of(obj, self._engine.cacher)
+            if call.target.subresource == "log":
+                reading = self._runtime.logs(obj, node, parse_log(call.request.query, obj.name))
+                if reading is not None:
+                    await self.logs.tell(call.request, reading, obj)
+                    return
+            refusal = self._runtime.refusal(node, call.target.subresource)
+            if refusal is not None:
+                raise refusal
+        if has_no_log(target, call.target.subresource, obj):
+            await call.request.respond(Response(204, b"", ()))
+            return
+        raise unreachable(target, call.target.subresource, obj, self._engine.cacher)
+
+    async def _admit(
+        self,
+        call: Call,
+        operation: Verb,
+        body: Unstructured,
+        kind: GroupVersionKind | None,
+        options: WriteOptions = _NO_OPTIONS,
+        complete: Callable[[Unstructured], None] = lambda body: None,
+    ) -> Sequence[str]:
+        """Run admission for an object that is not stored, and return the warnings for the caller.
+
+        `complete` is as in `Engine.admit`.
+        """
+        requester = call.request.requester
+        target = call.target
+        if not self._engine.admission.handles(target.kind.resource, target.subresource, operation):
+            return ()
+        admitted = self._engine.admit(target, operation, body, kind, options, requester, complete)
+        return (await self._driver.run(admitted)).warnings
+
+    async def _write(
+        self,
+        call: Call,
+        write: Callable[..., Operation[Answer]],
+        body: Body | None,
+        options: WriteOptions | DeleteOptions,
+    ) -> None:
+        """Run a write, in another process if it is large, and send its result."""
+        target, requester = call.target, call.request.requester
+        try:
+            is_large = self._is_large(target, body)
+            answer = await self._run(call, write, target, body, options, requester, is_large=is_large)
+        except ApiError as error:
+            call.request.told.annotations.update(error.annotations)
+            raise
+        call.request.told.annotations.update(answer.annotations)
+        if call.request.audit is not None and answer.object is not None:
+            call.request.audit.revision = answer.object.revision
+        if answer.object is not None:
+            shown = self._presentation(call).one(answer.object)
+        else:
+            shown = status.encode(answer.status or status.success())
+        await self._sender.whole(call.request, answer.code, shown, call.how, warnings(answer.warnings))
+
+    def _is_large(self, target: Target, body: Body | None) -> bool:
+        """Return whether the body, or the object that it changes, is large."""
+        cost = target.kind.strategy.validation_cost
+        if body is not None and jobs.is_large(body, cost(body.data)):
+            return True
+        current = self._engine.state.get(target.kind.storage, Key(target.namespace, target.name))
+        return current is not None and jobs.is_large_object(current, cost(current.body))
+
+    async def _run(self, call: Call, job: Callable[..., Operation[T]], *arguments: Any, is_large: bool) -> T:
+        """Run a job, in another process if it is large. Return its result, or raise its error."""
+        if not is_large:
+            return await self._driver.run(job(self._engine, *arguments))
+        record = call.request.audit
+        is_heard = any(isinstance(each, Body) and each.heard is not None for each in arguments)
+        listener = Listener(record.hear, record.wants_request) if record is not None and is_heard else None
+        sent = (each._replace(heard=None) if isinstance(each, Body) else each for each in arguments)
+        result: T = await self._large.run(call.request.user.name, job, *sent, obey=self._driver.obey, listener=listener)
+        return result
+
+    def _presentation(self, call: Call) -> Presentation:
+        form = call.how.form
+        include = parse_include(call.request.query) if form.kind == "Table" else ""
+        return self._presentations.of(call.endpoint.kind, call.endpoint.shown, form, include)

@@ -1,0 +1,68 @@
+"""Sends reviews to another server: TokenReviews and SubjectAccessReviews.
+
+Guarantees:
+- A transient failure is retried, up to five attempts with growing pauses. An unreachable server, or one that rejects
+  the review, is not asked again.
+- Errors carry the texts of Go's HTTP client.
+
+Rules: apiserver `pkg/util/webhook/webhook.go` (`WithExponentialBackoff`, `DefaultShouldRetry`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Final
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.engine.calls.call import Call, Credentials, Tries
+from ctrlmgr.engine.calls.replies import is_success
+from ctrlmgr.errors import CtrlmgrError
+from ctrlmgr.server.outbound_calls import Caller
+from ctrlmgr.settings.kubeconfig import load
+
+_TRIES: Final = Tries(5, 0.5, 1.5)
+
+
+class NoAnswer(CtrlmgrError):
+    """The other server gave no usable answer."""
+
+
+class ReviewServer:
+    """The server in a kubeconfig's current context. Used on one event loop."""
+
+    def __init__(self, config: Path, *, patience: float, clock: Clock) -> None:
+        """Read `config`; an attempt takes at most `patience` seconds. Raises `SettingsError`."""
+        self._access = load([config])
+        self._patience = patience
+        self._caller = Caller(clock)
+
+    @property
+    def url(self) -> str:
+        """The URL that reviews are sent to."""
+        return self._access.server
+
+    async def ask(self, review: bytes) -> bytes:
+        """Return the answer to a review, both in JSON; raises `NoAnswer`."""
+        access = self._access
+        call = Call(
+            access.server,
+            review,
+            self._patience,
+            access.authority,
+            credentials=Credentials(access.headers(), access.certificate),
+            server_name=access.server_name,
+            is_checked=access.is_checked,
+            tries=_TRIES,
+        )
+        # The request may run without a task (`eager`), and a call needs one.
+        (reply,) = await asyncio.create_task(self._caller.call([call]))
+        if reply.problem:
+            raise NoAnswer(f'Post "{self.url}": {reply.problem}')
+        if not is_success(reply):
+            raise NoAnswer(f'Post "{self.url}": it answered {reply.code}')
+        return reply.body
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._caller.close()

@@ -1,0 +1,211 @@
+"""The chain: its order, what it calls again, what it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import pytest
+
+from ctrlmgr.admission.admission_chain import Chain
+from ctrlmgr.admission.plugin import Decision, Plugin, Registration
+from ctrlmgr.admission.plugin_registry import PLUGINS, default_chain
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
+from ctrlmgr.engine.operations import REFRESH
+from ctrlmgr.errors import Forbidden
+from ctrlmgr.metrics import REGISTRY
+from ctrlmgr.testing import FakeClock
+from tests.admission.stage import Write
+from tests.kinds.stage import KINDS, Objects
+
+PODS = Resource("", "pods")
+
+
+class Noting(Plugin):
+    """Notes in the object that it was called."""
+
+    name: ClassVar[str] = "Noting"
+
+    def __init__(self, letter: str, *, reinvokes: bool = False, refuses: bool = False, waits: bool = False) -> None:
+        self.letter, self.reinvokes, self.refuses, self.waits = letter, reinvokes, refuses, waits
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        return resource == PODS
+
+    def admit(self, attributes: Attributes) -> Decision:
+        attributes.fields.setdefault("notes", []).append(self.letter)
+        attributes.should_reinvoke |= self.reinvokes
+        return self._waiting() if self.waits else None
+
+    def validate(self, attributes: Attributes) -> None:
+        attributes.fields["notes"].append(self.letter.upper())
+        if self.refuses:
+            raise attributes.forbidden(f"{self.letter} says no")
+
+    def _waiting(self) -> Generator[Any, Any, None]:
+        yield REFRESH
+
+
+def run(chain: Chain, write: Write) -> list[Any]:
+    """Run both halves; returns what they waited for."""
+    return [*chain.admit(write.attributes), *chain.validate(write.attributes)]
+
+
+def test_all_that_change_come_before_all_that_judge() -> None:
+    write = Write("v1/pods", {})
+    assert run(Chain([Noting("a"), Noting("b")], FakeClock()), write) == []
+    assert write.attributes.fields["notes"] == ["a", "b", "A", "B"]
+
+
+def test_all_that_change_are_called_once_more() -> None:
+    write = Write("v1/pods", {})
+    run(Chain([Noting("a"), Noting("b", reinvokes=True)], FakeClock()), write)
+    assert write.attributes.fields["notes"] == ["a", "b", "a", "b", "A", "B"]
+
+
+def test_a_plugin_may_wait() -> None:
+    write = Write("v1/pods", {})
+    assert run(Chain([Noting("a", waits=True), Noting("b")], FakeClock()), write) == [REFRESH]
+
+
+def test_the_first_refusal_ends_it() -> None:
+    write = Write("v1/pods", {})
+    with pytest.raises(Forbidden, match="a says no"):
+        run(Chain([Noting("a", refuses=True), Noting("b")], FakeClock()), write)
+    assert write.attributes.fields["notes"] == ["a", "b", "A"]
+
+
+def test_what_nothing_handles_costs_nothing() -> None:
+    chain = Chain([Noting("a")], FakeClock())
+    assert not chain.handles(Resource("", "configmaps"), "", Verb.CREATE)
+    write = Write("v1/configmaps", {})
+    assert run(chain, write) == []
+    assert "notes" not in write.attributes.fields
+
+
+HOOKS = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "h"}}
+HERE = {"kind": "LimitRange", "apiVersion": "v1", "metadata": {"name": "r", "namespace": "default"}}
+ELSEWHERE = {"kind": "LimitRange", "apiVersion": "v1", "metadata": {"name": "r", "namespace": "elsewhere"}}
+
+
+@pytest.mark.parametrize(
+    ("registered", "notes"),
+    [
+        ((), ["a", "A"]),
+        ((HOOKS,), ["a", "g", "A", "G"]),
+        ((HERE,), ["a", "n", "A", "N"]),
+        ((ELSEWHERE,), ["a", "A"]),
+        ((HOOKS, HERE), ["a", "g", "n", "A", "G", "N"]),
+    ],
+)
+def test_a_plugin_is_called_where_what_activates_it_exists(
+    registered: Sequence[Mapping[str, Any]], notes: list[str]
+) -> None:
+    everywhere, here = Noting("g"), Noting("n")
+    everywhere.activated_by = Registration(Resource("", "nodes"))
+    here.activated_by = Registration(Resource("", "limitranges"), of_namespace=True)
+    chain = Chain([Noting("a"), everywhere, here], FakeClock())
+    write = Write("v1/pods", {}, None, *registered)
+    run(chain, write)
+    assert write.attributes.fields["notes"] == notes
+
+
+class Counting(Objects):
+    """Counts how often it is listed, and may change while it is."""
+
+    def __init__(self, *existing: Mapping[str, Any]) -> None:
+        super().__init__(Object.from_dict(each) for each in existing)
+        self.listed = 0
+        self.meanwhile: Sequence[Mapping[str, Any]] = ()
+
+    def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
+        self.listed += 1
+        found = super().list(resource, namespace)
+        if self.meanwhile:
+            self.put(*map(Object.from_dict, self.meanwhile))
+            self.meanwhile = ()
+        return found
+
+
+def test_what_is_there_is_looked_for_once_in_each_view() -> None:
+    here = Noting("n")
+    here.activated_by = Registration(Resource("", "limitranges"), of_namespace=True)
+    chain = Chain([here], FakeClock())
+    views = [Counting(), Counting(HERE)]
+    for _ in range(3):
+        for view, notes in zip(views, ([], ["n", "N"]), strict=True):
+            write = Write("v1/pods", {})
+            write.attributes.view = view
+            run(chain, write)
+            assert write.attributes.fields.get("notes", []) == notes
+    assert [view.listed for view in views] == [1, 1]
+
+
+def test_what_comes_while_it_is_looked_for_is_found_the_next_time() -> None:
+    here = Noting("n")
+    here.activated_by = Registration(Resource("", "limitranges"), of_namespace=True)
+    chain, view = Chain([here], FakeClock()), Counting()
+    view.meanwhile = [HERE]
+    noted = []
+    for _ in range(2):
+        write = Write("v1/pods", {})
+        write.attributes.view = view
+        list(chain.admit(write.attributes))
+        noted.append(write.attributes.fields.get("notes", []))
+    assert noted == [[], ["n"]]
+
+
+class Needing(Noting):
+    """Looks at pods of a runtime class, and at all bindings."""
+
+    def needs(self, subresource: str) -> Sequence[str]:
+        return () if subresource else ("runtimeClassName", "overhead")
+
+
+@pytest.mark.parametrize(
+    ("spec", "notes"),
+    [
+        ({}, ["a", "A"]),
+        ({"nodeName": "n"}, ["a", "A"]),
+        ({"overhead": {}}, ["n", "a", "N", "A"]),
+        ({"runtimeClassName": "r"}, ["n", "a", "N", "A"]),
+    ],
+)
+def test_a_plugin_is_called_for_specs_with_what_it_needs(spec: Mapping[str, Any], notes: list[str]) -> None:
+    write = Write("v1/pods", {"spec": spec})
+    run(Chain([Needing("n"), Noting("a")], FakeClock()), write)
+    assert write.attributes.fields["notes"] == notes
+
+
+def test_what_it_needs_may_come_from_a_plugin_before() -> None:
+    class Setting(Noting):
+        def admit(self, attributes: Attributes) -> Decision:
+            attributes.fields["spec"]["overhead"] = {}
+            return super().admit(attributes)
+
+    write = Write("v1/pods", {"spec": {}})
+    run(Chain([Setting("a"), Needing("n")], FakeClock()), write)
+    assert write.attributes.fields["notes"] == ["a", "n", "A", "N"]
+
+
+def test_decisions_are_timed() -> None:
+    def counted(rejected: str) -> float:
+        labels = {"name": "Noting", "type": "validate", "operation": "CREATE", "rejected": rejected}
+        name = "apiserver_admission_controller_admission_duration_seconds_count"
+        return REGISTRY.get_sample_value(name, labels) or 0.0
+
+    before = counted("true")
+    chain = Chain([Noting("a", refuses=True)], FakeClock())
+    with pytest.raises(Forbidden):
+        run(chain, Write("v1/pods", {}))
+    assert counted("true") == before + 1
+
+
+def test_plugins_bear_the_names_they_are_listed_with() -> None:
+    assert [plugin.name for plugin in default_chain(KINDS, FakeClock()).plugins] == [
+        entry.name
+        for entry in PLUGINS
+        if entry.is_default and entry.make is not None and entry.name != "ServiceAccount"
+    ]

@@ -1,0 +1,67 @@
+"""The forms in which backends take events."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ctrlmgr.audit.policy import Level, Stage
+from ctrlmgr.audit.request_events import form, portions
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.authorizer import Decision, Verdict
+from tests.audit.records import told
+
+
+def test_the_old_format_is_a_line_of_text() -> None:
+    assert told().text().decode() == (
+        '2026-01-02T03:04:05.12Z AUDIT: id="one" stage="ResponseComplete" ip="192.0.2.1" method="create" user="ann"'
+        ' groups="\\"dev\\",\\"o\\\\\\"ps\\"" as="<self>" asgroups="<lookup>" user-agent="kubectl \\"x\\""'
+        ' namespace="n"'
+        ' uri="/api/v1/namespaces/n/configmaps?dryRun=All" response="201"\n'
+    )
+
+
+def test_the_old_format_says_what_is_not_known() -> None:
+    event = told(stage=Stage.REQUEST_RECEIVED, user=None)
+    assert b'user="<none>" groups="<none>"' in event.text()
+    assert b'response="<deferred>"' in event.text()
+    event.record.impersonated = User("bob", "", ("b",))
+    assert b'as="bob" asgroups="\\"b\\""' in event.text()
+
+
+def test_what_is_too_large_goes_without_its_bodies_and_says_so() -> None:
+    event = told()
+    assert len(event.line) > 2000
+    small = form(largest=1000)(event)
+    assert small is not None
+    said = json.loads(small)
+    assert said["annotations"]["audit.k8s.io/truncated"] == "true"
+    assert "requestObject" not in said
+    assert "responseObject" not in said
+    assert "requestObject" in json.loads(form(largest=10_000)(event) or b"")
+    assert event.record.annotations == {}, "other backends are told all of it"
+
+
+def test_what_was_decided_about_a_request_nobody_else_says() -> None:
+    said = {"authorization.k8s.io/decision": "forbid", "hook.example.com/key": "value"}
+    record = told(annotations=said).record
+    record.verdict = Verdict(Decision.ALLOW, "by a rule")
+    assert list(record.annotations.items()) == [
+        ("authorization.k8s.io/decision", "allow"),
+        ("authorization.k8s.io/reason", "by a rule"),
+        ("hook.example.com/key", "value"),
+    ]
+
+
+@pytest.mark.parametrize("level", [Level.METADATA, Level.REQUEST_RESPONSE])
+@pytest.mark.parametrize("legacy", [False, True])
+def test_what_is_too_large_even_so_goes_nowhere(level: Level, *, legacy: bool) -> None:
+    assert form(legacy=legacy, largest=100)(told(level=level)) is None
+
+
+def test_a_list_is_divided_where_it_is_too_large() -> None:
+    lines = [b"a" * 4, b"b" * 4, b"c" * 9, b"d", b"e"]
+    assert [list(each) for each in portions(lines, 8)] == [lines[:2], lines[2:3], lines[3:]]
+    assert list(portions(lines, None)) == [lines]
+    assert list(portions([], 8)) == []

@@ -1,0 +1,276 @@
+"""Calls to webhooks that hang, redirect, talk without end, close, or are not who they should be."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.engine.calls.call import Call, Credentials, Reply, Tries
+from ctrlmgr.server.connections import MAX_ANSWER
+from ctrlmgr.server.outbound_calls import Caller
+
+Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def certified(folder: Path, *, days: int = 1, host: str = "127.0.0.1") -> tuple[ssl.SSLContext, bytes]:
+    """Return what a server presents, a certificate signed by itself that ends in so many days, and that as PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hook")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=10))
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(host))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = made.public_bytes(serialization.Encoding.PEM)
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (folder / "hook.pem").write_bytes(pem + secret)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "hook.pem")
+    return context, pem
+
+
+async def request(reader: asyncio.StreamReader) -> bytes:
+    """Read one request and return its head."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")]
+    length = int(lengths[0].partition(b":")[2])
+    await reader.readexactly(length)
+    return head
+
+
+async def answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while True:
+        head = await request(reader)
+        if b" /moved" in head:
+            writer.write(b"HTTP/1.1 307 Temporary Redirect\r\nlocation: /here\r\ncontent-length: 0\r\n\r\n")
+        elif b" /round" in head:
+            writer.write(b"HTTP/1.1 307 Temporary Redirect\r\nlocation: /round\r\ncontent-length: 0\r\n\r\n")
+        else:
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}")
+        await writer.drain()
+
+
+async def hangs(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read()
+
+
+async def closes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await request(reader)
+
+
+async def talks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await request(reader)
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % (100 << 20))
+    for _ in range(100):
+        writer.write(b" " * (1 << 20))
+        await writer.drain()
+
+
+async def babbles(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await request(reader)
+    writer.write(b"it is a nice day\r\n\r\n")
+    await writer.drain()
+
+
+def called(
+    folder: Path,
+    answer: Answer,
+    *,
+    path: str = "/",
+    times: int = 1,
+    timeout: float = 5.0,
+    days: int = 1,
+    host: str = "127.0.0.1",
+    shows: bool | None = None,
+    **more: Any,
+) -> tuple[list[Reply], int]:
+    """Call a server that answers so, some times at once; return the replies and how many connections there were.
+
+    `shows`, if not None, has the server ask who calls, and says whether the call shows a certificate; `more` is what
+    else the call says.
+    """
+    context, pem = certified(folder, days=days, host=host)
+    if shows is not None:
+        context.load_verify_locations(cadata=pem.decode())
+        context.verify_mode = ssl.CERT_REQUIRED
+    if shows:
+        more["credentials"] = Credentials({"authorization": "Bearer t"}, (folder / "hook.pem").read_bytes())
+    connections = 0
+    handlers: list[asyncio.Task[None] | None] = []
+
+    async def met(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        handlers.append(asyncio.current_task())
+        try:
+            await answer(reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the caller has had enough
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    async def run() -> list[Reply]:
+        server = await asyncio.start_server(met, "127.0.0.1", 0, ssl=context)
+        port = server.sockets[0].getsockname()[1]
+        caller = Caller(SystemClock())
+        call = Call(f"https://127.0.0.1:{port}{path}", b"{}", timeout, pem)._replace(**more)
+        try:
+            found = [reply for _ in range(times) for reply in await caller.call([call])]
+        finally:
+            await caller.close()
+            server.close()
+            await asyncio.gather(*(each for each in handlers if each is not None), return_exceptions=True)
+        return found
+
+    return asyncio.run(run()), connections
+
+
+def test_a_connection_is_kept(tmp_path: Path) -> None:
+    replies, connections = called(tmp_path, answers, times=3)
+    assert [(each.code, each.body, each.problem) for each in replies] == [(200, b"{}", "")] * 3
+    assert connections == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        pytest.param(hangs, "context deadline exceeded", id="hangs"),
+        pytest.param(closes, "EOF", id="closes"),
+        pytest.param(talks, f"http: response body of more than {MAX_ANSWER} bytes", id="100 MB"),
+        pytest.param(babbles, "malformed HTTP", id="speaks something else"),
+    ],
+)
+def test_what_goes_wrong_is_told_within_the_timeout(tmp_path: Path, answer: Answer, problem: str) -> None:
+    (reply,), _ = called(tmp_path, answer, timeout=1.0 if answer is hangs else 5.0)
+    assert reply.problem.startswith(problem)
+    assert reply.seconds < 5.0
+
+
+def test_a_redirection_is_followed_but_not_round_and_round(tmp_path: Path) -> None:
+    (reply,), _ = called(tmp_path, answers, path="/moved")
+    assert (reply.code, reply.body) == (200, b"{}")
+    (reply,), _ = called(tmp_path, answers, path="/round")
+    assert reply.problem == "stopped after 10 redirects"
+
+
+def test_a_certificate_that_is_over_or_for_another_is_none(tmp_path: Path) -> None:
+    (over,), _ = called(tmp_path, answers, days=-1)
+    assert over.problem == "tls: failed to verify certificate: x509: certificate has expired or is not yet valid"
+    (other,), _ = called(tmp_path, answers, host="192.0.2.1")
+    assert other.problem.startswith("tls: failed to verify certificate: x509: ")
+
+
+def test_where_no_one_listens(tmp_path: Path) -> None:
+    async def run() -> Reply:
+        caller = Caller(SystemClock())
+        (reply,) = await caller.call([Call("https://127.0.0.1:1/", b"{}", 2.0)])
+        await caller.close()
+        return reply
+
+    assert asyncio.run(run()).problem == "dial tcp 127.0.0.1:1: connect: connection refused"
+
+
+def test_a_call_says_who_calls(tmp_path: Path) -> None:
+    heads = []
+
+    async def remembers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append((await request(reader)).lower())
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+        await writer.drain()
+
+    (reply,), _ = called(tmp_path, remembers, shows=False)
+    assert reply.problem
+    (reply,), _ = called(tmp_path, remembers, shows=True)
+    assert reply.code == 200
+    assert b"authorization: bearer t" in heads[-1]
+
+
+def test_the_name_that_a_certificate_must_bear_can_be_another_or_none(tmp_path: Path) -> None:
+    (reply,), _ = called(tmp_path, answers, server_name="hook.invalid")
+    assert reply.problem.startswith("tls: failed to verify certificate: x509: ")
+    (reply,), _ = called(tmp_path, answers, host="192.0.2.1", is_checked=False)
+    assert reply.code == 200
+
+
+def test_a_server_that_cannot_answer_now_is_asked_again(tmp_path: Path) -> None:
+    codes = iter((500, 429, 200, 503))
+
+    async def answers_later(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await request(reader)
+            writer.write(b"HTTP/1.1 %d Some\r\ncontent-length: 0\r\n\r\n" % next(codes))
+            await writer.drain()
+
+    tries = Tries(5, 0.001, 1.5)
+    replies, _ = called(tmp_path, answers_later, times=2, tries=tries)
+    assert [each.code for each in replies] == [200, 503]  # a 503 is an answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "codes", "times"),
+    [
+        pytest.param(b"503 Busy\r\nretry-after: 0", [200], 3, id="comes again when it is told to"),
+        pytest.param(b"429 Busy\r\nretry-after: 0", [200], 3, id="also if there are too many"),
+        pytest.param(b"429 Busy\r\nretry-after: soon", [429], 1, id="to a time that is none"),
+        pytest.param(b"400 Bad\r\nretry-after: 0", [400], 1, id="to an answer that stands"),
+    ],
+)
+def test_a_server_that_says_when_to_come_again_is_asked_again(
+    tmp_path: Path, answer: bytes, codes: list[int], times: int
+) -> None:
+    asked = 0
+
+    async def answers_later(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        while True:
+            await request(reader)
+            asked += 1
+            said = answer if asked < 3 else b"200 OK"
+            writer.write(b"HTTP/1.1 %s\r\ncontent-length: 0\r\n\r\n" % said)
+            await writer.drain()
+
+    replies, _ = called(tmp_path, answers_later)
+    assert ([each.code for each in replies], asked) == (codes, times)
+
+
+def test_a_server_is_not_asked_again_for_ever(tmp_path: Path) -> None:
+    asked = 0
+
+    async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        while True:
+            await request(reader)
+            asked += 1
+            wait = b"0" if asked < 12 else b"30"
+            writer.write(b"HTTP/1.1 503 Busy\r\nretry-after: %s\r\ncontent-length: 0\r\n\r\n" % wait)
+            await writer.drain()
+
+    (reply,), _ = called(tmp_path, never)
+    assert (reply.code, asked) == (503, 11)
+    (reply,), _ = called(tmp_path, never, timeout=0.5)
+    assert (reply.problem, asked) == ("context deadline exceeded", 12)
