@@ -119,64 +119,80 @@ class _FunctionPlugin(Plugin):
             self._call(attributes)
 
     def _call(self, attributes: Attributes) -> None:
-        if self._passes(attributes):
-            return
-        fields = attributes.object if attributes.object is not None else attributes.old
-        assert fields is not None  # a write has at least one of them
-        requester = attributes.requester
+        declared, requester = self._declared, attributes.requester
+        write = Write(
+            str(attributes.operation),
+            attributes.name,
+            attributes.namespace,
+            requester.user,
+            requester.groups,
+            None,
+            attributes.dry_run,
+            attributes.warnings,
+            ViewCache(attributes.view, self.name),
+        )
         try:
-            obj = self._read(fields)
-            before = _plain(obj)
-            old = None if attributes.old is None else self._read(attributes.old)
-            write = Write(
-                str(attributes.operation),
-                attributes.name,
-                attributes.namespace,
-                requester.user,
-                requester.groups,
-                old,
-                attributes.dry_run,
-                attributes.warnings,
-                ViewCache(attributes.view, self.name),
-            )
-            self._declared.function(obj, write)
-            after = _plain(obj)
+            changed = decide(declared, attributes.object, attributes.old, write)
         except Refused as refusal:
-            raise attributes.forbidden(str(refusal) or f"admission plugin {self.name} refuses it") from refusal
+            raise attributes.forbidden(refusal_text(declared, refusal)) from refusal
         except ApiError:
             raise
         except Exception as error:
-            raise self._failed(error) from error
-        if attributes.object is not None and not self._declared.validates:
-            attributes.object = _changed(fields, before, after)
-            if before != after:
-                attributes.changed(self.name)
+            raise failed(declared, error) from error
+        if changed is not attributes.object:
+            attributes.object = changed
+            attributes.changed(self.name)
 
-    def _passes(self, attributes: Attributes) -> bool:
-        """Return whether a write is an update that changes none of the fields in `on`."""
-        new, old = attributes.object, attributes.old
-        if not self._declared.on or attributes.operation is not Verb.UPDATE or new is None or old is None:
-            return False
-        return all(_field(new, each) == _field(old, each) for each in self._declared.on)
 
-    def _read(self, fields: Mapping[str, Any]) -> Any:
-        """Return fields as the declared class; the result may be changed."""
-        declared = self._declared.declaration.cls
-        if declared is not None:
-            return msgspec.convert(fields, declared)
-        own = copy.deepcopy(dict(fields))
-        return Untyped(msgspec.convert(own["metadata"], Metadata), own)
+def decide(
+    declared: AppAdmission, new: Unstructured | None, old: Unstructured | None, write: Write
+) -> Unstructured | None:
+    """Call an admission function for a write of `new` over `old`, and return the object to store.
 
-    def _failed(self, error: Exception) -> InternalError:
-        """Return the 500 for a broken function, with its location; log the error."""
-        frames = traceback.extract_tb(error.__traceback__)
-        where = f" ({frames[-1].filename}:{frames[-1].lineno})"
-        log.error("admission function failed", plugin=self.name, declared=self._declared.where, exc_info=error)
-        problem = InternalError(
-            f'Internal error occurred: admission plugin "{self.name}" failed: {type(error).__name__}: {error}{where}'
-        )
-        problem.is_final = True
-        return problem
+    That is `new` itself unless the function changes it. `write` has no previous object yet. Raises what the function
+    raises, and `msgspec.ValidationError` for an object that does not fit the declared class.
+    """
+    if _passes(declared, new, old, write):
+        return new
+    fields = new if new is not None else old
+    assert fields is not None  # a write has at least one of them
+    obj = _read(declared, fields)
+    before = _plain(obj)
+    declared.function(obj, write._replace(old=None if old is None else _read(declared, old)))
+    return new if new is None or declared.validates else _changed(new, before, _plain(obj))
+
+
+def refusal_text(declared: AppAdmission, refusal: Refused) -> str:
+    """Return the message of a refusal."""
+    return str(refusal) or f"admission plugin {declared.name} refuses it"
+
+
+def failed(declared: AppAdmission, error: Exception) -> InternalError:
+    """Return the 500 for a function that raised `error`, with the place in the code; log the error."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({frames[-1].filename}:{frames[-1].lineno})"
+    log.error("admission function failed", plugin=declared.name, declared=declared.where, exc_info=error)
+    problem = InternalError(
+        f'Internal error occurred: admission plugin "{declared.name}" failed: {type(error).__name__}: {error}{where}'
+    )
+    problem.is_final = True
+    return problem
+
+
+def _passes(declared: AppAdmission, new: Unstructured | None, old: Unstructured | None, write: Write) -> bool:
+    """Return whether a write is an update that changes none of the fields in `on`."""
+    if not declared.on or write.operation != Verb.UPDATE or new is None or old is None:
+        return False
+    return all(_field(new, each) == _field(old, each) for each in declared.on)
+
+
+def _read(declared: AppAdmission, fields: Mapping[str, Any]) -> Any:
+    """Return fields as the declared class; the result may be changed."""
+    cls = declared.declaration.cls
+    if cls is not None:
+        return msgspec.convert(fields, cls)
+    own = copy.deepcopy(dict(fields))
+    return Untyped(msgspec.convert(own["metadata"], Metadata), own)
 
 
 def _field(fields: Any, path: str) -> Any:

@@ -6,16 +6,19 @@ that no controller names in `owns=`, are known from observation only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.framework.app import App, AppController
+from ctrlmgr.framework.webhooks.webhook_address import SERVICE_PORT
+from ctrlmgr.framework.webhooks.webhook_configurations import GROUP, MUTATING, VALIDATING, name_of
 
 _VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
 _READ: Final = ("get", "list", "watch")
 _EVENTS: Final = (("", "events"), ("events.k8s.io", "events"))
 _DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
 _LEASES: Final = ("coordination.k8s.io", "leases")
+_WEBHOOKS: Final = (GROUP, (MUTATING.plural, VALIDATING.plural))
 
 
 class Right(NamedTuple):
@@ -69,13 +72,34 @@ def rules_of(rights: Iterable[Right]) -> list[dict[str, Any]]:
     ]
 
 
-def manifests(name: str, namespace: str, rights: Iterable[Right], *, within: str = "") -> list[dict[str, Any]]:
+def webhook_rules(app: App, within: str = "") -> list[dict[str, Any]]:
+    """Return the rules to register an app's admission functions as webhooks; none if it has no such functions.
+
+    `within` is the only namespace that the app follows, empty for all.
+    """
+    if not app.admissions:
+        return []
+    group = {"apiGroups": [_WEBHOOKS[0]], "resources": [*_WEBHOOKS[1]]}
+    own = {**group, "resourceNames": [name_of(app.name, within)], "verbs": ["get", "patch", "delete"]}
+    return [{**group, "verbs": ["create"]}, own]
+
+
+def manifests(
+    name: str,
+    namespace: str,
+    rights: Iterable[Right],
+    *,
+    within: str = "",
+    webhooks: Sequence[dict[str, Any]] = (),
+) -> list[dict[str, Any]]:
     """Return a ServiceAccount with these permissions, and with those for its Lease in `namespace`.
 
-    The permissions hold in the namespace `within` only; empty: everywhere.
+    The permissions hold in the namespace `within` only; empty: everywhere. `webhooks` are the rules of `webhook_rules`.
     """
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     lease = rules_of(Right(*_LEASES, verb) for verb in (*_READ, "create", "update"))
+    if webhooks:
+        lease += rules_of(Right("", "secrets", verb) for verb in ("get", "create"))
     scope = {"namespace": within} if within else {}
     role = "Role" if within else "ClusterRole"
     return [
@@ -86,7 +110,21 @@ def manifests(name: str, namespace: str, rights: Iterable[Right], *, within: str
         _binding(
             "Role", {"name": f"{name}-leader-election", "namespace": namespace}, f"{name}-leader-election", subject
         ),
+        *_cluster_role(f"{name}-webhooks", webhooks, subject),
     ]
+
+
+def _cluster_role(name: str, rules: Sequence[dict[str, Any]], subject: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return a ClusterRole with its binding; nothing without rules."""
+    metadata = {"name": name}
+    return (
+        [
+            _role("ClusterRole", metadata, [*rules]),
+            _binding("ClusterRole", metadata, name, subject),
+        ]
+        if rules
+        else []
+    )
 
 
 _API: Final = "rbac.authorization.k8s.io"
@@ -102,17 +140,34 @@ def _binding(kind: str, metadata: Mapping[str, str], role: str, subject: Mapping
     return {**body, "roleRef": reference, "subjects": [dict(subject)]}
 
 
-def deployment(name: str, namespace: str, image: str, app: str) -> dict[str, Any]:
-    """Return a Deployment of an image that starts `ctrlmgr run` with the argument `app`."""
+def service(name: str, namespace: str) -> dict[str, Any]:
+    """Return the Service through which the API server calls the webhooks of `deployment`."""
+    labels = {"app.kubernetes.io/name": name}
+    spec = {"selector": labels, "ports": [{"name": "webhooks", "port": 443, "targetPort": "webhooks"}]}
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+
+
+def deployed(name: str, namespace: str, image: str, place: str, app: App) -> list[dict[str, Any]]:
+    """Return the Deployment of an app, and the Service of its webhooks if any; `place` names it for `ctrlmgr run`."""
+    found = [deployment(name, namespace, image, place, webhooks=bool(app.admissions))]
+    return [*found, service(name, namespace)] if app.admissions else found
+
+
+def deployment(name: str, namespace: str, image: str, app: str, *, webhooks: bool = False) -> dict[str, Any]:
+    """Return a Deployment of an image that starts `ctrlmgr run` with the argument `app`.
+
+    With `webhooks` it serves the app's admission functions through the Service of the same name.
+    """
     labels = {"app.kubernetes.io/name": name}
     arguments = [app, f"--leader-elect-resource-namespace={namespace}", "--status-address=0.0.0.0:8080"]
-    container = {
+    container: dict[str, Any] = {
         "name": "operator",
         "image": image,
         "args": arguments,
         "ports": [{"name": "status", "containerPort": 8080}],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "status"}},
-        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "status"}},
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "status"}, "periodSeconds": 2},
         "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
         "securityContext": {
             "allowPrivilegeEscalation": False,
@@ -120,11 +175,17 @@ def deployment(name: str, namespace: str, image: str, app: str) -> dict[str, Any
             "capabilities": {"drop": ["ALL"]},
         },
     }
-    pod = {
+    pod: dict[str, Any] = {
         "serviceAccountName": name,
         "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [container],
     }
+    if webhooks:
+        arguments.append(f"--webhook-service={namespace}/{name}")
+        container["ports"].append({"name": "webhooks", "containerPort": SERVICE_PORT})
+        # The certificate is read from files, and the root file system is read-only.
+        container["volumeMounts"] = [{"name": "tmp", "mountPath": "/tmp"}]
+        pod["volumes"] = [{"name": "tmp", "emptyDir": {"medium": "Memory"}}]
     spec = {
         "replicas": 1,
         "selector": {"matchLabels": labels},

@@ -14,12 +14,12 @@ import pytest
 import yaml
 
 from ctrlmgr import App, Client, Context, Kind, Metadata, Model, Status, cli
-from ctrlmgr.framework.rights import Right, declared_rights, manifests, rules_of
+from ctrlmgr.framework.rights import Right, declared_rights, manifests, rules_of, webhook_rules
 from ctrlmgr.testing import Harness
 from ctrlmgr.testing.served import ServerProcess
 from examples.shop import Shop, ShopSpec, app
 from tests.framework.served import Served, wait_until
-from tests.framework.test_run import FAST
+from tests.framework.test_run import FAST, run
 
 ROOT = Path(__file__).parents[2]
 READ = ["get", "list", "watch"]
@@ -195,3 +195,48 @@ def test_what_deploys_a_new_project_is_valid(tmp_path: Path) -> None:
 
 def test_the_example_declares_what_it_uses() -> None:
     assert Right("", "configmaps", "patch") in [*declared_rights(app)]
+
+
+RULED = """
+from ctrlmgr import App
+app = App("ruled")
+
+@app.admission("v1/Service", validates=True)
+def closed(service, write):
+    pass
+"""
+
+
+def test_an_app_with_rules_may_register_its_webhooks(server: ServerProcess, tmp_path: Path) -> None:
+    cluster, client = Served(server), Client.connect(server.kubeconfig)
+    (tmp_path / "ruled.py").write_text(RULED)
+    told = rbac(tmp_path, "ruled.py", "--image", "ruled:1")
+    objects = {each["kind"]: each for each in yaml.safe_load_all(told.stdout)}
+    container = objects["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    assert "--webhook-service=default/ruled" in container["args"]
+    assert objects["Service"]["spec"]["ports"][0]["targetPort"] in [each["name"] for each in container["ports"]]
+    for each in yaml.safe_load_all(told.stdout):
+        if each["kind"] != "Deployment":
+            client.create(each)
+    kubeconfig = as_account(cluster, tmp_path, "ruled")
+    own = ("--webhook-service", "default/ruled", "--webhook-listen", "127.0.0.1:0")
+    arguments = ("--leader-elect-resource-namespace", "default", *own, *FAST)
+    path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/ruled.apps.ctrlmgr.io"
+    with run(kubeconfig, "ruled", str(tmp_path / "ruled.py"), *arguments):
+        wait_until(lambda: cluster.is_served(path))
+    assert not cluster.is_served(path)
+    assert "orbidden" not in kubeconfig.with_name("ruled.log").read_text()
+
+
+def test_rights_to_register_webhooks_are_those_of_the_app_alone() -> None:
+    ruled = App("ruled")
+    assert webhook_rules(ruled) == []
+
+    @ruled.admission("v1/Service")
+    def closed(service: object, write: object) -> None: ...
+
+    create, own = webhook_rules(ruled, "shop")
+    assert create["verbs"] == ["create"]
+    assert own["resourceNames"] == ["shop.ruled.apps.ctrlmgr.io"]
+    kinds = [each["kind"] for each in manifests("x", "ops", [], within="shop", webhooks=[create, own])]
+    assert kinds[-2:] == ["ClusterRole", "ClusterRoleBinding"]

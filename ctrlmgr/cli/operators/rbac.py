@@ -36,7 +36,8 @@ def rbac(
     """Print a ServiceAccount with the rights that an app uses, as YAML.
 
     Its controllers declare most of them: what they watch, apply and clean up. Deletions, and writes of kinds that no
-    controller names in owns=, are observed in its tests, which use `ctrlmgr.testing.Harness`.
+    controller names in owns=, are observed in its tests, which use `ctrlmgr.testing.Harness`. An app with admission
+    functions may also register its webhooks, and --image adds the Service through which they are called.
 
     \b
     ctrlmgr rbac shop:app --tests tests --namespace shop | kubectl apply -f -
@@ -45,14 +46,15 @@ def rbac(
     import yaml
 
     from ctrlmgr.framework.loading import load_app
-    from ctrlmgr.framework.rights import declared_rights, deployment, manifests
+    from ctrlmgr.framework.rights import declared_rights, deployed, manifests, webhook_rules
 
     if within and not no_definitions:
         raise click.UsageError("definitions belong to no namespace: --within goes with --no-definitions")
     app = load_app(place, origin="rbac")
     rights = [*declared_rights(app, definitions=not no_definitions), *_observed(app, tests)]
-    found = manifests(name or app.name, namespace, rights, within=within)
-    found += [deployment(name or app.name, namespace, image, place)] if image else []
+    called = name or app.name
+    found = manifests(called, namespace, rights, within=within, webhooks=webhook_rules(app, within))
+    found += deployed(called, namespace, image, place, app) if image else []
     click.echo(yaml.safe_dump_all(found, sort_keys=False), nl=False)
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
 from ctrlmgr.cli.options import CONTROLLERS, LEADER_ELECTION, LOG, configure_logging, takes_settings
 from ctrlmgr.settings import Loaded
+
+if TYPE_CHECKING:
+    from ctrlmgr.framework.webhooks.webhook_address import WebhookOptions
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _SERVED_ONLY = ("enabled", "apps", "start_interval", "kube_api_qps", "kube_api_burst", "root_ca_file")
@@ -39,10 +44,23 @@ OPTIONS = tuple(key for key in CONTROLLERS if key not in _NOT_HERE)
     "--status-address", metavar="HOST:PORT", help="Serve /metrics, /healthz and /readyz there, over plain HTTP."
 )
 @click.option("--no-definitions", is_flag=True, help="Do not install the definitions of the apps' kinds.")
+@click.option("--no-admission", is_flag=True, help="Do not serve the admission functions of apps as webhooks.")
 @click.option(
-    "--no-admission",
-    is_flag=True,
-    help="Run the controllers of apps that have admission functions, too, and do not call these functions.",
+    "--webhook-url",
+    default="",
+    metavar="URL",
+    help="Where the API server reaches the webhooks of this process, such as https://10.0.0.7:9443.",
+)
+@click.option(
+    "--webhook-service",
+    default="",
+    metavar="NAMESPACE/NAME",
+    help="The Service through which the API server reaches the webhooks, at its port 443.",
+)
+@click.option(
+    "--webhook-listen",
+    metavar="HOST:PORT",
+    help="Serve webhooks there; by default at the port of the URL, at 9443 behind a Service, else at a free port.",
 )
 def run(
     loaded: Loaded,
@@ -55,6 +73,9 @@ def run(
     status_address: str | None,
     no_definitions: bool,
     no_admission: bool,
+    webhook_url: str,
+    webhook_service: str,
+    webhook_listen: str | None,
 ) -> None:
     """Run controllers against a cluster, until Ctrl-C or SIGTERM.
 
@@ -62,7 +83,9 @@ def run(
     `builtin:NAME,…` for controllers of our own. Of several processes with the same Lease one works at a time; the Lease
     is called after what runs unless `--leader-elect-resource-name` names it.
 
-    Admission functions run in `ctrlmgr serve --app`. An app that has some is refused without `--no-admission`.
+    Admission functions of apps are served as webhooks, which are registered at the start and removed at the stop. An
+    API server on this machine reaches them at the local address; for another one give `--webhook-url` or
+    `--webhook-service`.
 
     \b
     ctrlmgr run shop.py
@@ -92,8 +115,9 @@ def run(
         Key(where, elects.resource_name if is_named else ""),
         elects.enabled,
         Timing(elects.lease_duration, elects.renew_deadline, elects.retry_period),
-        _address(status_address),
+        _address("--status-address", status_address),
         namespace,
+        _webhooks(webhook_url, webhook_service, webhook_listen),
     )
     interpreter.tune()
     access = access_of(kubeconfig, context)
@@ -101,10 +125,27 @@ def run(
     run_until_signalled(process.run)
 
 
-def _address(text: str | None) -> tuple[str, int] | None:
+def _webhooks(url: str, service: str, listen: str | None) -> WebhookOptions:
+    from ctrlmgr.api.resource import Key
+    from ctrlmgr.framework.webhooks.webhook_address import WebhookOptions
+
+    if url and service:
+        raise click.UsageError("--webhook-url and --webhook-service both say where webhooks are; give one of them")
+    parts = urlsplit(url)
+    if url and (parts.scheme != "https" or not parts.hostname or parts.query or parts.fragment):
+        raise click.UsageError(f"--webhook-url is {url!r}; it must be a URL such as https://10.0.0.7:9443")
+    place = Key.parse(service)
+    if service and not (place.namespace and place.name):
+        raise click.UsageError(
+            f"--webhook-service is {service!r}; it must be NAMESPACE/NAME such as shop/shop-webhooks"
+        )
+    return WebhookOptions(url, place if service else None, _address("--webhook-listen", listen))
+
+
+def _address(option: str, text: str | None) -> tuple[str, int] | None:
     if text is None:
         return None
     host, colon, port = text.rpartition(":")
     if not (colon and host and port.isdecimal() and int(port) <= 65535):
-        raise click.UsageError(f"--status-address is {text!r}; it must be HOST:PORT such as 127.0.0.1:8080")
+        raise click.UsageError(f"{option} is {text!r}; it must be HOST:PORT such as 127.0.0.1:8080")
     return host.strip("[]"), int(port)

@@ -58,11 +58,12 @@ def _manifests(file: Path, words: Mapping[str, str]) -> str:
     import yaml
 
     from ctrlmgr.framework.loading import load_app
-    from ctrlmgr.framework.rights import declared_rights, deployment, manifests
+    from ctrlmgr.framework.rights import declared_rights, deployed, manifests, webhook_rules
 
     name, app = words["name"], load_app(str(file), origin="new")
     image = f"{name}:0.1.0"
-    found = [*manifests(name, name, declared_rights(app)), deployment(name, name, image, f"{words['package']}:app")]
+    found = manifests(name, name, declared_rights(app), webhooks=webhook_rules(app))
+    found += deployed(name, name, image, f"{words['package']}:app", app)
     return yaml.safe_dump_all(found, sort_keys=False)
 
 

@@ -66,6 +66,7 @@ class RemoteInformers(Informers):
 
     def run(self, stop: threading.Event) -> None:
         """Follow all resources until `stop`."""
+        self._synced = not self._informers  # an app of rules alone follows nothing
         while not stop.is_set():
             self._start_streams(stop)
             try:

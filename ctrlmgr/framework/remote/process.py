@@ -3,7 +3,8 @@
 Guarantees:
 
 - Problems are refused before any write: unknown names, two controllers with one name, a kind that contradicts the
-  stored definition, a controller that needs more than a cluster provides, admission functions that would not be called.
+  stored definition, a controller that needs more than a cluster provides. So are admission functions that the API
+  server cannot call.
 - Of several processes with the same Lease one works at a time, and it stops if it cannot renew it.
 - It stops in order: controllers finish their reconciles, then the Lease is released, then the caches stop.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 import inspect
 import socket
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from random import Random
 from typing import Any, Final, NamedTuple
@@ -44,6 +45,10 @@ from ctrlmgr.framework.remote.informers import RemoteInformers
 from ctrlmgr.framework.remote.log import RemoteLog
 from ctrlmgr.framework.remote.pages import StatusPages
 from ctrlmgr.framework.remote.throttle import Throttle
+from ctrlmgr.framework.webhooks.app_webhooks import AppWebhooks
+from ctrlmgr.framework.webhooks.registering import Registration
+from ctrlmgr.framework.webhooks.webhook_address import WebhookOptions
+from ctrlmgr.framework.webhooks.webhook_configurations import left_over
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.leaderelection import Election, Elector, LeaseLock, Timing
 from ctrlmgr.manager import Controller, Manager, Phase, Runnable
@@ -63,6 +68,13 @@ class Chosen(NamedTuple):
 
     apps: Sequence[App]
     builtin: Sequence[ControllerDescriptor[Any]]
+    admits: bool = True
+    """Whether the apps' admission functions are served as webhooks."""
+
+    @property
+    def has_admission(self) -> bool:
+        """Return whether there are admission functions to serve."""
+        return self.admits and any(app.admissions for app in self.apps)
 
     @property
     def descriptors(self) -> list[ControllerDescriptor[Any]]:
@@ -91,7 +103,7 @@ class Chosen(NamedTuple):
 def choose(names: Iterable[str], *, without_admission: bool = False) -> Chosen:
     """Return the controllers of `module:app`, `file.py`, an installed app's name or `builtin:NAME,…`.
 
-    Raises `SettingsError`, also for an app with admission functions unless `without_admission`.
+    Raises `SettingsError`. The apps' admission functions are served too, unless `without_admission`.
     """
     apps: list[App] = []
     builtin: list[ControllerDescriptor[Any]] = []
@@ -103,24 +115,15 @@ def choose(names: Iterable[str], *, without_admission: bool = False) -> Chosen:
     for descriptor in builtin:
         _check_context(descriptor)
     check_names(apps, builtin)
-    chosen = Chosen([*dict.fromkeys(apps)], builtin)
-    if not without_admission:
-        _require_no_admission(chosen.apps)
-    if not chosen.descriptors:
+    chosen = Chosen([*dict.fromkeys(apps)], builtin, not without_admission)
+    if not chosen.descriptors and not chosen.has_admission:
         called = ", ".join(app.name for app in chosen.apps)
-        raise SettingsError(f"run: there is nothing to run, since {called} has no controller")
+        raise SettingsError(f"run: there is nothing to run, since {called} has no controller{_nor(chosen)}")
     return chosen
 
 
-def _require_no_admission(apps: Iterable[App]) -> None:
-    """Raise `SettingsError` for admission functions: no API server calls a function of this process."""
-    for app in apps:
-        if app.admissions:
-            called = ", ".join(each.name for each in app.admissions)
-            raise SettingsError(
-                f"run: the admission functions of app {app.name} ({called}) would not be called, because they run"
-                " inside the API server: use `ctrlmgr serve --app`, or run the controllers alone with --no-admission"
-            )
+def _nor(chosen: Chosen) -> str:
+    return " and no admission function" if chosen.admits else ""
 
 
 def _check_context(descriptor: ControllerDescriptor[Any]) -> None:
@@ -209,6 +212,7 @@ class Options(NamedTuple):
     """The address for metrics and health, if any."""
     namespace: str = ""
     """The only namespace to follow; empty for all."""
+    webhooks: WebhookOptions = WebhookOptions()
 
 
 class RemoteProcess:
@@ -238,12 +242,15 @@ class RemoteProcess:
             EventBroadcaster(clock=clock, random=random, host=socket.gethostname()),
             elector.fence if elector is not None else None,
         )
+        self._webhooks = self._serving(access) if chosen.has_admission else None
         controllers = [each.build(parts, settings.of(each.options)) for each in chosen.descriptors]
         self._manager = Manager(clock=clock)
         self._manager.add(informers, Phase.CACHES)
         self._manager.add(parts.broadcaster, Phase.CACHES)
         if options.status is not None:
             self._manager.add(self._pages(options.status, elector), Phase.LOG)
+        if self._webhooks is not None:
+            self._manager.add(self._webhooks.server, Phase.SERVERS)
         for runnable in self._led(controllers, elector):
             self._manager.add(runnable, Phase.LEADER)
 
@@ -262,6 +269,21 @@ class RemoteProcess:
         log.info("status pages", address=address[0], port=pages.port)
         return pages
 
+    def _serving(self, access: Access) -> AppWebhooks:
+        """Return the webhooks of the apps; raises `SettingsError` if the API server cannot reach this process."""
+        # The API server waits for the functions' reads, so they are not throttled.
+        api = Api(access, Throttle(0, 1, clock=self._clock), program=PROGRAM, versions=self._chosen.versions)
+        return AppWebhooks(
+            self._chosen.apps,
+            self._options.webhooks,
+            RemoteLog(api, clock=self._clock),
+            self._parts.writer(MANAGER, fenced=True),
+            cluster=access.server,
+            namespace=self._options.namespace,
+            run=f"{socket.gethostname()}_{new_uid(self._parts.random)}",
+            clock=self._clock,
+        )
+
     def _elector(self, access: Access, clock: Clock, random: Random) -> Elector:
         # The Lease must be renewed in time, even if many requests are throttled.
         api = Api(access, Throttle(0, 1, clock=clock), program=PROGRAM)
@@ -275,15 +297,28 @@ class RemoteProcess:
         )
         return Elector(lock, self._sessions, self._options.timing, clock=clock)
 
+    def _registrations(self) -> Iterator[Runnable]:
+        """Yield what registers webhooks, or removes those of an earlier version of the apps."""
+        if self._webhooks is not None:
+            yield self._webhooks.registration
+        elif self._chosen.admits and self._chosen.apps:
+            yield Registration(
+                lambda: [each for app in self._chosen.apps for each in left_over(app, self._options.namespace)],
+                self._parts.event_log,
+                self._parts.writer(MANAGER, fenced=True),
+                clock=self._clock,
+            )
+
     def _led(self, controllers: Sequence[Controller], elector: Elector | None) -> Sequence[Runnable]:
+        runnables = [*self._registrations(), *controllers]
         if elector is None:
-            return controllers
+            return runnables
         leases = self._parts.informers.informer_of(LEASES, self.lease)
         recorder = self._parts.broadcaster.recorder("leader-election", self._parts.writer("leader-election"))
         election = Election(
             elector,
             leases,
-            controllers,
+            runnables,
             controllers,
             clock=self._clock,
             announce=lambda lease, message: recorder.event(lease, NORMAL, "LeaderElection", message),
@@ -292,8 +327,11 @@ class RemoteProcess:
 
     def run(self, stop: threading.Event) -> None:
         """Install definitions, and work until `stop` is set; raises the errors of the manager."""
-        self._define(stop)
-        log.info("running", server=self._parts.api.server, controllers=[each.name for each in self._chosen.descriptors])
+        if self._options.defines and self._chosen.apps:
+            self._until_done(self._define, stop)
+        if (webhooks := self._webhooks) is not None:
+            self._until_done(lambda: webhooks.prepare(self._parts.writer(MANAGER)), stop)
+        log.info("running", server=self._parts.api.server, **self._shown())
         try:
             self._manager.run(stop)
         except TimeoutError as error:
@@ -301,20 +339,32 @@ class RemoteProcess:
         finally:
             self._sessions.close()
 
-    def _define(self, stop: threading.Event) -> None:
+    def _shown(self) -> Mapping[str, Sequence[str]]:
+        """Return what runs, for the log line at the start."""
+        controllers = [each.name for each in self._chosen.descriptors]
+        webhooks = self._webhooks.functions if self._webhooks is not None else []
+        found = {"controllers": controllers, "webhooks": webhooks}
+        return {name: each for name, each in found.items() if each}
+
+    def _define(self) -> None:
+        """Install the apps' definitions; raises `CtrlmgrError`."""
         writer = self._parts.writer(MANAGER)
-        while self._options.defines and self._chosen.apps and not stop.is_set():
+        for each in install(
+            self._chosen.apps,
+            lambda key: self._parts.event_log.get(DEFINITIONS, key),
+            lambda definition: writer.apply(definition, MANAGER, force=True),
+        ):
+            log.info("definition installed", name=each.name)
+
+    def _until_done(self, act: Callable[[], None], stop: threading.Event) -> None:
+        """Call `act` until it succeeds, or until `stop`; raises its errors that a retry cannot solve."""
+        while not stop.is_set():
             try:
-                for each in install(
-                    self._chosen.apps,
-                    lambda key: self._parts.event_log.get(DEFINITIONS, key),
-                    lambda definition: writer.apply(definition, MANAGER, force=True),
-                ):
-                    log.info("definition installed", name=each.name)
+                act()
             except CtrlmgrError as error:
                 if not error.retryable:
                     raise
                 log.warning("the cluster cannot be asked, trying again", error=str(error), retry_in=_RETRY)
                 stop.wait(_RETRY)
-                continue
-            return
+            else:
+                return

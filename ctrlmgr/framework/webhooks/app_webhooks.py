@@ -1,0 +1,91 @@
+"""The webhooks of one process: its server, certificate and registration.
+
+Guarantees: the address is known, and bound, before the process writes anything. Every process serves its functions, and
+the leader alone registers them.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+
+from ctrlmgr.api.resource import Key
+from ctrlmgr.client import EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.framework.app import App
+from ctrlmgr.framework.remote.log import RemoteLog
+from ctrlmgr.framework.webhooks.cluster_reader import ClusterReader
+from ctrlmgr.framework.webhooks.registering import Registration
+from ctrlmgr.framework.webhooks.webhook_address import WebhookOptions, decide_address
+from ctrlmgr.framework.webhooks.webhook_certificates import WebhookCertificates
+from ctrlmgr.framework.webhooks.webhook_configurations import Registered, configurations, path_of
+from ctrlmgr.framework.webhooks.webhook_server import WebhookServer
+
+
+class AppWebhooks:
+    """The webhooks of apps that have admission functions."""
+
+    def __init__(
+        self,
+        apps: Sequence[App],
+        options: WebhookOptions,
+        event_log: RemoteLog,
+        writer: EngineClient,
+        *,
+        cluster: str,
+        namespace: str,
+        run: str,
+        clock: Clock,
+    ) -> None:
+        """Serve the functions of `apps` to the API server at the URL `cluster`; raises `SettingsError`.
+
+        Only writes in `namespace` are decided, or in all (""). `writer` writes the configurations, and `run` identifies
+        this process.
+        """
+        functions = {path_of(app.name, each.name): each for app in apps for each in app.admissions}
+        called = ", ".join(
+            f"app {app.name} ({', '.join(each.name for each in app.admissions)})" for app in apps if app.admissions
+        )
+        self._apps = apps
+        self._namespace = namespace
+        self._log = event_log
+        self._id = run
+        self._address = decide_address(options, cluster, functions=called)
+        self._certificates = WebhookCertificates(self._address.names, clock=clock)
+        self._authority = ""
+        self.server = WebhookServer(
+            self._address.listen, functions, ClusterReader(event_log), self._certificates, clock=clock
+        )
+        """Serves the functions; it runs in every process."""
+        self.registration = Registration(
+            self._wanted, event_log, writer, label=self._address.label(self.server.port), run=run, clock=clock
+        )
+        """Registers the functions; it runs in the leader."""
+
+    @property
+    def functions(self) -> list[str]:
+        """Return the names of the functions."""
+        return [each.name for app in self._apps for each in app.admissions]
+
+    def prepare(self, writer: EngineClient) -> None:
+        """Make the certificate; behind a Service share its authority in a Secret, which `writer` writes.
+
+        Raises `ApiError`, and `SettingsError` for an unusable Secret.
+        """
+        service = self._address.service
+        if service is not None:
+            self._certificates.share(Key(service.namespace, f"{service.name}-webhook-authority"), self._log, writer)
+        self._authority = base64.b64encode(self._certificates.ensure()).decode()
+
+    def _wanted(self) -> list[Registered]:
+        port = self.server.port
+        return [
+            each
+            for app in self._apps
+            for each in configurations(
+                app,
+                self._namespace,
+                lambda path: self._address.client_config(path, port, self._authority),
+                self._id,
+            )
+        ]

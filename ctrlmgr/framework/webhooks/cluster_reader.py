@@ -1,0 +1,36 @@
+"""Reads objects of any kind from a cluster, for admission functions that read other objects (`Write.cache`).
+
+Guarantees: each call is a request whose response is the newest state. It is not limited by the rate of the controllers'
+requests, because the API server waits for the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ctrlmgr.api.resource import Key
+from ctrlmgr.framework.declaration import declaration_of
+from ctrlmgr.framework.reading import Cache, read
+from ctrlmgr.framework.remote.log import RemoteLog
+
+
+class ClusterReader(Cache):
+    """A cluster as a cache of all kinds; thread-safe."""
+
+    def __init__(self, event_log: RemoteLog) -> None:
+        """Read through `event_log`."""
+        super().__init__({}, "")
+        self._log = event_log
+
+    def get(self, kind: Any, name: str, namespace: str = "") -> Any:
+        """Return one object, None if there is none; raises `ApiError`."""
+        declaration = declaration_of(kind)
+        obj = self._log.get(declaration.resource, Key(namespace, name))
+        return None if obj is None else read(declaration, obj)
+
+    def list(self, kind: Any, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Any:
+        """Return the objects of a namespace (None: of all) that have all these labels, by key; raises `ApiError`."""
+        declaration, wanted = declaration_of(kind), (labels or {}).items()
+        found = self._log.snapshot(declaration.resource, namespace=namespace).objects
+        return [read(declaration, obj) for obj in found if wanted <= obj.labels.items()]

@@ -1,0 +1,115 @@
+"""Registers the webhooks of apps in the cluster, and removes them at the stop.
+
+Guarantees: a configuration that an earlier run has left behind is replaced, or removed if the app has no such functions
+any more. At the stop, a configuration is removed unless another process has registered it since. Only the leader
+registers: of several processes one is called, or all of them behind one Service.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.client import EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import Conflict, CtrlmgrError, Fenced, Forbidden, NotFound, SettingsError
+from ctrlmgr.framework.install import MANAGER
+from ctrlmgr.framework.remote.log import RemoteLog
+from ctrlmgr.framework.webhooks.webhook_configurations import RUN, Registered
+
+log = structlog.get_logger(__name__)
+
+_RETRY: Final = 1.0
+_FAREWELL: Final = 0.5
+"""Seconds for which webhooks are answered after their removal: API servers read configurations through a watch."""
+
+
+class Registration:
+    """A runnable that keeps webhooks registered while it runs."""
+
+    name = "webhook-registration"
+
+    def __init__(
+        self,
+        wanted: Callable[[], Sequence[Registered]],
+        event_log: RemoteLog,
+        client: EngineClient,
+        *,
+        label: str = "",
+        run: str = "",
+        clock: Clock,
+    ) -> None:
+        """Register what `wanted` returns; `label` is the address for log lines, `run` identifies this process."""
+        self._wanted = wanted
+        self._log = event_log
+        self._client = client
+        self._label = label
+        self._run = run
+        self._clock = clock
+
+    def run(self, stop: threading.Event) -> None:
+        """Register, wait for `stop`, and remove what is registered; raises `SettingsError` for a refusal."""
+        wanted = self._wanted()
+        while not stop.is_set():
+            try:
+                self._register(wanted)
+            except Fenced:
+                raise
+            except CtrlmgrError as error:
+                if not error.retryable:
+                    raise SettingsError(f"run: the webhooks cannot be registered: {error}") from error
+                log.warning("retrying registration of webhooks", error=str(error), retry_in=_RETRY)
+                stop.wait(_RETRY)
+            else:
+                stop.wait()
+        self._remove(wanted)
+
+    def _register(self, wanted: Sequence[Registered]) -> None:
+        for each in wanted:
+            if each.wanted is not None:
+                self._client.apply(each.wanted, MANAGER, force=True)
+                names = [hook["name"] for hook in each.wanted.to_dict()["webhooks"]]
+                log.info("webhooks registered", configuration=str(each.key), address=self._label, webhooks=names)
+            else:
+                self._remove_left(each)
+
+    def _remove_left(self, each: Registered) -> None:
+        """Remove a configuration of an earlier run, of which the app has no functions any more."""
+        try:
+            left = self._log.get(each.resource, each.key)
+        except Forbidden:  # an app without admission functions needs no right to read configurations
+            return
+        if left is not None:
+            self._delete(left)
+            log.info("webhooks of an earlier run removed", configuration=str(each.key))
+
+    def _remove(self, wanted: Sequence[Registered]) -> None:
+        removed = False
+        for each in wanted:
+            if each.wanted is None:
+                continue
+            try:
+                stored = self._log.get(each.resource, each.key)
+                if stored is not None and stored.annotations.get(RUN) == self._run:
+                    self._delete(stored)
+                    removed = True
+            except Fenced:
+                raise  # another process leads, and registers its own
+            except CtrlmgrError as error:
+                log.warning("webhooks not removed", configuration=str(each.key), error=str(error))
+        if removed:
+            log.info("webhooks removed")
+            pause = threading.Condition()
+            with pause:
+                self._clock.wait(pause, _FAREWELL)
+
+    def _delete(self, stored: Object) -> None:
+        """Delete a configuration, unless it changes or disappears meanwhile."""
+        try:
+            self._client.delete(stored, "Background")
+        except (Conflict, NotFound):
+            log.debug("another process changed the webhooks", configuration=stored.name)

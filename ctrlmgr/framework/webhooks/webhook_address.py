@@ -1,0 +1,154 @@
+"""Decides how an API server reaches the webhooks of this process, and where the process listens.
+
+The rules are kopf's (`kopf.WebhookAutoServer`): a URL or a Service that the user names; else, for a cluster in a
+container of this machine, the name by which such a container calls the machine; else, for an API server on the same
+machine, the address at which this process reaches it. For any other cluster no address can be known.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from ctrlmgr.api.resource import Key
+from ctrlmgr.errors import SettingsError
+
+SERVICE_PORT: Final = 9443
+"""The default port of a process behind a Service, as controller-runtime has it."""
+
+_ANYWHERE: Final = "0.0.0.0"
+_LOCAL_CLUSTERS: Final = (("k3s-", "host.k3d.internal"), ("minikube", "host.minikube.internal"))
+"""The beginning of the name of a local cluster's authority, and the name by which its containers call the machine."""
+_DOCKER_DESKTOP: Final = ("docker-for-desktop", "host.docker.internal")
+_PATIENCE: Final = 5.0
+
+
+class WebhookOptions(NamedTuple):
+    """The options for the address; at most one of `url` and `service` is given."""
+
+    url: str = ""
+    """`https://HOST[:PORT][/PATH]`, empty if unknown."""
+    service: Key | None = None
+    listen: tuple[str, int] | None = None
+
+
+class WebhookAddress(NamedTuple):
+    """How webhooks are reached."""
+
+    listen: tuple[str, int]
+    """Host and port; port 0: any free one."""
+    names: Sequence[str]
+    """The host names and IP addresses of the certificate."""
+    url: str = ""
+    """The URL before a function's path; `{port}` is the port. Empty for a Service."""
+    service: Key | None = None
+
+    def client_config(self, path: str, port: int, authority: str) -> dict[str, Any]:
+        """Return the `clientConfig` of a webhook at `path`, for the port that is listened at.
+
+        `authority` is the certificate authority (PEM, base64).
+        """
+        if self.service is not None:
+            place = {"namespace": self.service.namespace, "name": self.service.name, "path": path, "port": 443}
+            return {"service": place, "caBundle": authority}
+        return {"url": f"{self.url.replace('{port}', str(port))}{path}", "caBundle": authority}
+
+    def label(self, port: int) -> str:
+        """Return the address for log lines."""
+        return f"service {self.service}" if self.service is not None else self.url.replace("{port}", str(port))
+
+
+def decide_address(
+    options: WebhookOptions,
+    server: str,
+    *,
+    functions: str,
+    certificate_of: Callable[[str, int], bytes | None] | None = None,
+) -> WebhookAddress:
+    """Return the address for the API server at the URL `server`; raises `SettingsError` if none can be known.
+
+    `functions` names the admission functions for the error. `certificate_of` returns the serving certificate (PEM) of a
+    host and port, None if there is none; by default it asks the host.
+    """
+    if options.service is not None:
+        return _behind(options.service, options.listen)
+    if options.url:
+        return _at(options.url, options.listen)
+    parts = urlsplit(server)
+    host = parts.hostname or ""
+    certificate = None
+    if parts.scheme == "https":
+        certificate = (certificate_of or _certificate_of)(host, parts.port or 443)
+    if name := _host_of_local_cluster(certificate):
+        listen = options.listen or (_ANYWHERE, 0)
+        return WebhookAddress(listen, (name,), f"https://{name}:{{port}}")
+    if (address := _own_address(host)) is None:
+        raise SettingsError(
+            f"run: {server} cannot call the admission functions of {functions} without an address: give --webhook-url"
+            " or --webhook-service, or run the controllers alone with --no-admission"
+        )
+    return WebhookAddress(options.listen or (address, 0), (address,), f"https://{_bracketed(address)}:{{port}}")
+
+
+def _behind(service: Key, listen: tuple[str, int] | None) -> WebhookAddress:
+    host = f"{service.name}.{service.namespace}.svc"
+    return WebhookAddress(listen or (_ANYWHERE, SERVICE_PORT), (host, f"{host}.cluster.local"), service=service)
+
+
+def _at(url: str, listen: tuple[str, int] | None) -> WebhookAddress:
+    parts = urlsplit(url)
+    assert parts.hostname is not None  # as `run` checks
+    return WebhookAddress(listen or (_ANYWHERE, parts.port or 443), (parts.hostname,), url.rstrip("/"))
+
+
+def _host_of_local_cluster(certificate: bytes | None) -> str:
+    """Return the name by which a local cluster's containers call this machine; empty for another certificate."""
+    if certificate is None:
+        return ""
+    read = x509.load_pem_x509_certificate(certificate)
+    issuers = [str(each.value) for each in read.issuer.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    for beginning, host in _LOCAL_CLUSTERS:
+        if any(each.startswith(beginning) for each in issuers):
+            return host
+    return _DOCKER_DESKTOP[1] if _DOCKER_DESKTOP[0] in _names(read) else ""
+
+
+def _names(certificate: x509.Certificate) -> Sequence[str]:
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return ()
+    return found.get_values_for_type(x509.DNSName)
+
+
+def _certificate_of(host: str, port: int) -> bytes | None:
+    try:
+        return ssl.get_server_certificate((host, port), timeout=_PATIENCE).encode()
+    except OSError:  # the first request to the cluster says more
+        return None
+
+
+def _own_address(host: str) -> str | None:
+    """Return the IP address of `host` if it is one of this machine, else None."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
+    except OSError:
+        return None
+    for family, kind, _, _, address in found:
+        with socket.socket(family, kind) as probe:
+            try:
+                probe.bind((address[0], 0))
+            except OSError:
+                continue
+            return str(address[0])
+    return None
+
+
+def _bracketed(address: str) -> str:
+    return f"[{address}]" if ":" in address else address

@@ -1,0 +1,103 @@
+"""The webhook configurations of an app: what an API server must ask its admission functions about.
+
+Guarantees: an app has one configuration for the functions that change objects, and one for those that validate. Their
+name depends on the app and the followed namespace, so another run of the same app finds those of an earlier one. A
+function that does not answer fails the write (`failurePolicy: Fail`), as a broken function does inside the API server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.framework.admission import AppAdmission
+from ctrlmgr.framework.app import App
+from ctrlmgr.framework.children import to_object
+
+GROUP: Final = "admissionregistration.k8s.io"
+MUTATING: Final = Resource(GROUP, "mutatingwebhookconfigurations")
+VALIDATING: Final = Resource(GROUP, "validatingwebhookconfigurations")
+RUN: Final = "ctrlmgr.io/run"
+"""The annotation that names the process that registered a configuration."""
+
+_KINDS: Final = {
+    MUTATING: ("MutatingWebhookConfiguration", False),
+    VALIDATING: ("ValidatingWebhookConfiguration", True),
+}
+"""The kind of each resource, and whether its functions validate only."""
+
+_DOMAIN: Final = "apps.ctrlmgr.io"
+_TIMEOUT: Final = 10
+"""Seconds that the API server waits for an answer, which is Kubernetes' default."""
+
+
+class Registered(NamedTuple):
+    """One configuration of an app."""
+
+    resource: Resource
+    key: Key
+    wanted: Object | None
+    """The configuration; None if the app has no functions of this type, so that there must be none."""
+
+
+def name_of(app: str, namespace: str = "") -> str:
+    """Return the name of an app's configurations; `namespace` is the only one that it follows, empty for all."""
+    return f"{namespace}.{app}.{_DOMAIN}" if namespace else f"{app}.{_DOMAIN}"
+
+
+def path_of(app: str, function: str) -> str:
+    """Return the path at which an admission function is served."""
+    return f"/{app}/{function}"
+
+
+def left_over(app: App, namespace: str) -> Iterator[Registered]:
+    """Yield the configurations that an earlier run of an app may have left, none of which is wanted."""
+    for resource in _KINDS:
+        yield Registered(resource, Key("", name_of(app.name, namespace)), None)
+
+
+def configurations(
+    app: App, namespace: str, client_config: Callable[[str], dict[str, Any]], run: str
+) -> Iterator[Registered]:
+    """Yield the configurations of an app; `client_config` returns that of a path, `run` identifies the process."""
+    for resource, key, _ in left_over(app, namespace):
+        kind, validates = _KINDS[resource]
+        hooks = [
+            _webhook(app, each, namespace, client_config) for each in app.admissions if each.validates == validates
+        ]
+        metadata = {"name": key.name, "annotations": {RUN: run}}
+        fields = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": metadata, "webhooks": hooks}
+        yield Registered(resource, key, to_object(fields, resource) if hooks else None)
+
+
+def _webhook(
+    app: App, declared: AppAdmission, namespace: str, client_config: Callable[[str], dict[str, Any]]
+) -> dict[str, Any]:
+    kind = declared.declaration
+    resource = f"{kind.resource.plural}/{declared.subresource}" if declared.subresource else kind.resource.plural
+    hook: dict[str, Any] = {
+        "name": f"{declared.name}.{name_of(app.name)}",
+        "clientConfig": client_config(path_of(app.name, declared.name)),
+        "rules": [
+            {
+                "apiGroups": [kind.group],
+                "apiVersions": [kind.version],
+                "resources": [resource],
+                "operations": [str(each) for each in declared.operations],
+                "scope": "*",
+            }
+        ],
+        "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "NoneOnDryRun",
+        "timeoutSeconds": _TIMEOUT,
+    }
+    if not declared.validates:
+        # Plugins of the API server see an object again after a webhook has changed it.
+        hook["reinvocationPolicy"] = "IfNeeded"
+    if namespace:
+        hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    return hook

@@ -1,0 +1,172 @@
+"""Serves the admission functions of apps over HTTPS, each at a path of its own.
+
+Guarantees: the address is bound at construction. A connection has a thread, and at most `_CONNECTIONS` are open at a
+time. A request has a size limit, and a client that is silent is disconnected. At the stop, running requests have
+`_FAREWELL` seconds to finish.
+
+The API server is not authenticated: a function only decides, and its answer says no more than the cluster's own does.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any, Final
+
+import structlog
+
+from ctrlmgr import threads
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import BadRequest, SettingsError
+from ctrlmgr.framework.admission import AppAdmission
+from ctrlmgr.framework.reading import Cache
+from ctrlmgr.framework.webhooks.admission_reviews import answer
+from ctrlmgr.framework.webhooks.webhook_certificates import RENEW, WebhookCertificates
+
+log = structlog.get_logger(__name__)
+
+_CONNECTIONS: Final = 128
+_LARGEST: Final = 16 * 1024 * 1024
+"""Maximum bytes of a request: two objects of the largest size that Kubernetes stores, and room for encoding."""
+_SILENCE: Final = 90.0
+"""Seconds after which a silent client is disconnected, as Go's client closes idle connections."""
+_FAREWELL: Final = 5.0
+
+
+class WebhookServer:
+    """A runnable that serves admission functions."""
+
+    name = "webhooks"
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        functions: Mapping[str, AppAdmission],
+        cache: Cache,
+        certificates: WebhookCertificates,
+        *,
+        clock: Clock,
+    ) -> None:
+        """Listen at `address` for requests to the `functions` by path; raises `SettingsError` if it is unavailable.
+
+        The functions read other objects from `cache`. The certificates must be there when it runs.
+        """
+        self._certificates = certificates
+        self._clock = clock
+        try:
+            self._server = _Server(address, _handler(functions, cache), certificates, clock)
+        except OSError as error:
+            raise SettingsError(f"--webhook-listen {address[0]}:{address[1]}: {error.strerror}") from error
+
+    @property
+    def port(self) -> int:
+        """Return the actual port."""
+        return int(self._server.server_address[1])
+
+    def run(self, stop: threading.Event) -> None:
+        """Serve until `stop`, and renew the certificate before it expires."""
+        thread = threads.start(f"{self.name} listening", lambda: self._server.serve_forever(poll_interval=0.1))
+        while not stop.wait(RENEW):
+            self._certificates.ensure()
+        self._server.shutdown()
+        thread.join()
+        self._server.server_close()
+        self._server.finish(_FAREWELL)
+        self._certificates.close()
+
+
+class _Server(HTTPServer):
+    """Accepts connections, and serves each on a thread."""
+
+    request_queue_size = 128
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        handler: type[BaseHTTPRequestHandler],
+        certificates: WebhookCertificates,
+        clock: Clock,
+    ) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self._certificates = certificates
+        self._clock = clock
+        self._open = 0
+        self.answering = 0  # requests that are being answered
+        self.changed = threading.Condition()  # guards both counts
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self.changed:
+            if self._open >= _CONNECTIONS:
+                log.warning("webhook connection refused", limit=_CONNECTIONS)
+                self.shutdown_request(request)
+                return
+            self._open += 1
+        threads.start("webhook connection", lambda: self._connected(request, client_address))
+
+    def _connected(self, request: socket.socket, client_address: Any) -> None:
+        try:
+            request.settimeout(_SILENCE)
+            secured = self._certificates.context.wrap_socket(request, server_side=True)
+            with secured:
+                self.finish_request(secured, client_address)
+        except OSError as error:  # the client left, or trusts another authority
+            log.debug("webhook connection ended", client=str(client_address[0]), error=str(error))
+        finally:
+            request.close()
+            with self.changed:
+                self._open -= 1
+
+    def finish(self, patience: float) -> None:
+        """Wait until no request is being answered, `patience` seconds at most."""
+        until = self._clock.monotonic() + patience
+        with self.changed:
+            while self.answering and (left := until - self._clock.monotonic()) > 0:
+                self._clock.wait(self.changed, left)
+
+
+def _handler(functions: Mapping[str, AppAdmission], cache: Cache) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:  # the name that the standard library calls
+            server = self.server
+            assert isinstance(server, _Server)
+            with server.changed:
+                server.answering += 1
+            try:
+                self._decide()
+            finally:
+                with server.changed:
+                    server.answering -= 1
+                    server.changed.notify_all()
+
+        def _decide(self) -> None:
+            declared = functions.get(self.path.partition("?")[0])
+            length = self.headers.get("Content-Length", "")
+            if not length.isdecimal() or int(length) > _LARGEST:
+                self.close_connection = True  # the body is not read
+                self._send(413 if length.isdecimal() else 411, b"an AdmissionReview needs a Content-Length\n")
+                return
+            body = self.rfile.read(int(length))
+            if declared is None:
+                self._send(404, b"there is no such admission function\n")
+                return
+            try:
+                self._send(200, answer(declared, body, cache))
+            except BadRequest as error:
+                self._send(400, f"{error}\n".encode())
+
+        def _send(self, code: int, body: bytes) -> None:
+            self.send_response(code)
+            self.send_header("Content-Type", "application/json" if code == 200 else "text/plain; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            """Log no requests."""
+
+    return Handler
