@@ -141,7 +141,7 @@ def _with_flags() -> list[Setting]:
 
 def controllers() -> str:
     """Return the table of docs/controllers.md."""
-    lines = ["", "| controller | alias | responsibility |", "|---|---|---|"]
+    lines = ["", "| controller | alias | what it does |", "|---|---|---|"]
     for each in sorted(registry.ALL, key=lambda each: each.name):
         aliases = ", ".join(f"`{alias}`" for alias in each.aliases)
         off = "" if each.enabled_by_default else " (off by default)"

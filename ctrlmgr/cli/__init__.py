@@ -107,18 +107,18 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, message="ctrlmgr %(version)s")
 def ctrlmgr() -> None:
-    """A Kubernetes control plane whose only memory is an event log.
+    """A Kubernetes control plane that stores all state in an event log.
 
     \b
-    Start it here, on SQLite:           ctrlmgr serve
-    Run tests with one of their own:    ctrlmgr exec -- pytest
-    Replay a real cluster's recording:  ctrlmgr replay recording.jsonl.gz
-    Play it to kubectl and operators:   ctrlmgr serve --recording recording.jsonl.gz
-    Look at what happened:              ctrlmgr events --resource endpoints
-    Go back in time, and ask why:       ctrlmgr get pods --at 10m; ctrlmgr why endpoints web
-    See which controllers fail:         ctrlmgr failures
+    Start a control plane on SQLite:       ctrlmgr serve
+    Run tests with a new control plane:    ctrlmgr exec -- pytest
+    Replay a recording and compare:        ctrlmgr replay recording.jsonl.gz
+    Serve a recording to kubectl:          ctrlmgr serve --recording recording.jsonl.gz
+    Print the events of the log:           ctrlmgr events --resource endpoints
+    Show earlier states, and causes:       ctrlmgr get pods --at 10m; ctrlmgr why endpoints web
+    Show failing reconciles:               ctrlmgr failures
 
-    Exit codes: 0 fine, 1 failed or found a problem, 2 wrong usage or settings, 3 database unusable,
+    Exit codes: 0 success, 1 failure or a problem was found, 2 wrong usage or settings, 3 database unusable,
     4 recording unusable, 130 interrupted.
     """
 
@@ -142,7 +142,10 @@ def run(arguments: Sequence[str]) -> int:
         hint = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
         message = error.format_message()
         if isinstance(error, click.NoSuchOption) and error.option_name in _MEANT:
-            message = f"no such option {error.option_name}; {_MEANT[error.option_name]} says where `serve` listens"
+            message = (
+                f"no such option {error.option_name}; {_MEANT[error.option_name]} is the address on "
+                "which `serve` listens"
+            )
         return _complain(message + hint, ExitCode.USAGE)
     except click.ClickException as error:
         return _complain(error.format_message(), ExitCode.FAILED)

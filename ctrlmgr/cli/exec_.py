@@ -38,18 +38,18 @@ _OUTPUT_LINES = 10
 
 @click.command(
     "exec",
-    short_help="Run a command with a control plane of its own.",
+    short_help="Run a command with a new control plane.",
     context_settings={"allow_interspersed_args": False},
 )
 @takes_settings(*_SETTINGS)
-@click.option("--keep", is_flag=True, help="If the command fails, keep the log and say how to look at it.")
+@click.option("--keep", is_flag=True, help="If the command fails, keep the log and print commands that inspect it.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_(loaded: Loaded, keep: bool, command: tuple[str, ...]) -> int:  # wrong settings are reported here
-    """Run COMMAND with a control plane of its own, which exists as long as the command runs.
+    """Run COMMAND with a new control plane, which stops when the command ends.
 
-    The server listens on a free port of 127.0.0.1, with its data in a temporary directory. When it is ready, the
-    command starts with KUBECONFIG set for this server; `ctrlmgr get`, `events`, `why` and so on read its log, too.
-    The exit code is the command's. Other settings of the server are set by variables (CTRLMGR_…) or --settings.
+    The server listens on a free port of 127.0.0.1 and stores its data in a temporary directory. When it is ready, the
+    command starts with KUBECONFIG set for this server. `ctrlmgr get`, `events` and `why` read its log, too.
+    The exit code is the command's. Variables (CTRLMGR_…) or --settings set other settings of the server.
 
     \b
     ctrlmgr exec -- pytest -q
@@ -107,9 +107,9 @@ def _last_words(output: str) -> str:
 
 def _say_what_is_kept(folder: Path) -> None:
     at = shlex.quote(str(folder))
-    click.echo(f"kept {at}: the log (ctrlmgr.db) and what the server printed (output.log)", err=True)
-    click.echo(f"  what happened?     ctrlmgr events --data-dir {at}", err=True)
-    click.echo(f"  what was there?    ctrlmgr get all -A --data-dir {at}", err=True)
+    click.echo(f"kept {at}: the log (ctrlmgr.db) and the server's output (output.log)", err=True)
+    click.echo(f"  print its events   ctrlmgr events --data-dir {at}", err=True)
+    click.echo(f"  show its objects   ctrlmgr get all -A --data-dir {at}", err=True)
     click.echo(f"  serve it again     ctrlmgr serve --data-dir {at}", err=True)
 
 

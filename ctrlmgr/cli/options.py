@@ -108,7 +108,7 @@ def _parameter(key: str) -> str:
 
 def output_option(*formats: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add `-o` to a command with these `formats`, the first by default."""
-    text = f"How to print: {', '.join(formats[:-1])} or {formats[-1]}."
+    text = f"The output format: {', '.join(formats[:-1])} or {formats[-1]}."
     return click.option("-o", "--output", type=click.Choice(formats), default=formats[0], help=text)
 
 
@@ -124,7 +124,7 @@ class ResourceName(click.ParamType["Resource"]):
         if isinstance(value, Resource):
             return value
         if not value or value != value.lower() or "/" in value:
-            self.fail(f"{value!r} is no resource; write plural or plural.group: pods, leases.coordination.k8s.io")
+            self.fail(f"{value!r} is not a resource; write plural or plural.group: pods, leases.coordination.k8s.io")
         return Resource.parse(value)
 
 
@@ -140,7 +140,7 @@ class Duration(click.ParamType[float]):
         try:
             return value if isinstance(value, float) else parse_duration(value)
         except ValueError:
-            self.fail(f"{value!r} is no duration; write 15s, 10m or 1h30m")
+            self.fail(f"{value!r} is not a duration; write 15s, 10m or 1h30m")
 
 
 def configure_logging(settings: Settings) -> None:
@@ -175,7 +175,9 @@ def opened_log(loaded: Loaded, *, anchor: Path | None = None) -> Iterator[SQLLog
         settings.database_url, clock=SystemClock(), random=random.SystemRandom(), anchor=anchor, sealing=sealing
     )
     if isinstance(log, MemoryEventLog):
-        raise SettingsError("memory: holds nothing outside of the process that fills it; --database names another log")
+        raise SettingsError(
+            "memory: only the process that serves this log can read it; choose another log with --database"
+        )
     try:
         yield log
     finally:
@@ -206,5 +208,6 @@ def _require_file(url: str) -> None:
     scheme, _, path = url.partition(":///")
     if scheme == "sqlite" and not Path(path).exists():
         raise SchemaOutdated(
-            f"there is no database at {path}; `ctrlmgr serve` or `ctrlmgr migrate` makes one, --database names another"
+            f"there is no database at {path}; `ctrlmgr serve` or `ctrlmgr migrate` creates one, "
+            "--database chooses another"
         )

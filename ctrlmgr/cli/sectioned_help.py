@@ -26,7 +26,7 @@ class SectionedCommand(click.Command):
         """Make a command; `--help` describes the options with the flags in `usual`, in the order of `usual`."""
         super().__init__(*arguments, **keywords)
         self._usual = (*usual, "--help-all", "--help")
-        text = "Describe all options, by the sections of the settings file."
+        text = "Describe all options, grouped by the sections of the settings file."
         flag: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
         self.params.append(click.Option(["--help-all"], **flag, callback=self._print_all, help=text))
 
@@ -35,7 +35,7 @@ class SectionedCommand(click.Command):
         by_flag = {flag: each for each in self.get_params(ctx) for flag in each.opts}
         _write(ctx, formatter, _OPTIONS, [by_flag[flag] for flag in self._usual])
         formatter.write_paragraph()
-        formatter.write_text(f"There are {len(self.get_params(ctx)) - len(self._usual)} more: see --help-all.")
+        formatter.write_text(f"There are {len(self.get_params(ctx)) - len(self._usual)} more options: see --help-all.")
 
     def _print_all(self, ctx: click.Context, parameter: click.Parameter, is_given: bool) -> None:
         if not is_given:

@@ -43,14 +43,14 @@ USUAL = (
 
 @click.command(cls=SectionedCommand, usual=USUAL, short_help="Run the control plane.")
 @takes_settings("server.role", *flags())
-@arguments.at_option("Serve the past of the log, read-only, as it was at")
+@arguments.at_option("Serve the state at this moment, read-only")
 @takes_recording
 def serve(loaded: Loaded, at: str | None, recording: Path | None, **options: Any) -> None:
     """Run the control plane: serve the Kubernetes API over TLS, follow the event log, and reconcile.
 
-    The database, the certificates and the administrator's kubeconfig are made when needed; the kubeconfig is in
-    the data directory. SIGTERM and Ctrl-C stop it in order; doing it twice stops it at once, which loses nothing
-    that was acknowledged.
+    The command creates the database, the certificates and the administrator's kubeconfig if they do not exist; the
+    kubeconfig is in the data directory. SIGTERM and Ctrl-C stop it gracefully; a second signal stops it at once, which
+    loses no acknowledged write.
 
     \b
     ctrlmgr serve
@@ -67,7 +67,9 @@ def serve(loaded: Loaded, at: str | None, recording: Path | None, **options: Any
     configure_logging(loaded.settings)
     if (what := playing(recording, options)) is not None:
         if at:
-            raise click.UsageError("--at is for the past of a log; in a recording one seeks with `ctrlmgr play`")
+            raise click.UsageError(
+                "--at and --recording exclude each other; move in a recording with `ctrlmgr play seek`"
+            )
         play(loaded, what)
         return
     if at:
@@ -92,24 +94,22 @@ def _greet_past(application: PastApplication) -> None:
     moment = application.moment
     for resource in moment.lost:
         click.echo(
-            f"note: {resource} is compacted beyond revision {moment.revision}; what it was is left out", err=True
+            f"note: {resource} is compacted beyond revision {moment.revision}; its objects are omitted", err=True
         )
-    click.echo(
-        f"ctrlmgr serves the past, read-only, as it was at revision {moment.revision}, on {application.server.url}"
-    )
+    click.echo(f"ctrlmgr serves the state at revision {moment.revision}, read-only, on {application.server.url}")
     click.echo(f"  use it             export KUBECONFIG={shlex.quote(str(application.kubeconfig))}")
-    click.echo("  what was there?    kubectl get all -A")
-    click.echo(f"  look at it         {_program()} ui --kubeconfig {shlex.quote(str(application.kubeconfig))}")
+    click.echo("  list its objects   kubectl get all -A")
+    click.echo(f"  open the page      {_program()} ui --kubeconfig {shlex.quote(str(application.kubeconfig))}")
     click.echo("  stop it with Ctrl-C")
 
 
 def _greet(application: Application, loaded: Loaded) -> None:
     click.echo(f"ctrlmgr serves the Kubernetes API on {application.server.url}")
     click.echo(f"  use it             export KUBECONFIG={shlex.quote(str(application.kubeconfig))}")
-    click.echo("  what is there?     kubectl api-resources; kubectl get namespaces")
-    click.echo("  is it ready?       kubectl get --raw '/readyz?verbose'")
-    click.echo(f"  what happened?     {_events_command(loaded)}")
-    click.echo(f"  look at it         {_page_command(application.kubeconfig, loaded)}")
+    click.echo("  list its kinds     kubectl api-resources; kubectl get namespaces")
+    click.echo("  check its health   kubectl get --raw '/readyz?verbose'")
+    click.echo(f"  follow its events  {_events_command(loaded)}")
+    click.echo(f"  open the page      {_page_command(application.kubeconfig, loaded)}")
     click.echo("  stop it with Ctrl-C")
 
 
@@ -121,7 +121,7 @@ def _events_command(loaded: Loaded) -> str:
     from ctrlmgr.logging import mask
 
     if loaded.settings.database_url == MEMORY:
-        return "kubectl get events -A --watch    # the log is in memory, and ends with this process"
+        return "kubectl get events -A --watch    # the log is in memory and ends with this process"
     is_default = loaded.is_default("database.url") and loaded.is_default("data_dir")
     database = "" if is_default else f" --database '{mask(loaded.settings.database_url)}'"
     return f"{_program()} events --follow{database}"

@@ -11,13 +11,13 @@ from ctrlmgr.cli.options import output_option, takes_settings
 from ctrlmgr.settings import Loaded, flags, keys, plain_value
 
 
-@click.command(short_help="Print the settings in force and where they come from.")
+@click.command(short_help="Print the effective settings and the source of each.")
 @takes_settings(*flags())
 @output_option("toml", "json")
 def settings(loaded: Loaded, output: str) -> None:
-    """Print the settings in force, and where each comes from: a flag, a variable, the file, or the default.
+    """Print the effective settings, and the source of each: a flag, a variable, the file, or the default.
 
-    What is printed is a valid settings file, except that passwords are masked.
+    The output is a valid settings file, except that passwords are masked.
 
     \b
     ctrlmgr settings

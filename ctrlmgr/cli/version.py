@@ -20,10 +20,10 @@ def documentation() -> Path:
     return carried if carried.is_dir() else package.parent / "docs"
 
 
-@click.command(short_help="Print what runs here.")
+@click.command(short_help="Print the versions.")
 @output_option("text", "json")
 def version(output: str) -> None:
-    """Print the versions of ctrlmgr and of what it stands on, and where its documentation is."""
+    """Print the versions of ctrlmgr, Python and SQLite, and the directory of the documentation."""
     versions = {"ctrlmgr": __version__, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
     versions["documentation"] = str(documentation())
     if output == "json":

@@ -179,7 +179,7 @@ def enabled(wanted: Iterable[str], descriptors: Iterable[ControllerDescriptor[An
         name = names.get(alias, alias)
         if name not in known and (absent := _ABSENT.get(alias)):
             if entry == alias:
-                warnings.append(f"controllers.enabled: there is no {absent} here: nothing does its work")
+                warnings.append(f"controllers.enabled: there is no {absent} here: no component does its work")
             continue
         if name not in known:
             raise SettingsError(_unknown(alias, [*known, *aliases]))

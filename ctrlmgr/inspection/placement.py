@@ -86,21 +86,21 @@ def lines(placement: Placement) -> Iterator[str]:
     """Yield the lines about a decision, one a node: first the nodes that can run the pod, best first."""
     decision = placement.decision
     yield ""
-    yield f"how its node was chosen, at revision {placement.revision}:"
+    yield f"how the scheduler chose its node, at revision {placement.revision}:"
     sums = decision.scores.sums()
     width = min(max(map(len, (*sums, *decision.refusals, *decision.best)), default=0), _WIDEST)
     if not sums:
         for name in decision.best:
-            yield f"  {name:{width}}  the only one that can take it"
+            yield f"  {name:{width}}  the only suitable node"
     for name in sorted(sums, key=lambda each: (-sums[each], each)):
         parts = ", ".join(f"{plugin} {given}" for plugin, given in decision.scores.of(name).items())
         chosen = "  <- chosen" if name == placement.node else ""
         yield f"  {name:{width}}  {sums[name]:4}  {parts}{chosen}"
     for name, refusal in sorted(decision.refusals.items()):
-        yield f"  {name:{width}}  no: {refusal.plugin}: {', '.join(refusal.reasons)}"
+        yield f"  {name:{width}}  rejected by {refusal.plugin}: {', '.join(refusal.reasons)}"
     if decision.message:
         yield f"  {decision.message}"
     if decision.preemption is not None and decision.preemption.candidate is not None:
         candidate = decision.preemption.candidate
         victims = ", ".join(str(each.key) for each in candidate.victims)
-        yield f"  room is made on {candidate.node}: {victims} go"
+        yield f"  preemption on {candidate.node}: {victims} are deleted"

@@ -241,9 +241,9 @@ class _State:
     def waits_for(self) -> str:
         """Return what must happen before the next step."""
         if self._spec.get("paused"):
-            return "to be resumed: it is paused"
+            return "the user: it is paused"
         refused = next((text for each in self._sets.values() if (text := _failure(each))), "")
-        awaited = [f"pods that are rejected: {refused}"] if refused else [*self._awaited()]
+        awaited = [f"pods that the API rejects: {refused}"] if refused else [*self._awaited()]
         if not awaited:
             return ""
         more = len(awaited) - _NAMED

@@ -31,12 +31,12 @@ PATIENCE: Final = 300.0
 class Happening(Enum):
     """An event that may let a pod fit that fitted nowhere."""
 
-    NODE_ADDED = "a node came"
+    NODE_ADDED = "a node was added"
     NODE_CHANGED = "a node changed"
-    POD_PLACED = "a pod was given a node, or changed its labels"
-    POD_GONE = "a pod left its node"
-    VOLUME = "a volume, or a claim of one, changed"
-    DEVICES = "a claim of devices, or a class of them, changed"
+    POD_PLACED = "a pod was bound to a node, or its labels changed"
+    POD_GONE = "a pod on a node was deleted or finished"
+    VOLUME = "a volume or a volume claim changed"
+    DEVICES = "a resource claim or a device class changed"
 
 
 _NODES: Final = frozenset([Happening.NODE_ADDED, Happening.NODE_CHANGED])

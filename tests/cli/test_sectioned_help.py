@@ -28,7 +28,7 @@ def test_help_describes_the_usual_options_and_names_the_rest() -> None:
     text = asked("--help")
     assert described(text) == [*USUAL, "--help-all", "--help"]
     more = len(serve.params) + 1 - len(USUAL) - 2  # click adds --help
-    assert text.endswith(f"There are {more} more: see --help-all.\n")
+    assert text.endswith(f"There are {more} more options: see --help-all.\n")
 
 
 def test_help_all_describes_every_option_in_the_section_of_its_setting() -> None:

@@ -230,7 +230,7 @@ def test_a_user_is_given_what_they_may_list_and_no_secret(
     run: Run, served: Served, rights: Rights, to: Options, tmp_path: Path
 ) -> None:
     out, err = run("events", "-o", "jsonl", *to("anns"))[1:]
-    assert err == "note: 1 events on objects that you may not list are left out\n"
+    assert err == "note: 1 events on objects that you may not list are omitted\n"
     assert "hidden-pod" not in out
     [copy] = copies(tmp_path)
     told = b"".join(file.read_bytes() for file in copy.parent.iterdir())

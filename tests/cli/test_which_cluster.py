@@ -153,5 +153,5 @@ def test_what_is_not_found_names_the_log(run: Run, database: str) -> None:
         done = run(*command, "--database", database)
         assert f" in {log}; is this the right cluster?\n" in done.err, command
     assert run("get", "pods", "--database", database).err == f"No resources found in default namespace in {log}\n"
-    assert run("events", "--name", "x", "--database", database).err == f"no such events in {log}\n"
+    assert run("events", "--name", "x", "--database", database).err == f"no matching events in {log}\n"
     assert run("failures", "--database", database).err == f"no failures in {log}\n"

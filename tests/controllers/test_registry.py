@@ -84,7 +84,7 @@ def test_a_controller_of_kubernetes_that_is_not_here_is_named_in_a_warning(name:
     running, warnings = registry.enabled(["a", name], [A, B])
     assert [each.name for each in running] == [A.name]
     assert warnings == (
-        "controllers.enabled: there is no persistentvolume-attach-detach-controller here: nothing does its work",
+        "controllers.enabled: there is no persistentvolume-attach-detach-controller here: no component does its work",
     )
     assert registry.enabled(["a", f"-{name}"], [A, B]).warnings == ()
 

@@ -166,7 +166,7 @@ def test_a_file_that_is_there_is_gone_on_with_or_written_anew(
     server.create(maps, {"metadata": {"name": "comes"}})
     code, said = done(*arguments)
     assert (code, path.read_bytes()) == (2, stored), said
-    assert "is there already: --append goes on with it, --force writes it anew" in said
+    assert "exists: --append continues it, --force overwrites it" in said
     for _ in range(2):  # the second time nothing has happened meanwhile
         code, said = done(*arguments, "--append")
         assert code == 0, said

@@ -129,7 +129,7 @@ def test_a_more_important_pod_takes_the_place_of_another(kubectl: Kubectl, clust
     command = [sys.executable, "-m", "ctrlmgr", "why", "pod", "winner", "-n", name, "--database", cluster[1]]
     told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     assert "how its node was chosen" in told
-    assert "node-2  the only one that can take it" in told
+    assert "node-2  the only suitable node" in told
 
 
 def test_pods_of_a_node_that_is_lost_start_elsewhere(kubectl: Kubectl) -> None:

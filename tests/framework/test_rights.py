@@ -126,7 +126,7 @@ def test_rights_are_observed_in_tests(tmp_path: Path) -> None:
     (tmp_path / "test_cleaner.py").write_text("def test_it(): assert False")
     failed = rbac(tmp_path, "cleaner:app", "--tests", "test_cleaner.py")
     assert (failed.returncode, failed.stdout) == (2, "")
-    assert "error: rbac: the tests end with 1; mend them, or leave out --tests" in failed.stderr
+    assert "error: rbac: the tests failed with exit code 1; correct them, or omit --tests" in failed.stderr
 
 
 @pytest.fixture(scope="module")

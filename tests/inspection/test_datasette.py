@@ -88,7 +88,7 @@ def test_pages_say_what_views_and_columns_mean(path: str) -> None:
     [(front, index), (_, page)] = ask(path, ["/log", "/log/reconciles"])
     assert front == 200
     assert "/log/hot_objects" in index
-    assert "How long the reconcile took" in page
+    assert "The duration of the reconcile" in page
     assert "The reconciles that wrote something" in page
 
 

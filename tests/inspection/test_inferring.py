@@ -117,16 +117,16 @@ def test_a_pod_that_became_unready_explains_its_endpoint() -> None:
     written = story.add(ENDPOINTS, "web", told(["b"], ["a"]), MANAGER)
     found = infer(written, story)
     assert found is not None
-    assert found.causes == ((flip.revision, "explains a: ready → not ready, Ready True→False"),)
+    assert found.causes == ((flip.revision, "explains a: ready → not ready: Ready True→False"),)
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
         ((PODS, "a", None), "the pod was deleted"),
-        ((PODS, "a", pod("True", deletionTimestamp="now")), "the pod began to go"),
-        ((PODS, "a", pod("True", labels={"app": "other"})), "by the pod's labels"),
-        ((SERVICES, "web", service("other")), "by the service's selector"),
+        ((PODS, "a", pod("True", deletionTimestamp="now")), "the pod's deletion was requested"),
+        ((PODS, "a", pod("True", labels={"app": "other"})), "the pod's labels changed"),
+        ((SERVICES, "web", service("other")), "the Service changed"),
     ],
 )
 def test_an_endpoint_went_because_of(change: tuple[Resource, str, dict[str, Any] | None], reason: str) -> None:

@@ -1,7 +1,10 @@
 """The rules of plain English that a program can check: `python -m tests.project.prose [FILE…]` prints each violation.
 
-Of a Python file, docstrings and comments are checked; a page is checked whole. A text is split into sentences; code in
-backticks counts as one word, and so does a list of code. A rule that fails names what to write instead.
+It checks Markdown pages, and in Python files docstrings, comments and messages (see `messages`). It does not check
+names, single words, texts that a program composes from parts, JavaScript, HTML or shell scripts.
+
+A text is split into sentences. Code in backticks counts as one word, and so does a list of code. Code blocks, indented
+lines and click's preformatted paragraphs (after a line with `\\b`) are skipped. Each rule says what to write instead.
 """
 
 from __future__ import annotations
@@ -18,6 +21,12 @@ from pathlib import Path
 LONGEST = 30
 """Words of the longest sentence."""
 CODE = "CODE"
+_PREFORMATTED = "\b"
+"""The line after which click prints a paragraph as it is."""
+_FUNCTIONS = frozenset({"critical", "debug", "echo", "error", "fail", "info", "option", "prompt", "Setting", "warning"})
+"""Functions that print or log their arguments, or document an option."""
+_KEYWORDS = frozenset({"description", "does", "help", "reason", "short_help", "unused"})
+"""Keyword arguments that are shown to users."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +114,11 @@ def blocks(text: str) -> Iterator[tuple[int, str]]:
     """Yield (line, text) of each paragraph, list item and table cell; code and generated tables are left out."""
     gathered: list[str] = []
     start = 0
-    fenced = False
+    fenced = preformatted = False
     for number, line in enumerate([*text.splitlines(), ""], 1):
         fence = line.lstrip().startswith("```")
-        code = fenced or fence or (line.startswith("    ") and not gathered)
+        preformatted = line.strip() == _PREFORMATTED or (preformatted and bool(line.strip()))
+        code = fenced or fence or preformatted or (line.startswith("    ") and not gathered)
         fenced ^= fence
         new = code or not line.strip() or bool(re.match(r"\s*(?:[-*#>|]|\d+\.) ?", line))
         if new and gathered:
@@ -122,10 +132,10 @@ def blocks(text: str) -> Iterator[tuple[int, str]]:
 
 
 def check_file(file: Path) -> list[Violation]:
-    """Return the violations in a page, or in the docstrings and comments of a Python file."""
+    """Return the violations in a page, or in the docstrings, comments and messages of a Python file."""
     if file.suffix != ".py":
         return check(file.read_text(encoding="utf-8"))
-    texts = sorted([*docstrings(file), *comments(file)])
+    texts = sorted([*docstrings(file), *comments(file), *messages(file)])
     return [replace(each, line=line + each.line - 1) for line, text in texts for each in check(text)]
 
 
@@ -135,6 +145,34 @@ def docstrings(file: Path) -> Iterator[tuple[int, str]]:
         match node:
             case ast.Expr(value=ast.Constant(value=str() as text)):
                 yield node.lineno, cleandoc(text)
+
+
+def messages(file: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line, text) of each string that users see: of errors, logs, printed lines, and descriptions of options.
+
+    These are the strings in `raise` statements, in calls of `_FUNCTIONS`, and in the arguments `_KEYWORDS` of any call.
+    """
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        match node:
+            case ast.Raise(exc=ast.Call()):
+                yield from _strings(node)
+            case ast.Call() if ast.unparse(node.func).rpartition(".")[2] in _FUNCTIONS:
+                yield from _strings(node)
+            case ast.keyword(arg=name) if name in _KEYWORDS:
+                yield from _strings(node)
+
+
+def _strings(node: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield (line, text) of the strings in a node; a placeholder of an f-string becomes CODE."""
+    match node:
+        case ast.Constant(value=str() as text):
+            yield node.lineno, text
+        case ast.JoinedStr():
+            parts = (part.value if isinstance(part, ast.Constant) else CODE for part in node.values)
+            yield node.lineno, "".join(map(str, parts))
+        case _:
+            for child in ast.iter_child_nodes(node):
+                yield from _strings(child)
 
 
 def comments(file: Path) -> Iterator[tuple[int, str]]:

@@ -101,4 +101,6 @@ def note_compacted(database: Database, revision: Revision) -> None:
     from ctrlmgr.logging import escape
 
     for resource, floor in sorted(moments.floors_above(database, revision).items()):
-        click.echo(f"note: {escape(resource)} is compacted up to revision {floor}; what it was is left out", err=True)
+        click.echo(
+            f"note: {escape(resource)} is compacted up to revision {floor}; its earlier objects are omitted", err=True
+        )

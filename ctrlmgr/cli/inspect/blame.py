@@ -11,12 +11,12 @@ from ctrlmgr.errors import NotFound
 from ctrlmgr.settings import Loaded
 
 
-@click.command(short_help="Show who set each field of an object last.")
+@click.command(short_help="Show the last author of each field of an object.")
 @arguments.takes_object
 @takes_log
-@arguments.at_option("As it was then")
-@click.option("--history", "every", is_flag=True, help="Every value that each field has had, not only the last.")
-@click.option("--show-managed-fields", is_flag=True, help="Tell of metadata.managedFields, too.")
+@arguments.at_option("The object at this moment")
+@click.option("--history", "every", is_flag=True, help="Show every value of each field, not only the last.")
+@click.option("--show-managed-fields", is_flag=True, help="Include metadata.managedFields.")
 @output_option("table", "json")
 def blame(
     loaded: Loaded,
@@ -30,7 +30,7 @@ def blame(
 ) -> None:
     """Show the revision that set each field of an object, its author and its reconcile.
 
-    <=REV marks what may be older: what was before that revision has been compacted.
+    <=REV marks a field that may be older, because the events before that revision were compacted.
 
     \b
     ctrlmgr blame endpoints web -n shop
@@ -47,7 +47,7 @@ def blame(
         changes = past.history(database, named.resource, key, until=arguments.moment(database, at))
         fields = blamed(changes, managed_fields=show_managed_fields)
         if not fields:
-            raise NotFound(f'{named.resource} "{key}" did not exist then (--at names another moment)')
+            raise NotFound(f'{named.resource} "{key}" did not exist at this moment (--at chooses another one)')
     if every:
         fields = [each for of in values(changes, managed_fields=show_managed_fields).values() for each in of]
     fields = [each._replace(value=HIDDEN) if is_secret(named.resource, each.path) else each for each in fields]

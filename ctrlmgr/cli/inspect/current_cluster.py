@@ -55,7 +55,7 @@ def access_implied(loaded: Loaded) -> Access | None:
     access = _of_variable(files)
     if access.extension is not None or _is_ours(access):
         return access
-    note = f"the cluster of ${VARIABLE} ({access.server}) is not a ctrlmgr"
+    note = f"the cluster of ${VARIABLE} ({access.server}) is not a ctrlmgr server"
     click.echo(f"note: {note}; using the data directory {loaded.settings.data_path}", err=True)
     return None
 

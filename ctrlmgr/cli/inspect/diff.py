@@ -40,9 +40,9 @@ def diff(
     show_managed_fields: bool,
     output: str,
 ) -> None:
-    """Show what is not the same at two moments: every object, those of a KIND, or one NAME of them.
+    """Show the differences between two moments: of all objects, of the objects of a KIND, or of one object.
 
-    What changed and changed back in between is not the same twice, and not shown: `ctrlmgr history` shows that.
+    Changes that were reverted between the two moments are not shown; `ctrlmgr history` shows them.
 
     \b
     ctrlmgr diff --from 1200 --to 1300
@@ -57,7 +57,7 @@ def diff(
         kind, name = arguments.split(kind, name) if kind else (None, None)
         start, end = arguments.moment(database, first), arguments.moment(database, last)
         if start > end:
-            raise click.UsageError(f"--from is revision {start} and --to is revision {end}, which is before it")
+            raise click.UsageError(f"--from (revision {start}) is after --to (revision {end})")
         resource = names.find(database, kind).resource if kind else None
         pairs = past.between(database, start, end, resource=resource, namespace=namespace, name=name)
         if resource is None:

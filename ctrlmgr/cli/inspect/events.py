@@ -28,7 +28,7 @@ _LOOK_UP = 1.0
 @click.option(
     "--since",
     metavar="REV|TIME",
-    help="Only events since then: a revision, a time, or 10m for ten minutes ago.",
+    help="Only events since this moment: a revision, a time, or 10m for ten minutes ago.",
     shell_complete=completion.moments,
 )
 @click.option(
@@ -46,9 +46,9 @@ _LOOK_UP = 1.0
     shell_complete=completion.namespaces,
 )
 @click.option("--name", metavar="NAME", help="Only objects of this name.", shell_complete=completion.object_names)
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after so many.")
-@click.option("--tail", type=click.IntRange(min=1), metavar="N", help="Begin with the newest so many.")
-@click.option("-f", "--follow", is_flag=True, help="Go on with new events as they come, until Ctrl-C.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Print at most N events.")
+@click.option("--tail", type=click.IntRange(min=1), metavar="N", help="Begin with the newest N events.")
+@click.option("-f", "--follow", is_flag=True, help="Then print new events until Ctrl-C.")
 @output_option("table", "wide", "json", "jsonl")
 def events(
     loaded: Loaded,
@@ -64,8 +64,8 @@ def events(
 ) -> None:
     """Print the events of the log, the newest last.
 
-    `wide` adds the reconcile that each event comes from and every revision that triggered it. `jsonl` is one JSON
-    object a line, in the form of a recording: what it prints can be replayed.
+    `wide` adds the reconcile that wrote each event, and all revisions that triggered it. `jsonl` prints one JSON
+    object per line, in the format of a recording that `ctrlmgr replay` reads.
 
     \b
     ctrlmgr events --resource endpoints --namespace default
@@ -77,11 +77,15 @@ def events(
     from ctrlmgr.cli.output import event_lines
 
     if follow and output == "json":
-        raise click.UsageError("-o json is one document and --follow has no end; use -o jsonl")
+        raise click.UsageError("--follow does not work with -o json, which is one document; use -o jsonl")
     if follow and is_copy(loaded):
-        raise click.UsageError("--follow is for a database; of a server look again, which brings what is new alone")
+        raise click.UsageError(
+            "--follow works with --database only; for a server, repeat the command, which copies new events only"
+        )
     if limit and tail:
-        raise click.UsageError("--limit stops after the first, --tail begins with the last: they exclude each other")
+        raise click.UsageError(
+            "--limit and --tail exclude each other: --limit selects the first events, --tail the last"
+        )
 
     def is_wanted(event: Event) -> bool:
         return (namespace is None or event.object.namespace == namespace) and name in (None, event.object.name)
@@ -97,7 +101,7 @@ def events(
         first = list(itertools.islice(found, 1)) if not follow else []
         event_lines.write(itertools.islice(itertools.chain(first, found), limit), log, output)
         if not first and not follow:
-            click.echo(f"no such events in {shown_log(loaded)} ({log.head().revision:,} revisions)", err=True)
+            click.echo(f"no matching events in {shown_log(loaded)} ({log.head().revision:,} revisions)", err=True)
 
 
 def _before(loaded: Loaded, since: str) -> Revision:
@@ -133,7 +137,7 @@ def _pages(log: EventLog, after: Revision, resource: Resource | None, *, follow:
     """
     floor = log.floor(resource)
     if after < floor:
-        click.echo(f"note: events up to revision {floor} have been compacted; what is left of them follows", err=True)
+        click.echo(f"note: events up to revision {floor} have been compacted; the remaining ones follow", err=True)
         retained = (event for event in log.scan(start=after + 1) if resource in (None, event.resource))
         yield from _paged(itertools.takewhile(lambda event: event.revision <= floor, retained))
         after = floor

@@ -12,14 +12,14 @@ from ctrlmgr.settings import Loaded
 
 @click.command(short_help="Show which reconciles fail, since when, and with which error.")
 @takes_log
-@click.option("--all", "ended", is_flag=True, help="Also those that no longer fail, as far back as the log keeps them.")
-@arguments.at_option("The failures of that moment")
+@click.option("--all", "ended", is_flag=True, help="Include ended failures that the log still stores.")
+@arguments.at_option("The failures at this moment")
 @output_option("table", "wide", "json", "yaml")
 def failures(loaded: Loaded, ended: bool, at: str | None, output: str) -> None:
     """Show the objects whose reconciles fail: controller, object, attempts, since when, next retry and error.
 
-    An object that fails is one line, however often it is tried again, and the line shows its newest error. Lost races
-    and a database that is away for a while are not failures. `-o wide` adds the tracebacks.
+    Each failing object has one line with its newest error, regardless of the number of retries. Conflicts, and a
+    database that is unavailable for a short time, are not failures. `-o wide` adds the tracebacks.
 
     \b
     ctrlmgr failures

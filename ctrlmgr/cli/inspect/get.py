@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 )
 @namespace_option
 @takes_log
-@click.option("-A", "--all-namespaces", is_flag=True, help="Of every namespace.")
-@at_option("As it was then")
-@click.option("--show-managed-fields", is_flag=True, help="Leave metadata.managedFields in what is printed.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="Show the objects of all namespaces.")
+@at_option("The objects at this moment")
+@click.option("--show-managed-fields", is_flag=True, help="Print metadata.managedFields.")
 @output_option("table", "wide", "json", "yaml", "name")
 def get(
     loaded: Loaded,
@@ -49,10 +49,10 @@ def get(
     show_managed_fields: bool,
     output: str,
 ) -> None:
-    """Show the objects of a KIND, or some of them by NAME, now or as they were: read from the log, no server needed.
+    """Show the objects of a KIND, or some of them by NAME, now or at an earlier moment, from the log.
 
-    KIND is what kubectl takes (pods, po, pod, deployments.apps, all), or any resource that the log holds. Ages are
-    those of the moment that is looked at.
+    No server needs to run. KIND has every form that kubectl accepts (pods, po, pod, deployments.apps, all), or is any
+    resource in the log. Ages are relative to the chosen moment.
 
     \b
     ctrlmgr get pods --at 1200
@@ -69,7 +69,7 @@ def get(
         revision = moment(database, at) if at else None
         asked = chosen(database, wanted, revision)
         if all_namespaces and any(each.name for each in asked):
-            raise click.UsageError("an object is in one namespace: a NAME and --all-namespaces exclude each other")
+            raise click.UsageError("a NAME and --all-namespaces exclude each other; choose a namespace with -n")
         place = None if all_namespaces else namespace or DEFAULT_NAMESPACE
         custom = CustomKindsAt(database, revision)
         found, missing = _look(database, asked, place, revision, custom)

@@ -36,7 +36,7 @@ def _pairs(database: Database, arguments: Sequence[str], at: Revision | None) ->
     for each in arguments:
         kind, slash, name = each.partition("/")
         if not slash:
-            raise click.UsageError(f"KIND/NAME stands for itself, so {each!r} has no meaning beside it")
+            raise click.UsageError(f"KIND/NAME and KIND cannot be mixed; write {each!r} as KIND/NAME")
         if not (kind and name) or "/" in name:
             raise click.UsageError(f"{each!r} is not KIND/NAME")
         yield Chosen(names.find(database, kind, at), name)

@@ -11,12 +11,12 @@ from ctrlmgr.errors import NotFound
 from ctrlmgr.settings import Loaded
 
 
-@click.command(short_help="Show who changed an object, when, and what.")
+@click.command(short_help="Show every change of an object, with author and time.")
 @arguments.takes_object
 @takes_log
-@arguments.at_option("Only changes until then")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest so many changes.")
-@click.option("--show-managed-fields", is_flag=True, help="Tell changes of metadata.managedFields, too.")
+@arguments.at_option("Only changes until this moment")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N changes.")
+@click.option("--show-managed-fields", is_flag=True, help="Include changes of metadata.managedFields.")
 @output_option("text", "json")
 def history(
     loaded: Loaded,
@@ -30,7 +30,7 @@ def history(
 ) -> None:
     """Show every change of one object, oldest first: its author, time, reconcile and changed fields.
 
-    + came, - went, ~ changed. Items of lists that are called something are told apart by that:
+    + marks an added field, - a removed one, ~ a changed one. Items of lists with a merge key are identified by it:
     status.conditions[type=Ready].
 
     \b
@@ -46,7 +46,7 @@ def history(
         named, key = arguments.target(database, kind, name, namespace)
         changes = past.history(database, named.resource, key, until=arguments.moment(database, at))
         if not changes:
-            raise NotFound(f'{named.resource} "{key}" has never existed')
+            raise NotFound(f'{named.resource} "{key}" has no events')
     records = []
     for change in changes[-limit:] if limit else changes:
         before, after = (content(obj, managed_fields=show_managed_fields) for obj in (change.before, change.object))

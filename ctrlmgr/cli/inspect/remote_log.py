@@ -69,7 +69,7 @@ def takes_log(function: Callable[..., Any]) -> Callable[..., Any]:
         if click.get_current_context().params.get("flag_database_url"):
             raise click.UsageError("--database and --server name two logs; give one of them")
         if not server and not (kubeconfig or context):
-            raise click.UsageError("--token-file says how to log in to --server; name it")
+            raise click.UsageError("--token-file needs --server")
         if server:
             return function(
                 _copied(loaded, Named(_checked(server), token_file, kubeconfig, context or "")), **arguments
@@ -84,24 +84,26 @@ def takes_log(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _OPTIONS = (
-    click.option("--server", metavar="URL", help="Look at the log of this server, as far as you may see it."),
-    click.option("--token-file", type=_FILE, metavar="FILE", help="The token to log in to the server with."),
+    click.option(
+        "--server", metavar="URL", help="Read the log of this server, limited to the objects that you may list."
+    ),
+    click.option("--token-file", type=_FILE, metavar="FILE", help="A file with the bearer token for the server."),
     click.option(
         "--kubeconfig",
         type=_FILE,
         metavar="FILE",
-        help="Names the server, unless --server does, and how to log in; by default as kubectl does.",
+        help="The kubeconfig with the server, unless --server is given, and the credentials; by default kubectl's.",
     ),
     click.option(
         "--context",
         metavar="NAME",
-        help="Look at the server of this context of the kubeconfig; by default of its current.",
+        help="The context of the kubeconfig; by default its current one.",
     ),
 )
 
 
 def is_copy(loaded: Loaded) -> bool:
-    """Whether settings name a copy of a server's log."""
+    """Return whether settings name a copy of a server's log."""
     return loaded.origins.get("database.url", "").startswith(_SERVER)
 
 
@@ -150,7 +152,7 @@ def _copied(loaded: Loaded, named: Named) -> Loaded:
     with _progress(named.server) as tell:
         hidden = bring_up(path, _fetch(named), clock=SystemClock(), random=SystemRandom(), tell=tell)
     if hidden:
-        click.echo(f"note: {hidden:,} events on objects that you may not list are left out", err=True)
+        click.echo(f"note: {hidden:,} events on objects that you may not list are omitted", err=True)
     database = replace(loaded.settings.database, url=f"sqlite:///{path}", anchor="", anchor_key="")
     settings = replace(loaded.settings, database=database, data_dir=str(folder))
     return loaded._replace(settings=settings, origins={**loaded.origins, "database.url": f"{_SERVER}{named.server}"})
@@ -170,18 +172,18 @@ def _fetch(named: Named) -> Fetch:
         except Unauthorized as error:
             raise Unauthorized(
                 f"{named.server} does not accept the credentials of {origin}; "
-                "--token-file, --kubeconfig or --context names others"
+                "--token-file, --kubeconfig or --context name others"
             ) from error
         except Forbidden as error:
             needed = f'a ClusterRole with verbs ["get"] on nonResourceURLs ["{_PATH}"] allows it'
             raise Forbidden(f"{error}; {needed}") from error
         except NotFound as error:
-            raise NotFound(f"{named.server} has no {_PATH}: it is no ctrlmgr, or an older one") from error
+            raise NotFound(f"{named.server} has no {_PATH}: it is not a ctrlmgr server, or an older version") from error
         except ServiceUnavailable as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 raise ServiceUnavailable(
-                    f"{named.server} has a certificate that the authority of the kubeconfig did not sign: it is "
-                    "another server's; pass the kubeconfig that the server wrote with --kubeconfig"
+                    f"{named.server} has a certificate that the authority of the kubeconfig did not sign; "
+                    "pass the kubeconfig that the server wrote with --kubeconfig"
                 ) from error
             raise
 
@@ -199,7 +201,7 @@ def _access(named: Named) -> Access:
     elif named.token_file:
         access = Access(named.server, "", None, "", {})
     else:
-        raise SettingsError("there is no kubeconfig to log in with; --kubeconfig or --token-file names one")
+        raise SettingsError("there are no credentials for the server; give --kubeconfig or --token-file")
     certificate = b"" if named.token_file else access.certificate
     trust = trusting(access.authority, certificate, access.is_checked) if is_tls else None
     user = {"token": _token(named.token_file)} if named.token_file else access.user

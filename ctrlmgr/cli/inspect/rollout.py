@@ -10,10 +10,10 @@ from ctrlmgr.cli.options import output_option
 from ctrlmgr.settings import Loaded
 
 
-@click.command(short_help="Show a rollout as a timeline: which pod when, and what was waited for.")
+@click.command(short_help="Show a rollout as a timeline, with the reason of each wait.")
 @arguments.takes_object
 @takes_log
-@arguments.at_option("The rollout that was under way then")
+@arguments.at_option("The rollout at this moment")
 @output_option("text", "json")
 def rollout(loaded: Loaded, kind: str, name: str | None, namespace: str | None, at: str | None, output: str) -> None:
     """Show the newest rollout of a Deployment, StatefulSet or DaemonSet, step by step, from the log.

@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from ctrlmgr.inspection.database import Database
 
 
-@click.command(short_help="Ask the log in SQL; nothing can be written.")
+@click.command(short_help="Query the log in SQL, read-only.")
 @click.argument("question", required=False, shell_complete=completion.questions)
 @click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=completion.question_parameters)
 @takes_log
-@click.option("-c", "--command", "query", metavar="QUERY", help="Ask this and exit.")
+@click.option("-c", "--command", "query", metavar="QUERY", help="Run this query and exit.")
 @click.option(
     "-f",
     "--file",
     type=click.File("r", encoding="utf-8"),
     metavar="FILE",
-    help="Ask what the file says, query after query; - is stdin.",
+    help="Run the queries in a file; - is stdin.",
 )
-@click.option("--audit", is_flag=True, help="Ask the requests that were audited (table `requests`) instead of the log.")
+@click.option("--audit", is_flag=True, help="Query the audited requests (table `requests`) instead of the log.")
 @click.option("--list", "listed", is_flag=True, help="List the ready-made questions.")
-@click.option("--datasette", is_flag=True, help="Print what Datasette should be told of this log (-m), as JSON.")
+@click.option("--datasette", is_flag=True, help="Print Datasette's metadata for this log (-m), as JSON.")
 @output_option("table", "json", "csv")
 def sql(
     loaded: Loaded,
@@ -45,10 +45,10 @@ def sql(
     datasette: bool,
     output: str,
 ) -> None:
-    """Ask the log in SQL: a ready-made QUESTION by its name, a query of one's own, or one after the other in a shell.
+    """Query the log in SQL: with a ready-made QUESTION, with a query of your own, or in an interactive shell.
 
-    The views that one can ask, and all ready-made questions, are described in docs/sql.md. The connection is
-    read-only: no query can change anything. `objects_at(REVISION)` is what existed then.
+    docs/sql.md describes the views and the ready-made questions. The connection is read-only. The function
+    `objects_at(REVISION)` returns the objects that existed at a revision.
 
     \b
     ctrlmgr sql --list
@@ -74,7 +74,9 @@ def sql(
         return
     audit = audit or question in audit_questions()
     if audit and is_copy(loaded):
-        raise click.UsageError("audited requests are kept beside the server and are not part of its log: ask there")
+        raise click.UsageError(
+            "audited requests are stored beside the server, not in its log; run this command on the server's machine"
+        )
     opened = open_requests(loaded.settings.data_path) if audit else open_database(loaded.settings.database_url)
     with opened as database:
         database.refuse_power()
@@ -97,7 +99,7 @@ def _tell_datasette(database: Database, url: str) -> None:
     from ctrlmgr.inspection.datasette import metadata
 
     if database.dialect != "sqlite":
-        raise click.UsageError("Datasette reads SQLite files; `ctrlmgr sql` asks PostgreSQL")
+        raise click.UsageError("Datasette reads SQLite files only; query PostgreSQL with `ctrlmgr sql`")
     write_json(metadata(Path(url).stem, database.relations()))
 
 

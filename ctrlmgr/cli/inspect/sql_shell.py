@@ -23,12 +23,12 @@ from ctrlmgr.inspection.questions import questions
 from ctrlmgr.logging import escape
 
 _HELP = """\
-A query ends with a semicolon. Nothing can be changed here.
-  .list                     the ready-made questions
-  .ask NAME [PARAM=VALUE]…  ask one of them
-  .views [NAME]             the views and tables, or the columns of one
-  .output table|json|csv    how answers look
-  .quit                     leave; so does Ctrl-D"""
+A query ends with a semicolon. The connection is read-only.
+  .list                     list the ready-made questions
+  .ask NAME [PARAM=VALUE]…  run one of them
+  .views [NAME]             list the views and tables, or the columns of one
+  .output table|json|csv    set the output format
+  .quit                     leave (as Ctrl-D)"""
 _WORDS = (
     *("SELECT", "FROM", "WHERE", "AND", "OR", "NOT", "IN", "IS", "NULL", "LIKE", "BETWEEN", "AS", "JOIN", "LEFT", "ON"),
     *("GROUP", "BY", "HAVING", "ORDER", "DESC", "LIMIT", "DISTINCT", "CASE", "WHEN", "THEN", "ELSE", "END", "WITH"),
@@ -122,7 +122,7 @@ def talk(shell: Shell, history: Path | None) -> None:
     readline.parse_and_bind("tab: complete")
     if history and history.exists():
         readline.read_history_file(history)
-    click.echo("Ask in SQL; .help for help, .list for ready-made questions, Ctrl-D to leave.")
+    click.echo("Type SQL; .help for help, .list for ready-made questions, Ctrl-D to leave.")
     try:
         _read(shell)
     finally:

@@ -34,7 +34,7 @@ def ask(database: Database, name: str, parameters: tuple[str, ...], output: str)
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise ValueError(f"a parameter is NAME=VALUE, not {text!r}")
+        raise ValueError(f"{text!r} is not NAME=VALUE")
     return name, value
 
 

@@ -32,13 +32,13 @@ SHOWN_FOR = 30.0
 """Seconds for which the file with the link exists."""
 
 
-@click.command(short_help="Open the page that shows the log.")
+@click.command(short_help="Open the web page that shows the log.")
 @takes_settings("data_dir")
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="How to reach the server; by default as kubectl does, or what `serve` has written.",
+    help="The kubeconfig of the server; by default kubectl's, or the one that `serve` wrote.",
 )
 @click.option(
     "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
@@ -47,10 +47,10 @@ SHOWN_FOR = 30.0
 def ui(loaded: Loaded, kubeconfig: Path | None, context: str, opens: bool | None) -> None:
     """Print a link to the page of a running server, and open it if there is a browser.
 
-    The link holds the kubeconfig's token, so keep it to yourself: the page takes it out of the address at once and
-    forgets it with the tab. A browser is not given it on its command line, which all users of the machine can read, but
-    in a file that only you can read and that is gone after half a minute. Where a browser does not trust the server's
-    certificate, or the kubeconfig has no token, go through `kubectl proxy`.
+    The link contains the kubeconfig's token, so keep it secret. The page removes the token from the address at once
+    and stores it only until the tab is closed. A browser's command line is visible to all users of the machine.
+    Therefore the browser gets the link in a file that only you can read. The file is removed after 30 seconds. If your
+    browser does not trust the server's certificate, or the kubeconfig has no token, use `kubectl proxy`.
 
     \b
     ctrlmgr ui
@@ -63,7 +63,7 @@ def ui(loaded: Loaded, kubeconfig: Path | None, context: str, opens: bool | None
     _check(access.server, access.proxy)
     opening = sys.stdout.isatty() if opens is None else opens
     click.echo(link)
-    click.echo("or, for a browser that does not trust its certificate:", err=True)
+    click.echo("or, if your browser does not trust its certificate:", err=True)
     click.echo(f"  {shlex.join(('kubectl', *options, 'proxy'))}    then http://127.0.0.1:8001/ui/", err=True)
     if opening:
         _open(link, is_secret=scheme == "Bearer")
@@ -81,7 +81,9 @@ def _found(loaded: Loaded, kubeconfig: Path | None, context: str) -> tuple[Acces
         return access, []
     file = loaded.settings.data_path / "kubeconfig"
     if not file.exists():
-        raise SettingsError(f"there is no kubeconfig at {file}; start `ctrlmgr serve`, or name one with --kubeconfig")
+        raise SettingsError(
+            f"there is no kubeconfig at {file}; start `ctrlmgr serve`, or give another one with --kubeconfig"
+        )
     return load([file]), ["--kubeconfig", str(file)]
 
 
@@ -102,13 +104,13 @@ def _check(server: str, proxy: str) -> None:
 def _open(link: str, *, is_secret: bool) -> None:
     """Open a browser if there is a screen; a text browser would occupy the terminal."""
     if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        click.echo("there is no screen here to open it on", err=True)
+        click.echo("no browser was opened: there is no display", err=True)
     elif not is_secret:
         _show(link)
     else:
         with _in_a_file(link) as address:
             if _show(address):
-                click.echo("waiting for the browser to read it (Ctrl-C when the page is there)", err=True)
+                click.echo("waiting until the browser has read the link (press Ctrl-C when the page is open)", err=True)
                 threading.Event().wait(SHOWN_FOR)
 
 

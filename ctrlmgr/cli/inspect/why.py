@@ -18,13 +18,13 @@ _FEWEST = 10
 """Minimum number of printed lines on a small screen."""
 
 
-@click.command(short_help="Show why an object is as it is: the causes of a change.")
+@click.command(short_help="Show the causes of an object's newest change.")
 @arguments.takes_object
 @takes_log
-@arguments.at_option("Why it was as it was then")
-@click.option("--effects", is_flag=True, help="The other way: what the change led to.")
-@click.option("--depth", type=click.IntRange(1, 100), default=20, show_default=True, help="How far to follow.")
-@click.option("--all", "whole", is_flag=True, help="Everything, also what is alike or was drawn before.")
+@arguments.at_option("The newest change at this moment")
+@click.option("--effects", is_flag=True, help="Show the effects of the change instead of its causes.")
+@click.option("--depth", type=click.IntRange(1, 100), default=20, show_default=True, help="Maximum depth of the tree.")
+@click.option("--all", "whole", is_flag=True, help="Draw similar and repeated changes in full.")
 @output_option("tree", "json", "yaml")
 def why(
     loaded: Loaded,
@@ -37,17 +37,18 @@ def why(
     whole: bool,
     output: str,
 ) -> None:
-    """Show what led to an object's newest change.
+    """Show the causes of an object's newest change, as a tree.
 
-    That is the reconcile that made it, all the changes that this reconcile answered (a workqueue makes one reconcile
-    of many; every one of them is in the tree), and what led to those; at the ends stand the requests that wrote what
-    no reconcile did, if they were audited and are still kept. Changes that are alike are drawn as one; --all draws
-    them all, and on a terminal everything that does not fit the screen. With --effects the tree goes the other way:
-    which reconciles answered the change, and what they wrote.
-    Of what was imported from another cluster no reconcile is known: there causes are inferred from what the recording
-    holds, and each is marked as that, with what speaks for it.
-    Of a pod that our scheduler has decided about it is told besides what became of each node: which filter refused
-    it, or how it scored. If a controller fails for the object now, the last line shows its error (`ctrlmgr failures`).
+    The tree contains the reconcile that wrote the change, all changes that triggered this reconcile, and in turn
+    their causes. A change by a user ends a branch, with the request that wrote it if the request was audited. Similar
+    changes are drawn as one, and a tree is cut to the screen; --all draws everything. With --effects, the tree
+    contains the reconciles that the change triggered, and their writes.
+
+    Imported changes have no recorded reconciles. Their causes are inferred from the recording; each is marked as
+    inferred, with a reason.
+
+    For a pod that our scheduler has handled, the output also lists each node with its score, or with the plugin that
+    rejected it. If a controller fails for the object now, the last line shows its error (`ctrlmgr failures`).
 
     \b
     ctrlmgr why endpoints web -n shop
@@ -89,4 +90,4 @@ def _fitting(lines: list[str], *, whole: bool) -> list[str]:
     if whole or not sys.stdout.isatty() or len(lines) <= room:
         return lines
     kept = max(room - 1, _FEWEST)
-    return [*lines[:kept], f"… and {len(lines) - kept} lines more; --all shows them"]
+    return [*lines[:kept], f"… and {len(lines) - kept} more lines; --all shows them"]

@@ -28,15 +28,22 @@ class _Part(NamedTuple):
         return f"events of {self.resource or 'all resources'} superseded up to revision {self.before}"
 
 
-@click.command(short_help="Forget superseded events now.")
+@click.command(short_help="Remove superseded events now.")
 @takes_settings(*DATABASE)
-@click.option("--before", type=click.IntRange(min=1), metavar="REV", help="Forget what was superseded at or before it.")
-@click.option("--older-than", type=Duration(), metavar="DURATION", help="Forget what was superseded longer ago.")
-@click.option("--resource", type=ResourceName(), metavar="RESOURCE", help="Only this one, such as pods.")
+@click.option(
+    "--before",
+    type=click.IntRange(min=1),
+    metavar="REV",
+    help="Remove events that were superseded at or before this revision.",
+)
+@click.option(
+    "--older-than", type=Duration(), metavar="DURATION", help="Remove events that were superseded longer ago than this."
+)
+@click.option("--resource", type=ResourceName(), metavar="RESOURCE", help="Only events of this resource, such as pods.")
 @click.option("--keep", type=click.IntRange(min=1), default=1, metavar="N", help="Keep each object's newest N events.")
-@click.option("--dry-run", is_flag=True, help="Say how many events would go, and remove nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--shrink", is_flag=True, help="Then give the room back to the disk: the database is rewritten.")
+@click.option("--dry-run", is_flag=True, help="Print the number of events to remove, and remove nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--shrink", is_flag=True, help="Then rewrite the database, which returns free space to the disk.")
 def compact(
     loaded: Loaded,
     before: int | None,
@@ -47,13 +54,13 @@ def compact(
     yes: bool,
     shrink: bool,
 ) -> None:
-    """Forget superseded events, by the settings' rules or as told. Every object's current state stays.
+    """Remove superseded events by the settings' rules or by options; the current state of every object is kept.
 
-    Without --before or --older-than the rules of [compaction.resources] are applied, as `ctrlmgr serve` does
-    every [compaction] every. There is no way back: export what you may need first.
+    Without --before or --older-than, the rules of [compaction.resources] apply, as in `ctrlmgr serve`. Removed events
+    cannot be restored; export those that you may need first.
 
-    The room of what went is used for new events; --shrink gives it back to the disk, which takes as much room
-    again meanwhile, and writers wait.
+    New events use the free space in the database. --shrink returns it to the disk; until that is done, it needs the
+    same space again, and writers wait.
 
     \b
     ctrlmgr compact --dry-run
@@ -61,22 +68,22 @@ def compact(
     ctrlmgr compact --before 250000 --keep 5 --shrink
     """
     if before is not None and older_than is not None:
-        raise click.UsageError("--before and --older-than say the same in two ways; give one of them")
+        raise click.UsageError("--before and --older-than exclude each other")
     by_the_rules = before is None and older_than is None
     if by_the_rules and (resource is not None or keep != 1):
         raise click.UsageError("--resource and --keep need --before or --older-than")
     if dry_run and (yes or shrink):
-        raise click.UsageError("--dry-run removes nothing: there is nothing to ask about, and no room to give back")
+        raise click.UsageError("--dry-run cannot be combined with --yes or --shrink, because it removes nothing")
     with opened_log(loaded) as log:
         if by_the_rules:
             parts = [*_by_the_rules(loaded, log)]
         else:
             parts = [_Part(resource, _until(log, before, older_than), keep)]
         if not parts:
-            click.echo("nothing to do: the rules of [compaction] let nothing go, so everything is kept")
+            click.echo("nothing to do: the rules of [compaction] keep all events")
         elif dry_run:
             for part in parts:
-                click.echo(f"would forget {_expected(log, part):,} {part.shown}")
+                click.echo(f"would remove {_expected(log, part):,} {part.shown}")
         else:
             _compact(log, parts, asks=not yes and sys.stdin.isatty(), shrinks=shrink)
 
@@ -85,17 +92,17 @@ def _compact(log: SQLLog, parts: Sequence[_Part], *, asks: bool, shrinks: bool) 
     if asks:
         expected = sum(_expected(log, part) for part in parts)
         shown = "; ".join(part.shown for part in parts)
-        click.confirm(f"{expected:,} events will be gone for good ({shown}). Go on?", abort=True)
+        click.confirm(f"{expected:,} events will be removed permanently ({shown}). Continue?", abort=True)
     removed = 0
     for part in parts:
         forgot = log.compact(part.before, resource=part.resource, keep=part.keep) if part.before else 0
-        click.echo(f"forgot {forgot:,} {part.shown}")
+        click.echo(f"removed {forgot:,} {part.shown}")
         removed += forgot
     if shrinks:
         log.shrink()
-        click.echo("the room is given back to the disk")
+        click.echo("the free space was returned to the disk")
     elif removed:
-        click.echo("the room is used for new events; --shrink gives it back to the disk", err=True)
+        click.echo("new events use the free space; --shrink returns it to the disk", err=True)
 
 
 def _expected(log: SQLLog, part: _Part) -> int:
@@ -107,7 +114,7 @@ def _until(log: SQLLog, before: Revision | None, older_than: float | None) -> Re
         return log.revision_at(_now() - int(older_than * 1_000_000))
     head = log.head().revision
     if before is None or before > head:
-        raise click.UsageError(f"--before {before} lies ahead: the log ends at revision {head}")
+        raise click.UsageError(f"--before {before} is beyond the end of the log, revision {head}")
     return before
 
 

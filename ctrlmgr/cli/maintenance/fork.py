@@ -12,16 +12,21 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import Loaded
 
 
-@click.command(short_help="Make a new log that starts as this one was.")
+@click.command(short_help="Create a new log that begins with the history of this one.")
 @takes_settings("data_dir")
-@arguments.at_option("Where to leave the history behind")
-@click.option("--from", "source", metavar="URL", help="The log to fork; by default the one of the settings.")
-@click.option("--database", required=True, metavar="URL", help="The new log: an empty database, made if need be.")
+@arguments.at_option("The last revision of the copied history")
+@click.option("--from", "source", metavar="URL", help="The log to fork; by default that of the settings.")
+@click.option(
+    "--database",
+    required=True,
+    metavar="URL",
+    help="The new log: an empty database; it is created if it does not exist.",
+)
 def fork(loaded: Loaded, at: str | None, source: str | None, database: str) -> None:
-    """Make a new log that is the same as this one up to a revision, and goes on by itself from there.
+    """Create a new log that equals this one up to a revision, and is independent from there on.
 
-    Revisions, histories and causes are kept; the fork has a UUID of its own, and `ctrlmgr verify` checks all of it. So
-    one can serve yesterday's cluster and try on it what would have happened. This log is only read.
+    The fork has the same revisions, histories and causes, and a new UUID; `ctrlmgr verify` checks all of it. For
+    example, you can serve yesterday's cluster from a fork and try other changes on it. This log is only read.
 
     \b
     ctrlmgr fork --at 1200 --database sqlite:///try.db
@@ -38,7 +43,7 @@ def fork(loaded: Loaded, at: str | None, source: str | None, database: str) -> N
     configure_logging(loaded.settings)
     source = source or loaded.settings.database_url
     if source == database:
-        raise SettingsError("--database is the log to fork itself; name another one for the fork")
+        raise SettingsError("--database is the log to fork; choose another one for the fork")
     with open_database(source) as opened:
         revision = arguments.moment(opened, at)
         clock, source_of_uuids = SystemClock(), random.SystemRandom()
@@ -51,4 +56,4 @@ def fork(loaded: Loaded, at: str | None, source: str | None, database: str) -> N
             random=source_of_uuids,
         )
         arguments.note_compacted(opened, revision)
-    click.echo(f"{mask(database)} starts as {mask(source)} was at revision {head.revision}, as {head.uuid}")
+    click.echo(f"{mask(database)} is a fork of {mask(source)} at revision {head.revision}, with UUID {head.uuid}")

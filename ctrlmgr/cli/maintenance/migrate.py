@@ -13,9 +13,10 @@ from ctrlmgr.settings import Loaded
 @click.command(short_help="Create or update the schema of a database.")
 @takes_settings(*DATABASE)
 def migrate(loaded: Loaded) -> None:
-    """Create the event log in a database, or bring its schema up to date.
+    """Create the event log in a database, or update its schema.
 
-    All in one transaction, and safe to run twice or at the same time. `ctrlmgr serve` does this by itself.
+    The update is one transaction. Running the command repeatedly or concurrently is safe. `ctrlmgr serve` does the
+    same at its start.
 
     \b
     ctrlmgr migrate

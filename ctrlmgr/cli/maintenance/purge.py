@@ -9,18 +9,22 @@ from ctrlmgr.cli.options import DATABASE, opened_log, takes_settings
 from ctrlmgr.settings import Loaded
 
 
-@click.command(short_help="Take what an object was out of the log.")
+@click.command(short_help="Remove the contents of an object from the log.")
 @arguments.takes_object
 @takes_settings(*DATABASE, "database.anchor", "database.anchor_key")
-@click.option("--superseded", is_flag=True, help="Of an object that exists, what it was before; its state stays.")
-@click.confirmation_option("--yes", help="Do not ask.", prompt="Remove every payload of it? There is no way back.")
+@click.option(
+    "--superseded", is_flag=True, help="Remove the superseded states of an existing object; its current state is kept."
+)
+@click.confirmation_option(
+    "--yes", help="Do not ask for confirmation.", prompt="Remove all its payloads? This cannot be undone."
+)
 def purge(loaded: Loaded, kind: str, name: str | None, namespace: str | None, superseded: bool) -> None:
-    """Remove every payload of a deleted object from the log: a Secret, above all.
+    """Remove every payload of a deleted object, such as a Secret, from the log.
 
-    What stays is that there was an object of this name, when it changed and by whom, and a digest of each payload, so
-    that `ctrlmgr verify` still proves the chain. The database is written anew, so that nothing is left in free pages;
-    on PostgreSQL that takes the owner of the tables. A server may run meanwhile: what it has in its memory goes with
-    its process. Backups, standbys and archives are yours to clean.
+    The log keeps the object's name, the times and authors of its changes, and a digest of each payload, so
+    `ctrlmgr verify` can still check the hash chain. The database is rewritten, because free pages would still contain
+    the payloads; on PostgreSQL, this needs the owner of the tables. A server may run at the same time; it may hold the
+    payloads in memory until it stops. Backups, standbys and archives are not changed.
 
     \b
     ctrlmgr purge secret db-password -n shop
@@ -30,4 +34,4 @@ def purge(loaded: Loaded, kind: str, name: str | None, namespace: str | None, su
         named, key = arguments.target(database, kind, name, namespace)
     with opened_log(loaded) as log:
         done = log.purge(named.resource, key, superseded=superseded)
-    click.echo(f'purged {done.events:,} events of {named.resource} "{key}", the last of them {done.revision}')
+    click.echo(f'purged {done.events:,} events of {named.resource} "{key}", up to revision {done.revision}')

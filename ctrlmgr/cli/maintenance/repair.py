@@ -31,16 +31,17 @@ class _Row(NamedTuple):
     MESSAGE: str
 
 
-@click.command(short_help="Put the claims on ClusterIPs and node ports right.")
+@click.command(short_help="Repair the allocations of ClusterIPs and node ports.")
 @takes_settings(*DATABASE, "service.cluster_ip_range", "service.node_port_range")
-@click.option("--dry-run", is_flag=True, help="Only say what is wrong, and what would be done about it.")
+@click.option("--dry-run", is_flag=True, help="Print the errors and the repairs, and change nothing.")
 @output_option("table", "json")
 def repair(loaded: Loaded, dry_run: bool, output: str) -> int:
-    """Compare the Services with the claims on ClusterIPs and node ports, and repair what can be repaired.
+    """Compare the Services with the allocations of ClusterIPs and node ports, and repair the allocations.
 
-    `ctrlmgr serve` does the same every three minutes and once at the start; it may be running meanwhile. Missing and
-    wrong claims are repaired, unused claims are released. What only a person can decide is reported, here
-    and as an Event: exit code 1 if anything of the kind is left, or with --dry-run if anything is wrong at all.
+    `ctrlmgr serve` does the same at its start and every three minutes; it may run at the same time. Missing and
+    wrong allocations are repaired, unused ones are released. Errors that need a decision, such as two Services with one
+    address, are reported in the output and as Events. The exit code is 1 if such errors are left; with --dry-run, if
+    there are any errors.
 
     \b
     ctrlmgr repair --dry-run
@@ -135,7 +136,7 @@ def _write(rows: Sequence[_Row], output: str, *, dry_run: bool) -> None:
         for line in _table([_Row(*_Row._fields), *rows]):
             click.echo(line)
     else:
-        click.echo("ok: nothing is wrong")
+        click.echo("ok: no errors")
 
 
 def _table(rows: Sequence[_Row]) -> Iterable[str]:

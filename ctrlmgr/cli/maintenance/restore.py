@@ -11,21 +11,23 @@ _MARGIN = 1_000_000
 """Number of revisions that are skipped after the anchor, which is at most a second behind the log."""
 
 
-@click.command(short_help="Go on with a database that lost its newest events.")
+@click.command(short_help="Accept a database that lost its newest events.")
 @takes_settings(*DATABASE, "database.anchor", "database.anchor_key")
 @click.option(
-    "--above", type=click.IntRange(min=0), metavar="REV", help="Newest revision the lost history can have used."
+    "--above", type=click.IntRange(min=0), metavar="REV", help="The newest revision that a lost event can have."
 )
-@click.option("--reason", default="restored from a backup", help="Why, for the log's own record.", show_default=True)
+@click.option(
+    "--reason", default="restored from a backup", help="The reason, which is stored in the log.", show_default=True
+)
 @click.confirmation_option(
-    "--yes", help="Do not ask.", prompt="Accept this database as the log, and what is missing as lost?"
+    "--yes", help="Do not ask for confirmation.", prompt="Accept this database, without the missing events?"
 )
 def restore(loaded: Loaded, above: int | None, reason: str) -> None:
     """Accept a database that is older than its anchor as a new incarnation of the log.
 
-    A database restored from a backup lacks its newest events, and their revisions must never be given to other
-    events: clients may have seen them. So the log goes on far above, under a new UUID, and every reader lists
-    again. By default the anchor says where; without one, give --above.
+    A database that was restored from a backup lacks its newest events. Clients may have seen their revisions, so the
+    log must not use these again: it continues with much higher revisions and a new UUID, and all watches list again.
+    The anchor contains the newest revision; without an anchor, give --above.
 
     \b
     ctrlmgr restore --yes
@@ -41,7 +43,7 @@ def restore(loaded: Loaded, above: int | None, reason: str) -> None:
     known = Anchor(path, SystemClock(), sealing).read() if path else None
     if above is None:
         if known is None:
-            raise click.UsageError("there is no anchor to tell how far the log had come; give --above REV")
+            raise click.UsageError("there is no anchor with the newest revision of the log; give --above REV")
         above = known.revision + _MARGIN
     # The log is opened with another anchor than the one it contradicts; the new one replaces it at the end.
     beside = path.with_name(f"{path.name}.restored") if path else None
@@ -49,4 +51,4 @@ def restore(loaded: Loaded, above: int | None, reason: str) -> None:
         head = log.begin_epoch(reason, above=above)
     if path and beside:
         beside.replace(path)
-    click.echo(f"the log goes on above revision {head.revision} as {head.uuid}")
+    click.echo(f"the log continues above revision {head.revision} with UUID {head.uuid}")

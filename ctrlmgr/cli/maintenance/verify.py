@@ -29,11 +29,10 @@ if TYPE_CHECKING:
 def verify(loaded: Loaded, output: str) -> int:
     """Check every event of the log against its hash chain, and the log against its anchor.
 
-    The chain shows a changed, missing, added or reordered event; the anchor, a small file outside the database,
-    shows that the newest events are gone, and that the whole chain was made anew. Where anchors were shipped
-    elsewhere, one a line, --anchor names that file, and the log is held against each of them. Their signatures are
-    checked with the key in --anchor-key, of which the public half is enough. Exit code 1 and the first damaged
-    revision when something is wrong.
+    The hash chain detects changed, missing, added and reordered events. The anchor, a small file outside the database,
+    detects that the newest events are missing, or that the whole chain was replaced. The file of --anchor may contain
+    many anchors, one per line; the log is compared with each of them. --anchor-key verifies their signatures; its
+    public half is enough. If the log is damaged, the command prints the first damaged revision and exits with code 1.
 
     \b
     ctrlmgr verify
@@ -59,7 +58,9 @@ def verify(loaded: Loaded, output: str) -> int:
             sound = eventlog.verify(log, progress=tell)
             held = _hold(log, loaded.settings)
     except Stopped:
-        click.echo(f"stopped: the first {checked:,} events are sound; `ctrlmgr verify` begins anew", err=True)
+        click.echo(
+            f"stopped: the first {checked:,} events are intact; `ctrlmgr verify` starts again from the first", err=True
+        )
         return ExitCode.INTERRUPTED
     except (LogCorrupt, LogRolledBack) as error:
         return _report_damage(error, output)
@@ -104,8 +105,8 @@ def _hold(log: SQLLog, settings: Settings) -> _Held:
 
 def _about_anchors(held: _Held) -> str:
     if not held.anchors:
-        return "no anchor: that nothing is missing at the end cannot be told"
-    anchors = "1 anchor holds" if held.anchors == 1 else f"{held.anchors:,} anchors hold"
+        return "no anchor: missing events at the end cannot be detected"
+    anchors = "1 anchor matches" if held.anchors == 1 else f"{held.anchors:,} anchors match"
     return f"{anchors}, {f'signed with key {held.key}' if held.key else 'signatures not checked: no key'}"
 
 

@@ -13,19 +13,19 @@ from ctrlmgr.cli.options import output_option
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command(short_help="Print or apply the definitions of kinds that are classes.")
+@click.command(short_help="Print or apply the definitions of an app's kinds.")
 @click.argument("places", nargs=-1, required=True, metavar="MODULE:NAME...")
-@click.option("--apply", "applies", is_flag=True, help="Apply them to a cluster, and print what came of it.")
+@click.option("--apply", "applies", is_flag=True, help="Apply them to a cluster, and print the result of each.")
 @click.option("--kubeconfig", type=_FILE, metavar="FILE", help="How to reach the cluster; by default as kubectl does.")
 @click.option(
     "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
 )
 @output_option("yaml", "json")
 def crd(places: tuple[str, ...], applies: bool, kubeconfig: Path | None, context: str, output: str) -> None:
-    """Print the CustomResourceDefinitions of classes, or of all the kinds of an app.
+    """Print the CustomResourceDefinitions of classes, or of all kinds of an app.
 
-    What is applied brings a definition up to date that is there; one that contradicts the class is left as it is, and
-    the command fails with a line that says what contradicts it.
+    --apply creates definitions and updates existing ones. If an existing definition contradicts the class, the command
+    does not change it, prints the contradiction, and fails.
 
     \b
     ctrlmgr crd shop:Shop
@@ -40,7 +40,7 @@ def crd(places: tuple[str, ...], applies: bool, kubeconfig: Path | None, context
         _apply(apps, kubeconfig, context)
         return
     if kubeconfig or context:
-        raise click.UsageError("--kubeconfig and --context are for --apply")
+        raise click.UsageError("--kubeconfig and --context need --apply")
     _print([checked_definition(kind) for app in apps for kind in app.kinds], output)
 
 

@@ -7,20 +7,20 @@ from pathlib import Path
 import click
 
 
-@click.command(short_help="Write a project for an operator of your own.")
+@click.command(short_help="Create a project for an operator of your own.")
 @click.argument("name")
 @click.option("--group", default="example.com", metavar="GROUP", show_default=True, help="The API group of its kind.")
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Where to; by default a new directory of that name.",
+    help="The directory of the project; by default a new one with its name.",
 )
 @click.option("--deploy", is_flag=True, help="Also write a Dockerfile, and a Deployment with the operator's rights.")
 def new(name: str, group: str, directory: Path | None, deploy: bool) -> None:
-    """Write a small project: a kind, a controller, and tests that pass at once.
+    """Create a small project: a kind, a controller, and tests that pass.
 
-    Its pyproject.toml requires the ctrlmgr that wrote it: the same folder, wheel or commit.
+    Its pyproject.toml requires this ctrlmgr: the same directory, wheel or commit.
 
     \b
     ctrlmgr new shop
@@ -32,4 +32,4 @@ def new(name: str, group: str, directory: Path | None, deploy: bool) -> None:
     folder = directory or Path(name)
     for path in write(folder, name, group, deploy=deploy):
         click.echo(f"wrote {path}")
-    click.echo(f"its tests: cd {folder} && pip install -e '.[test]' && python -m pytest -q")
+    click.echo(f"run its tests: cd {folder} && pip install -e '.[test]' && python -m pytest -q")

@@ -25,19 +25,23 @@ if TYPE_CHECKING:
     metavar="PATH",
     help="Run these tests with pytest, and add the rights that the app uses in them; may be repeated.",
 )
-@click.option("--name", default="", metavar="NAME", help="Of the ServiceAccount and the roles; by default the app's.")
-@click.option("--namespace", default="default", metavar="NS", show_default=True, help="Where the app runs.")
+@click.option(
+    "--name", default="", metavar="NAME", help="The name of the ServiceAccount and the roles; by default the app's."
+)
+@click.option(
+    "--namespace", default="default", metavar="NS", show_default=True, help="The namespace in which the app runs."
+)
 @click.option("--within", default="", metavar="NS", help="Grant the rights in this namespace only (`run --namespace`).")
-@click.option("--no-definitions", is_flag=True, help="Without the rights to define the app's kinds.")
+@click.option("--no-definitions", is_flag=True, help="Omit the rights to define the app's kinds.")
 @click.option("--image", default="", metavar="IMAGE", help="Add a Deployment that runs the app from this image.")
 def rbac(
     place: str, tests: tuple[str, ...], name: str, namespace: str, within: str, no_definitions: bool, image: str
 ) -> None:
     """Print a ServiceAccount with the rights that an app uses, as YAML.
 
-    Its controllers declare most of them: what they watch, apply and clean up. Deletions, and writes of kinds that no
-    controller names in owns=, are observed in its tests, which use `ctrlmgr.testing.Harness`. An app with admission
-    functions may also register its webhooks, and --image adds the Service through which they are called.
+    The rights follow from the declarations of the app's controllers. Rights for deletions, and for writes of kinds
+    that no controller lists in owns=, are observed in the app's tests, which use `ctrlmgr.testing.Harness`. An
+    app with admission functions also gets the rights to register its webhooks; --image adds their Service.
 
     \b
     ctrlmgr rbac shop:app --tests tests --namespace shop | kubectl apply -f -
@@ -49,7 +53,7 @@ def rbac(
     from ctrlmgr.framework.rights import declared_rights, deployed, manifests, webhook_rules
 
     if within and not no_definitions:
-        raise click.UsageError("definitions belong to no namespace: --within goes with --no-definitions")
+        raise click.UsageError("--within needs --no-definitions, because definitions have no namespace")
     app = load_app(place, origin="rbac")
     rights = [*declared_rights(app, definitions=not no_definitions), *_observed(app, tests)]
     called = name or app.name
@@ -71,5 +75,7 @@ def _observed(app: App, tests: tuple[str, ...]) -> list[Right]:
         command = [sys.executable, "-m", "pytest", "-q", *tests, "--ctrlmgr-rights", str(file)]
         ended = subprocess.run(command, stdout=sys.stderr.fileno(), check=False)
         if ended.returncode:
-            raise SettingsError(f"rbac: the tests end with {ended.returncode}; mend them, or leave out --tests")
+            raise SettingsError(
+                f"rbac: the tests failed with exit code {ended.returncode}; correct them, or omit --tests"
+            )
         return [right for user, right in load(file) if user in users]

@@ -32,16 +32,22 @@ OPTIONS = tuple(key for key in CONTROLLERS if key not in _NOT_HERE)
     "--namespace",
     default="",
     metavar="NAMESPACE",
-    help="Follow the objects of this namespace alone; the Lease is there, too, unless another place is named for it.",
+    help="Watch the objects of this namespace only; the Lease is there, too, unless you set its namespace.",
 )
 @click.option(
-    "--kube-api-qps", default=20.0, metavar="COUNT", show_default=True, help="Requests a second; 0 for no limit."
+    "--kube-api-qps",
+    default=20.0,
+    metavar="COUNT",
+    show_default=True,
+    help="Maximum requests per second on average; 0 for no limit.",
 )
 @click.option(
-    "--kube-api-burst", default=30, metavar="COUNT", show_default=True, help="Requests that may be sent at once."
+    "--kube-api-burst", default=30, metavar="COUNT", show_default=True, help="Maximum requests that are sent at once."
 )
 @click.option(
-    "--status-address", metavar="HOST:PORT", help="Serve /metrics, /healthz and /readyz there, over plain HTTP."
+    "--status-address",
+    metavar="HOST:PORT",
+    help="Serve /metrics, /healthz and /readyz on this address, over HTTP without TLS.",
 )
 @click.option("--no-definitions", is_flag=True, help="Do not install the definitions of the apps' kinds.")
 @click.option("--no-admission", is_flag=True, help="Do not serve the admission functions of apps as webhooks.")
@@ -49,7 +55,7 @@ OPTIONS = tuple(key for key in CONTROLLERS if key not in _NOT_HERE)
     "--webhook-url",
     default="",
     metavar="URL",
-    help="Where the API server reaches the webhooks of this process, such as https://10.0.0.7:9443.",
+    help="The URL under which the API server calls the webhooks of this process, such as https://10.0.0.7:9443.",
 )
 @click.option(
     "--webhook-service",
@@ -60,7 +66,7 @@ OPTIONS = tuple(key for key in CONTROLLERS if key not in _NOT_HERE)
 @click.option(
     "--webhook-listen",
     metavar="HOST:PORT",
-    help="Serve webhooks there; by default at the port of the URL, at 9443 behind a Service, else at a free port.",
+    help="The address of the webhooks; by default the port of the URL, 9443 behind a Service, else a free port.",
 )
 def run(
     loaded: Loaded,
@@ -79,13 +85,12 @@ def run(
 ) -> None:
     """Run controllers against a cluster, until Ctrl-C or SIGTERM.
 
-    An APP is `module:attribute`, a file such as `shop.py`, the name under which a package has installed one, or
-    `builtin:NAME,…` for controllers of our own. Of several processes with the same Lease one works at a time; the Lease
-    is called after what runs unless `--leader-elect-resource-name` names it.
+    An APP is `module:attribute`, a file such as `shop.py`, the name of an app that an installed package has, or
+    `builtin:NAME,…` for built-in controllers. Among processes with the same Lease, only the leader works.
+    The Lease has the name of the apps, unless `--leader-elect-resource-name` sets it.
 
-    Admission functions of apps are served as webhooks, which are registered at the start and removed at the stop. An
-    API server on this machine reaches them at the local address; for another one give `--webhook-url` or
-    `--webhook-service`.
+    The process serves the admission functions of apps as webhooks. It registers them when it starts, and removes them
+    when it stops. If the API server runs on another machine, give `--webhook-url` or `--webhook-service`.
 
     \b
     ctrlmgr run shop.py

@@ -100,7 +100,7 @@ def write_change(change: Change, found: Sequence[Difference]) -> None:
     if reconcile := reconcile_of(change.author):
         click.echo(f"    reconcile {reconcile}")
     if change.before is None and change.type.name != "ADDED":
-        click.echo("    (what was before has been compacted)")
+        click.echo("    (the state before was compacted)")
     for difference in found:
         click.echo(f"    {told(difference)}")
 
@@ -156,7 +156,7 @@ def _rows(fields: Sequence[Blamed]) -> list[tuple[str, ...]]:
             each.change.author.actor or "-",
             reconcile_of(each.change.author) or "-",
             each.path,
-            shown(each.value) or "(gone)",
+            shown(each.value) or "(removed)",
         )
         for each in fields
     ]

@@ -26,17 +26,17 @@ _MOST = 20
 
 _SAID = {
     Verdict.DIFFERS: "differs",
-    Verdict.MISSING: "is in the recording and we do not have it",
-    Verdict.UNEXPECTED: "is not in the recording and we have it",
-    Verdict.UNPAIRED: "was written so in the recording, and ours never wrote that",
-    Verdict.RESTLESS: "did not become quiescent; the replay stopped here",
+    Verdict.MISSING: "is missing: it is in the recording only",
+    Verdict.UNEXPECTED: "is unexpected: it is not in the recording",
+    Verdict.UNPAIRED: "was written in the recording, but not by our controllers",
+    Verdict.RESTLESS: "did not become idle; the replay stopped here",
 }
 
 _DEPARTED = {
-    Departure.DIFFERS: "is written otherwise",
-    Departure.MISSING: "is written there and not here",
-    Departure.EXTRA: "is written here and not there",
-    Departure.MOVED: "is written at another point",
+    Departure.DIFFERS: "is written differently",
+    Departure.MISSING: "is written by the other version only",
+    Departure.EXTRA: "is written by this version only",
+    Departure.MOVED: "is written at another time",
 }
 
 
@@ -78,16 +78,17 @@ def _write_comparison(compared: Comparison) -> None:
     click.echo()
     _write_some(compared.differences, _write_difference, "differences between the versions", output="json")
     count = len(compared.differences)
-    inputs = f"{compared.inputs:,} here, {compared.other_inputs:,} there"
+    inputs = f"{compared.inputs:,} in this version, {compared.other_inputs:,} in the other"
     click.echo(f"{'inputs':<12} {inputs}")
-    click.echo(f"{'writes':<12} {compared.writes:,} here, {compared.other_writes:,} there, {compared.same:,} the same")
+    writes = f"{compared.writes:,} in this version, {compared.other_writes:,} in the other, {compared.same:,} equal"
+    click.echo(f"{'writes':<12} {writes}")
     click.echo(f"{'differences':<12} {click.style(f'{count:,}', fg='red' if count else 'green', bold=True)}")
 
 
 def _write_difference(found: WriteDifference) -> Iterator[str]:
     title = click.style(escape(found.subject), bold=True)
     here = f"revision {found.revision}" if found.revision else ""
-    there = f"revision {found.other_revision} there" if found.other_revision else ""
+    there = f"revision {found.other_revision} of the other" if found.other_revision else ""
     where = ", ".join(part for part in (here, there) if part)
     yield f"{title} {_DEPARTED[found.verdict]}, after input {found.input:,} ({where})"
     yield from _told(found.differences, "other")
@@ -95,7 +96,7 @@ def _write_difference(found: WriteDifference) -> Iterator[str]:
 
 def complain(fault: RecordingError, report: Report, kept: str) -> ExitCode:
     """Print the error of the recording on stderr, and how far the replay got."""
-    read = f"; what stands above was replayed, {report.events:,} events" if report.events else ""
+    read = f"; {report.events:,} events before the error were replayed" if report.events else ""
     click.echo(f"error: {escape(str(fault))}{read}{', ' + escape(kept) if kept else ''}", err=True)
     return ExitCode.RECORDING
 
@@ -111,7 +112,7 @@ def _summary(report: Report) -> Iterator[tuple[str, str]]:
     decisions = f", {report.decisions_compared:,} decisions of autoscalers" if report.decisions_compared else ""
     yield "checkpoints", f"{report.checkpoints:,}, {report.objects_compared:,} objects compared{decisions}"
     for number, paired in enumerate(report.paired):
-        said = f"{paired.paired:,} of {paired.recorded:,} recorded have a counterpart, among {paired.ours:,} of ours"
+        said = f"{paired.paired:,} of {paired.recorded:,} recorded writes have a counterpart among our {paired.ours:,}"
         yield "" if number else "every write", f"{escape(paired.resource)}: {said}"
     count = f"{len(report.divergences):,}"
     yield "divergences", click.style(count, fg="red" if report.divergences else "green", bold=True)

@@ -22,7 +22,7 @@ def lines(found: Rollout) -> Iterator[str]:
     """Yield the lines of a rollout."""
     began = found.began
     subject = change_lines.subject(began.object.resource, began.object.key)
-    verb = "gets its template" if began.before is not None else "comes"
+    verb = "template changed" if began.before is not None else "created"
     yield f"{subject} {verb} at revision {began.revision}, by {change_lines.written_by(began.author)}"
     for edit in found.edits:
         yield f"    {change_lines.told(edit, widest=_WIDEST)}"
@@ -31,9 +31,9 @@ def lines(found: Rollout) -> Iterator[str]:
             yield _waited(step)
         yield f"{format_time(step.at)}  {step.revision:>7}  {escape(step.what)}"
     if found.is_complete:
-        yield click.style("It is complete.", fg="green")
+        yield click.style("The rollout is complete.", fg="green")
     else:
-        yield click.style(f"It waits for {escape(found.waits_for) or 'its controller'}.", fg="yellow")
+        yield click.style(f"The rollout waits for {escape(found.waits_for) or 'its controller'}.", fg="yellow")
 
 
 def _waited(step: Step) -> str:

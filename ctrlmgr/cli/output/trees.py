@@ -57,8 +57,8 @@ def _causes(alike: Sequence[Node], drawn: set[int] | None) -> Iterator[str]:
             yield from _branch(_causes(group, drawn), last=index == len(groups) - 1, indent="   ")
     elif node.run:
         is_asked = node.links or node.cut or node.run.controller == ADMISSION
-        alone = "" if is_asked else "; nothing asked for it: a retry, or its time had come"
-        others = f" (and the like for {len(alike) - 1} more)" if len(alike) > 1 else ""
+        alone = "" if is_asked else "; no event triggered it: a retry, or a timer"
+        others = f" (and similar ones for {len(alike) - 1} more)" if len(alike) > 1 else ""
         yield f"└─ {_reconcile(node.run, node)}{alone}{others}"
         for index, group in enumerate(groups):
             yield from _branch(_causes(group, drawn), last=index == len(groups) - 1, indent="   ")
@@ -145,13 +145,13 @@ def _differences(change: Change) -> list[Difference]:
 
 
 def _cut(node: Node) -> str:
-    return {"": "", "repeated": "  (see above)", "too deep": "  (more with --depth)"}[node.cut]
+    return {"": "", "repeated": "  (see above)", "too deep": "  (deeper causes: --depth)"}[node.cut]
 
 
 def _inferred(inference: Inference) -> str:
     controller = click.style(escape(inference.controller), bold=True)
-    told = "" if inference.causes else "; what made it is not told"
-    return f"{click.style('inferred', fg='magenta')}: by {controller}, for {escape(inference.reason)}{told}"
+    told = "" if inference.causes else "; its cause is unknown"
+    return f"{click.style('inferred', fg='magenta')}: by {controller}, because {escape(inference.reason)}{told}"
 
 
 def _request(request: Request) -> str:
@@ -168,7 +168,7 @@ def _reconcile(run: Run, node: Node) -> str:
     parts += [f"attempt {run.attempt}"] if run.attempt > 1 else []
     parts += [f"term {node.change.author.term}"] if node.change and node.change.author.term else []
     if run.outcome is None or run.duration is None:
-        parts.append("not ended")
+        parts.append("not finished")
     else:
         parts.append(f"{escape(run.outcome)} in {run.duration / 1000:.3g} ms")
     return ", ".join(parts) + (f": {escape(run.message)}" if run.message else "")

@@ -24,30 +24,35 @@ if TYPE_CHECKING:
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command("import", short_help="Bring a recording into a log.")
+@click.command("import", short_help="Import a recording into a log.")
 @click.argument("recordings", type=_FILE, nargs=-1, required=True, metavar="RECORDING…")
 @takes_settings(*LOG)
 @click.option(
-    "--database", required=True, metavar="URL", help="The log to import into: an empty database, made if need be."
+    "--database",
+    required=True,
+    metavar="URL",
+    help="The log to import into: an empty database; it is created if it does not exist.",
 )
-@click.option("--append", is_flag=True, help="Go on with a log that is not empty: where an import was broken off, too.")
-@click.option("--no-progress", is_flag=True, help="No progress bar, even on a terminal.")
+@click.option(
+    "--append", is_flag=True, help="Import into a log that is not empty, such as one of an interrupted import."
+)
+@click.option("--no-progress", is_flag=True, help="Show no progress bar.")
 def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append: bool, no_progress: bool) -> int:
-    """Bring recordings into a log, every change at the revision that it was recorded at.
+    """Import recordings into a log, each change at its recorded revision.
 
-    Nothing runs and nothing is compared, as `ctrlmgr replay` does: what was recorded is looked at afterwards, with all
-    that looks at a log, or served as it was at some moment. Several files, such as those of a rotated recording, are
-    imported one after the other. Changes that the log has already are passed over.
+    No controllers run and nothing is compared; `ctrlmgr replay` does that. All commands that read a log can read the
+    result, and `ctrlmgr serve --at` serves it. Several files, such as those of a rotated recording, are imported in
+    the given order. Changes that are already in the log are skipped.
 
     \b
     ctrlmgr import incident.jsonl.gz --database sqlite:///incident.db
     ctrlmgr why endpoints web -n shop --database sqlite:///incident.db
     ctrlmgr serve --at 2026-01-02T03:04:05Z --database sqlite:///incident.db
 
-    Ctrl-C ends it between two changes, and the log is one to look at; --append goes on from there.
+    Ctrl-C stops it between two changes, and the log is usable; --append continues from there.
 
-    Exit codes beside the usual: 4 a recording cannot be used (what stands above the fault is in the log then, and
-    --append goes on from there).
+    Additional exit code: 4 if a recording cannot be used. The changes before the error are in the log then, and
+    --append continues from there.
     """
     from ctrlmgr.cli.output.progress import reading
     from ctrlmgr.cli.recordings.interruptible_reading import StoppableReader
@@ -58,7 +63,9 @@ def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append:
     with stopping() as stop, _opened(database, loaded.settings) as log:
         head = log.head().revision
         if head and not append:
-            raise SettingsError(f"{mask(database)} is not empty: it is at revision {head}; --append goes on from there")
+            raise SettingsError(
+                f"{mask(database)} is not empty: it is at revision {head}; --append continues from there"
+            )
         importer = Importer(log)
         imported = passed_over = 0
         try:
@@ -75,7 +82,7 @@ def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append:
                 raise RecordingError(error.file, error.line, reason) from error
             raise
         reached = log.head().revision
-    had = f", {passed_over:,} had been there" if passed_over else ""
+    had = f", {passed_over:,} already were" if passed_over else ""
     click.echo(f"{imported:,} changes up to revision {reached} are in {mask(database)}{had}", err=True)
     return ExitCode.OK
 
@@ -85,7 +92,7 @@ def _where(revision: int, recordings: tuple[Path, ...], database: str) -> str:
     if not revision:
         return "stopped: nothing has been imported yet"
     command = f"ctrlmgr import {shlex.join(map(str, recordings))} --database {shlex.quote(database)} --append"
-    return f"stopped at revision {revision}; to go on: {command}"
+    return f"stopped at revision {revision}; to continue: {command}"
 
 
 @contextmanager
@@ -99,7 +106,7 @@ def _opened(url: str, settings: Settings) -> Iterator[SQLLog]:
         anchor.parent.mkdir(parents=True, exist_ok=True)
     log = open_log(url, clock=SystemClock(), random=random.SystemRandom(), migrate=True, anchor=anchor)
     if isinstance(log, MemoryEventLog):
-        raise SettingsError("memory: ends with this command; --database names a log that stays")
+        raise SettingsError("memory: this log would end with the command; choose a database with --database")
     try:
         yield log
     finally:

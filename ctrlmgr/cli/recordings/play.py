@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.group(short_help="Control a recording that is being served.")
+@click.group(short_help="Control a recording that `serve` plays.")
 @takes_settings("data_dir")
-@click.option("--kubeconfig", type=_FILE, metavar="FILE", help="How to reach it; by default the one that it wrote.")
+@click.option(
+    "--kubeconfig", type=_FILE, metavar="FILE", help="The kubeconfig of the server; by default the one that it wrote."
+)
 @click.pass_context
 def play(context: click.Context, loaded: Loaded, kubeconfig: Path | None) -> None:
-    """Control the recording that `ctrlmgr serve --recording` is serving; each command says where that has led to.
+    """Control the recording that `ctrlmgr serve --recording` plays; each command prints the new position.
 
     \b
     ctrlmgr play status
@@ -63,42 +65,44 @@ def _tells(command: Callable[..., State]) -> Callable[..., None]:
     return told
 
 
-@play.command(short_help="Say where it is.")
+@play.command(short_help="Print the position.")
 @_tells
 def status(controls: Controls) -> State:
-    """Say where the recording is."""
+    """Print the position in the recording."""
     return controls.state()
 
 
-@play.command(short_help="Stand still.")
+@play.command(short_help="Pause.")
 @_tells
 def pause(controls: Controls) -> State:
-    """Have the recording stand still."""
+    """Pause the recording."""
     return controls.command("pause")
 
 
-@play.command(short_help="Go on.")
+@play.command(short_help="Resume.")
 @_tells
 def resume(controls: Controls) -> State:
-    """Have the recording go on."""
+    """Resume the recording."""
     return controls.command("resume")
 
 
-@play.command(short_help="Stand still some events further on.", context_settings={"ignore_unknown_options": True})
+@play.command(
+    short_help="Move some events forward or back, and pause.", context_settings={"ignore_unknown_options": True}
+)
 @click.argument("events", type=int, default=1)
 @_tells
 def step(controls: Controls, events: int) -> State:
-    """Stand still so many EVENTS further on (1), or back if the number is negative."""
+    """Move EVENTS events forward (1 by default), or back if the number is negative, and pause."""
     return controls.command("step", events=str(events))
 
 
-@play.command(short_help="Go to another place.", context_settings={"ignore_unknown_options": True})
+@play.command(short_help="Move to another position.", context_settings={"ignore_unknown_options": True})
 @click.argument("place")
 @_tells
 def seek(controls: Controls, place: str) -> State:
-    """Go to a PLACE: a revision, a time, `start`, `end`, or so much on or back: `+30s`, `-1m30s`.
+    """Move to a PLACE: a revision, a time, `start`, `end`, or a distance such as `+30s` or `-1m30s`.
 
-    Going back ends all watches with 410 (Expired), so that informers list again.
+    Moving back ends all watches with 410 (Expired), so that informers list again.
     """
     return controls.command("seek", to=place)
 
@@ -107,15 +111,15 @@ def seek(controls: Controls, place: str) -> State:
 @click.argument("times", type=float)
 @_tells
 def speed(controls: Controls, times: float) -> State:
-    """Play so many TIMES as fast as it happened."""
+    """Play TIMES times as fast as it was recorded."""
     return controls.command("speed", times=repr(times))
 
 
-@play.command(short_help="List what clients would have written.")
+@play.command(short_help="List the writes that were pretended.")
 @output_option("table", "json", "yaml")
 @click.pass_obj
 def writes(controls: Callable[[], Controls], output: str) -> None:
-    """List what clients would have written, had `--writes pretend` not kept it from being stored."""
+    """List the writes that clients sent and that `--writes pretend` did not store."""
     found = controls().writes()
     if output == "table":
         _print_table(found)

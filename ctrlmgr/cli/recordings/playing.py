@@ -29,19 +29,24 @@ def takes_recording(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--recording` and its related options to a command."""
     options = [
         click.option(
-            "--recording", type=_FILE, metavar="FILE", help="Serve this recording as it was, instead of a database."
+            "--recording", type=_FILE, metavar="FILE", help="Serve this recording, read-only, instead of a database."
         ),
-        click.option("--speed", type=float, metavar="X", help="Play it so many times as fast as it happened (1)."),
-        click.option("--paused", is_flag=True, help="Do not begin to play before `ctrlmgr play resume`."),
         click.option(
-            "--max-gap", type=Duration(), metavar="DURATION", help="Play no silence longer than this, at speed 1."
+            "--speed", type=float, metavar="X", help="Play the recording X times as fast as it was recorded (1)."
+        ),
+        click.option("--paused", is_flag=True, help="Start paused; `ctrlmgr play resume` begins to play."),
+        click.option(
+            "--max-gap",
+            type=Duration(),
+            metavar="DURATION",
+            help="Shorten pauses without events in the recording to this, at speed 1.",
         ),
         click.option(
             "--writes",
             type=click.Choice(("refuse", _PRETEND)),
-            help="How writes are answered: no, or that it is done though nothing is stored.",
+            help="The answer to writes: refuse them, or pretend that they succeeded; nothing is stored.",
         ),
-        click.option("--until-end", is_flag=True, help="Stop when everything has been played."),
+        click.option("--until-end", is_flag=True, help="Stop at the end of the recording."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -53,7 +58,7 @@ def playing(recording: Path | None, options: dict[str, Any]) -> Playing | None:
     given = [name for name in _OPTIONS if options[name]]
     if recording is None:
         if given:
-            raise click.UsageError(f"--{given[0].replace('_', '-')} is about how to serve a --recording")
+            raise click.UsageError(f"--{given[0].replace('_', '-')} needs --recording")
         return None
     _refuse_settings()
     from ctrlmgr.serve.recording import Playing
@@ -75,7 +80,9 @@ def _refuse_settings() -> None:
         name = (parameter.name or "").removeprefix("flag_")
         is_setting = parameter.name != name and context.params.get(parameter.name or "") is not None
         if is_setting and not name.startswith(tuple(each.replace(".", "_") for each in _KEPT)):
-            raise click.UsageError(f"{parameter.opts[0]} does not go with --recording: no database, no controllers")
+            raise click.UsageError(
+                f"{parameter.opts[0]} cannot be combined with --recording, which needs no database and no controllers"
+            )
 
 
 def run(loaded: Loaded, playing: Playing) -> None:
@@ -98,9 +105,9 @@ def _greet(application: PlayedApplication) -> None:
     state = application.playback.state()
     click.echo(f"ctrlmgr serves the recording {state.recording} on {application.server.url}")
     click.echo(f"  use it             export KUBECONFIG={shlex.quote(str(application.kubeconfig))}")
-    click.echo(f"  it is of           {state.begins_at} to {state.ends_at}, {state.events:,} events")
-    click.echo("  where is it?       ctrlmgr play status")
-    click.echo("  move about         ctrlmgr play pause | resume | step | seek +30s | speed 10")
+    click.echo(f"  recorded           {state.begins_at} to {state.ends_at}, {state.events:,} events")
+    click.echo("  print the position ctrlmgr play status")
+    click.echo("  control it         ctrlmgr play pause | resume | step | seek +30s | speed 10")
     click.echo("  stop it with Ctrl-C")
 
 

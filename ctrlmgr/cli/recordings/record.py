@@ -43,38 +43,45 @@ class _Size(click.ParamType[int]):
         number = text.rstrip("KMGI")
         unit = text[len(number) :]
         if not number.isdecimal() or unit not in _UNITS:
-            self.fail(f"{value!r} is no size; write 100MB or 1Gi")
+            self.fail(f"{value!r} is not a size; write 100MB or 1Gi")
         return int(number) * _UNITS[unit]
 
 
-@click.command(short_help="Record a cluster, or our own log.")
+@click.command(short_help="Record a cluster, or a log, into a file.")
 @takes_settings(*LOG)
 @click.option("--kubeconfig", type=_FILE, metavar="FILE", help="How to reach the cluster; by default as kubectl does.")
 @click.option(
     "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
 )
-@click.option("--database", metavar="URL", help="Record this log instead of a cluster: everything in it up to now.")
+@click.option("--database", metavar="URL", help="Record this log instead of a cluster, up to its newest event.")
 @click.option("-n", "--namespace", default="", metavar="NAMESPACE", help="Only objects in this namespace.")
 @click.option(
     "--resources",
     metavar="LIST",
     help=(
-        f'The resources to record, "*" for everything; of a cluster by default {DEFAULT_RESOURCES}, of a log '
-        f"everything."
+        f'The resources to record, "*" for all. The default for a cluster is {DEFAULT_RESOURCES}; for a log it is all.'
     ),
 )
 @click.option(
-    "-o", "--output", type=_FILE, required=True, metavar="FILE", help="Where to; compressed if it ends in .gz."
+    "-o",
+    "--output",
+    type=_FILE,
+    required=True,
+    metavar="FILE",
+    help="The file to write; compressed if its name ends in .gz.",
 )
 @click.option(
-    "--redact", multiple=True, metavar="RULE", help="Also replace these values: pods:spec.containers.env.value."
+    "--redact",
+    multiple=True,
+    metavar="RULE",
+    help="Also mask the values of this field, such as pods:spec.containers.env.value.",
 )
-@click.option("--no-redact", is_flag=True, help="Record secrets' data as they are.")
-@click.option("--rotate", type=_Size(), default=0, metavar="SIZE", help="Go on in a further file from this size on.")
-@click.option("--append", "goes_on", is_flag=True, help="Go on with a file that is there.")
-@click.option("--force", is_flag=True, help="Write a file anew that is there.")
-@click.option("--for", "period", type=Duration(), metavar="DURATION", help="Stop after so long, not at Ctrl-C.")
-@click.option("--no-progress", is_flag=True, help="No progress line, even on a terminal.")
+@click.option("--no-redact", is_flag=True, help="Do not mask the data of Secrets.")
+@click.option("--rotate", type=_Size(), default=0, metavar="SIZE", help="Start a new file when the file has this size.")
+@click.option("--append", "goes_on", is_flag=True, help="Append to an existing file.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@click.option("--for", "period", type=Duration(), metavar="DURATION", help="Stop after this time instead of at Ctrl-C.")
+@click.option("--no-progress", is_flag=True, help="Show no progress line.")
 def record(
     loaded: Loaded,
     kubeconfig: Path | None,
@@ -91,11 +98,11 @@ def record(
     period: float | None,
     no_progress: bool,
 ) -> None:
-    """Record what happens in a cluster into a file that `ctrlmgr replay` can read, until Ctrl-C.
+    """Record the changes in a cluster into a file that `ctrlmgr replay` reads, until Ctrl-C.
 
-    Chosen resources are listed and watched, their changes merged into the order in which the cluster made them. The
-    data of secrets is replaced. Each file of a rotated recording can be used by itself. A file that is there is
-    left alone, unless --append or --force says what to do with it.
+    The command lists and watches the chosen resources, and writes their changes in the order of the cluster's
+    revisions. The data of Secrets is masked. Each file of a rotated recording can be used alone. An existing file is
+    not changed without --append or --force.
 
     \b
     ctrlmgr record -o today.jsonl.gz
@@ -109,9 +116,7 @@ def record(
     from ctrlmgr.recording.capture.redaction import DEFAULT, Redaction
 
     if database and (kubeconfig or context or period is not None):
-        raise click.UsageError(
-            "--database records a log up to now; --kubeconfig, --context and --for are for a cluster"
-        )
+        raise click.UsageError("--database records a log; --kubeconfig, --context and --for need a cluster")
     redaction = Redaction([*(() if no_redact else DEFAULT), *redact])
     ending = _ending(output, goes_on=goes_on, force=force)
     if database:
@@ -156,11 +161,13 @@ def _ending(output: Path, *, goes_on: bool, force: bool) -> Ending | None:
     from ctrlmgr.recording.capture.continuing import read_ending
 
     if goes_on and force:
-        raise click.UsageError("--append keeps what is in the file, --force does not; give one of them")
+        raise click.UsageError(
+            "--append and --force exclude each other: --append keeps the content of the file, --force removes it"
+        )
     if not output.exists() or force:
         return None
     if not goes_on:
-        raise SettingsError(f"{output} is there already: --append goes on with it, --force writes it anew")
+        raise SettingsError(f"{output} exists: --append continues it, --force overwrites it")
     return read_ending(output) if output.stat().st_size else None
 
 
@@ -174,7 +181,7 @@ def _chosen(access: Access, namespace: str, names: list[str], ending: Ending | N
     if namespace:
         served = [each for each in served if each.namespaced]
     if not served:
-        raise SettingsError("--resources: none of these is in namespaces, and -n asks for one")
+        raise SettingsError("--resources: none of these resources is namespaced, which -n requires")
     if ending is not None:
         check_chosen(ending, {each.resource for each in served}, namespace)
     return cluster, served

@@ -33,20 +33,20 @@ MEMORY = "memory:"
     "--database",
     default=MEMORY,
     metavar="URL",
-    help="The empty log to replay into, made if need be: sqlite:///FILE, postgresql://USER@HOST/NAME or memory:.",
+    help="The log to replay into, empty or new: sqlite:///FILE, postgresql://USER@HOST/NAME or memory:.",
 )
 @click.option(
     "--against",
     metavar="URL",
-    help="Also compare with the log that another version's replay of the same RECORDING left.",
+    help="Also compare with the log of another version's replay of the same RECORDING.",
 )
 @click.option(
     "--every-write",
     is_flag=True,
-    help="Compare each single write, not only what has come of them at checkpoints; takes about three times as long.",
+    help="Compare each write, not only the state at checkpoints; takes about three times as long.",
 )
 @output_option("table", "json", "yaml")
-@click.option("--no-progress", is_flag=True, help="No progress bar, even on a terminal.")
+@click.option("--no-progress", is_flag=True, help="Show no progress bar.")
 def replay(
     loaded: Loaded,
     recording: Path,
@@ -56,10 +56,11 @@ def replay(
     output: str,
     no_progress: bool,
 ) -> int:
-    """Load what clients did in RECORDING into a log, run our controllers on it, and compare at every checkpoint.
+    """Replay the clients' writes of RECORDING with our controllers, and compare the results at every checkpoint.
 
-    A recording is what `kubectl get --watch --output-watch-events -o json` prints, best with checkpoints; .gz is
-    understood. What the recorded controllers wrote is not loaded: it is what ours must come to by themselves.
+    A recording has the format that `kubectl get --watch --output-watch-events -o json` prints, and may contain
+    checkpoints; .gz files are decompressed. The writes of the recorded controllers are not replayed: our controllers
+    must produce the same ones.
 
     \b
     ctrlmgr replay recording.jsonl.gz
@@ -69,12 +70,12 @@ def replay(
     ctrlmgr replay recording.jsonl.gz --app shop:app
     ctrlmgr replay recording.jsonl.gz --against sqlite:///replayed-by-another-version.db
 
-    With --every-write our controllers act when the recorded ones had looked, and each of those's writes has to have its
-    counterpart; without it, several changes of an object between two checkpoints may become one.
-    With --against it says which writes of the controllers differ between the versions, whatever was recorded.
+    With --every-write, our controllers act at the same moments as the recorded ones, and each recorded write must have
+    a counterpart. Without it, our controllers may combine several writes between two checkpoints into one.
+    With --against, the report lists the controllers' writes that differ between the two versions.
 
-    Exit codes beside the usual: 1 the results diverge (with --against: the versions differ), 4 the recording cannot
-    be used (what stands above the fault is replayed nevertheless, and stays in --database).
+    Additional exit codes: 1 if the results diverge (with --against: if the versions differ), 4 if the recording cannot
+    be used; the events before the error are replayed, and stay in --database.
     """
     from ctrlmgr.cli import ExitCode
     from ctrlmgr.cli.output import replay_report
@@ -92,7 +93,7 @@ def replay(
         reader, plan, is_kept = StoppableReader(recording, stop), None, False
         try:
             if every_write:
-                with reading(f"{recording.name}, looking ahead", hidden=no_progress) as tell:
+                with reading(f"{recording.name}, first pass", hidden=no_progress) as tell:
                     plan = planned(make, reader, tell)
                 reader = StoppableReader(recording, stop)
             with _opened(database, clock, loaded.settings) as log, reading(recording.name, hidden=no_progress) as tell:
@@ -107,7 +108,7 @@ def replay(
             return ExitCode.INTERRUPTED
     replay_report.write(report, output, fault, compared)
     if fault:
-        kept = f"{database} has it up to revision {report.revision}" if database != MEMORY and report.events else ""
+        kept = f"and are in {database} up to revision {report.revision}" if database != MEMORY and report.events else ""
         return replay_report.complain(fault, report, kept)
     failed = bool(report.divergences) if compared is None else bool(compared.differences)
     return ExitCode.FAILED if failed else ExitCode.OK
@@ -133,10 +134,12 @@ def _where(recording: Path, line: int, database: str, *, kept: bool) -> str:
     """Return the text that says how far the replay got; it cannot continue, as no log has the controllers' state."""
     from ctrlmgr.logging import mask
 
-    place = f", which is in {mask(database)} now" if kept else ""
+    place = f"; the events before it are in {mask(database)}" if kept else ""
     into = "" if database == MEMORY else " --database URL-OF-AN-EMPTY-LOG"
     again = f"ctrlmgr replay {shlex.quote(str(recording))}{into}"
-    return f"stopped at line {line} of {recording.name}{place}; a replay cannot go on, only begin again: {again}"
+    return (
+        f"stopped at line {line} of {recording.name}{place}; a replay cannot be continued, so start it again: {again}"
+    )
 
 
 def replayed_apps(names: Sequence[str]) -> Replayed:

@@ -9,7 +9,7 @@ DESCRIPTOR = ControllerDescriptor(
     name="bootstrap-signer-controller",
     aliases=("bootstrapsigner",),
     account="bootstrap-signer",
-    does="the signatures of the ConfigMap `kube-public/cluster-info` by bootstrap tokens",
+    does="signs the ConfigMap `kube-public/cluster-info` with bootstrap tokens",
     watches=(
         Resource("", "configmaps"),
         Resource("", "secrets"),

@@ -18,7 +18,8 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The certificate (PEM) of the authority that signs. Empty: our own, which this server believes as well.",
+            "The certificate (PEM) of the authority that signs. Empty: the server's own authority, "
+            "which the server trusts.",
             flag="--cluster-signing-cert-file",
             metavar="FILE",
         ),
@@ -32,7 +33,7 @@ class Options:
         float,
         DURATION,
         Setting(
-            "For how long a certificate is good, if a shorter time is not asked for.",
+            "The maximum lifetime of certificates; a request may ask for a shorter one.",
             flag="--cluster-signing-duration",
             metavar="DURATION",
         ),
@@ -117,7 +118,7 @@ DESCRIPTOR = ControllerDescriptor(
     name="certificatesigningrequest-signing-controller",
     aliases=("csrsigning",),
     account="certificate-controller",
-    does="certificates for requests that were approved, by the four signers of `kubernetes.io`",
+    does="issues certificates for approved requests, with the four signers of `kubernetes.io`",
     watches=(Resource("certificates.k8s.io", "certificatesigningrequests"),),
     builder="ctrlmgr.controllers.certificatesigningrequest_signing.controller:build",
     options=Options,

@@ -8,7 +8,7 @@ from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
 DESCRIPTOR = ControllerDescriptor(
     name="clusterrole-aggregation-controller",
     aliases=("clusterrole-aggregation",),
-    does="the rules of ClusterRoles that have an `aggregationRule`: those of the roles that it selects",
+    does="copies rules into ClusterRoles that have an `aggregationRule`, from the ClusterRoles that it selects",
     watches=(Resource("rbac.authorization.k8s.io", "clusterroles"),),
     builder="ctrlmgr.controllers.clusterrole_aggregation.controller:build",
     options=NoOptions,

@@ -19,7 +19,9 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many CronJobs are reconciled at the same time.", flag="--concurrent-cron-job-syncs", metavar="COUNT"
+            "The number of CronJobs that are reconciled concurrently.",
+            flag="--concurrent-cron-job-syncs",
+            metavar="COUNT",
         ),
     ] = 5
 
@@ -27,7 +29,7 @@ class Options:
 DESCRIPTOR = ControllerDescriptor(
     name="cronjob-controller",
     aliases=("cronjob",),
-    does="CronJobs: their Jobs, each at its time, and how many finished ones are kept",
+    does="creates the Jobs of CronJobs on schedule, and deletes finished Jobs beyond the history limits",
     watches=(Resource("batch", "cronjobs"), Resource("batch", "jobs")),
     owns=(Resource("batch", "jobs"),),
     replays=True,

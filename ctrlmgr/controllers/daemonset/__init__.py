@@ -19,7 +19,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many DaemonSets are reconciled at the same time.",
+            "The number of DaemonSets that are reconciled concurrently.",
             flag="--concurrent-daemonset-syncs",
             metavar="COUNT",
         ),
@@ -29,7 +29,7 @@ class Options:
 DESCRIPTOR = ControllerDescriptor(
     name="daemonset-controller",
     aliases=("daemonset",),
-    does="a pod of each DaemonSet on every node that it fits",
+    does="creates a pod of each DaemonSet on every suitable node, and replaces pods in rollouts",
     account="daemon-set-controller",
     watches=(Resource("apps", "daemonsets"), PODS, NODES),
     owns=(PODS, Resource("apps", "controllerrevisions")),

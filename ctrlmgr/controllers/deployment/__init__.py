@@ -19,7 +19,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many Deployments are reconciled at the same time.",
+            "The number of Deployments that are reconciled concurrently.",
             flag="--concurrent-deployment-syncs",
             metavar="COUNT",
         ),
@@ -29,7 +29,7 @@ class Options:
 DESCRIPTOR = ControllerDescriptor(
     name="deployment-controller",
     aliases=("deployment",),
-    does="the ReplicaSets of Deployments: rollouts, scaling, history",
+    does="creates, scales and deletes the ReplicaSets of Deployments: rollouts, scaling, history",
     watches=(Resource("apps", "deployments"), Resource("apps", "replicasets"), PODS),
     owns=(Resource("apps", "replicasets"),),
     replays=True,

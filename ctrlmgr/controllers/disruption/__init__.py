@@ -8,7 +8,7 @@ from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
 DESCRIPTOR = ControllerDescriptor(
     name="disruption-controller",
     aliases=("disruption",),
-    does="how many pods each PodDisruptionBudget lets go now",
+    does="computes how many evictions each PodDisruptionBudget allows",
     component="controllermanager",
     watches=(Resource("policy", "poddisruptionbudgets"), PODS),
     replays=True,

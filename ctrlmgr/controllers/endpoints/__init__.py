@@ -19,7 +19,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many services the endpoints controller reconciles at the same time.",
+            "The number of Services that the endpoints controller reconciles concurrently.",
             flag="--concurrent-endpoint-syncs",
             metavar="COUNT",
             formerly="endpoints.workers",
@@ -29,8 +29,8 @@ class Options:
         float,
         DURATION,
         Setting(
-            "How long a pod's change waits for more of them before its services are reconciled. Longer means fewer "
-            "writes.",
+            "The delay between a pod's change and the reconcile of its Services, in which further changes are "
+            "collected.",
             flag="--endpoint-updates-batch-period",
             metavar="DURATION",
             formerly="endpoints.batch_period",
@@ -44,7 +44,7 @@ DESCRIPTOR = ControllerDescriptor(
     former_names=("endpoint-controller",),
     component="endpoint-controller",
     account="endpoint-controller",
-    does="the Endpoints of every Service that has a selector",
+    does="writes the Endpoints of every Service with a selector",
     watches=(SERVICES, PODS, ENDPOINTS),
     owns=(ENDPOINTS,),
     replays=True,

@@ -19,7 +19,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many services get their EndpointSlices at the same time.",
+            "The number of Services whose EndpointSlices are reconciled concurrently.",
             flag="--concurrent-service-endpoint-syncs",
             metavar="COUNT",
         ),
@@ -28,7 +28,8 @@ class Options:
         float,
         DURATION,
         Setting(
-            "How long a pod's change waits for more of them before the slices of its services are reconciled.",
+            "The delay between a pod's change and the reconcile of its EndpointSlices, in which "
+            "further changes are collected.",
             flag="--endpointslice-updates-batch-period",
             metavar="DURATION",
         ),
@@ -39,7 +40,7 @@ DESCRIPTOR = ControllerDescriptor(
     name="endpointslice-controller",
     aliases=("endpointslice",),
     component="endpoint-slice-controller",
-    does="the EndpointSlices of every Service that has a selector",
+    does="writes the EndpointSlices of every Service with a selector",
     watches=(SERVICES, PODS, NODES, ENDPOINT_SLICES),
     owns=(ENDPOINT_SLICES,),
     replays=True,

@@ -19,7 +19,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many Endpoints are mirrored at the same time.",
+            "The number of Endpoints that are mirrored concurrently.",
             flag="--mirroring-concurrent-service-endpoint-syncs",
             metavar="COUNT",
         ),
@@ -31,7 +31,7 @@ DESCRIPTOR = ControllerDescriptor(
     aliases=("endpointslicemirroring",),
     component="endpoint-slice-mirroring-controller",
     account="endpointslicemirroring-controller",
-    does="EndpointSlices for Endpoints that a client keeps by hand",
+    does="writes EndpointSlices for Endpoints that a client writes, of Services without a selector",
     watches=(ENDPOINTS, SERVICES, ENDPOINT_SLICES),
     owns=(ENDPOINT_SLICES,),
     replays=True,

@@ -19,7 +19,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many pods with ephemeral volumes are reconciled at the same time.",
+            "The number of pods with ephemeral volumes that are reconciled concurrently.",
             flag="--concurrent-ephemeralvolume-syncs",
             metavar="COUNT",
         ),
@@ -30,7 +30,7 @@ DESCRIPTOR = ControllerDescriptor(
     name="ephemeral-volume-controller",
     aliases=("ephemeral-volume",),
     component="ephemeral_volume",
-    does="the claims of pods' ephemeral volumes",
+    does="creates the PersistentVolumeClaims of pods' ephemeral volumes",
     watches=(PODS, Resource("", "persistentvolumeclaims")),
     owns=(Resource("", "persistentvolumeclaims"),),
     builder="ctrlmgr.controllers.ephemeral_volume.controller:build",

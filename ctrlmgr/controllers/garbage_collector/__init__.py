@@ -18,7 +18,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many objects the garbage collector deals with at the same time.",
+            "The number of objects that the garbage collector processes concurrently.",
             flag="--concurrent-gc-syncs",
             metavar="COUNT",
         ),
@@ -29,7 +29,7 @@ DESCRIPTOR = ControllerDescriptor(
     name="garbage-collector-controller",
     aliases=("garbagecollector",),
     account="generic-garbage-collector",
-    does="objects whose owners are gone, and foreground and orphaning deletions",
+    does="deletes objects whose owners were deleted; handles foreground and orphaning deletions",
     builder="ctrlmgr.controllers.garbage_collector.controller:build",
     options=Options,
 )

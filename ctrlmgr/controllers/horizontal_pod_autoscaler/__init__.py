@@ -22,7 +22,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many HorizontalPodAutoscalers are reconciled at the same time.",
+            "The number of HorizontalPodAutoscalers that are reconciled concurrently.",
             flag="--concurrent-horizontal-pod-autoscaler-syncs",
             metavar="COUNT",
         ),
@@ -31,7 +31,7 @@ class Options:
         float,
         DURATION,
         Setting(
-            "How often each HorizontalPodAutoscaler is looked at.",
+            "The interval at which each HorizontalPodAutoscaler is evaluated.",
             flag="--horizontal-pod-autoscaler-sync-period",
             metavar="DURATION",
         ),
@@ -40,7 +40,7 @@ class Options:
         float,
         DURATION,
         Setting(
-            "For how long the highest recommendation counts before replicas are taken away.",
+            "The period whose highest recommendation limits a scale-down.",
             flag="--horizontal-pod-autoscaler-downscale-stabilization",
             metavar="DURATION",
         ),
@@ -49,7 +49,7 @@ class Options:
         float,
         decimal(0),
         Setting(
-            "How far, as a part of the target, a metric may be from it without a change.",
+            "The relative difference between a metric and its target that causes no scaling.",
             flag="--horizontal-pod-autoscaler-tolerance",
             metavar="PART",
         ),
@@ -58,7 +58,7 @@ class Options:
         float,
         DURATION,
         Setting(
-            "For how long after its start the CPU of a pod counts only while it is ready.",
+            "The time after the start of a pod in which its CPU is used only while it is ready.",
             flag="--horizontal-pod-autoscaler-cpu-initialization-period",
             metavar="DURATION",
         ),
@@ -67,7 +67,7 @@ class Options:
         float,
         DURATION,
         Setting(
-            "For how long after its start a pod that becomes unready is taken for one that has not been ready yet.",
+            "The time after the start of a pod in which an unready pod is treated as not yet ready.",
             flag="--horizontal-pod-autoscaler-initial-readiness-delay",
             metavar="DURATION",
         ),
@@ -76,7 +76,7 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The certificate (PEM) shown to the servers of metrics that APIServices name, whose front proxy this is.",
+            "The client certificate (PEM) for requests to the metrics servers of APIServices, as their front proxy.",
             flag="--proxy-client-cert-file",
             metavar="FILE",
         ),
@@ -93,7 +93,7 @@ DESCRIPTOR = ControllerDescriptor(
     aliases=("horizontalpodautoscaling",),
     component="horizontal-pod-autoscaler",
     account="horizontal-pod-autoscaler",
-    does="the replicas of what HorizontalPodAutoscalers point at, by metrics",
+    does="scales the targets of HorizontalPodAutoscalers by metrics",
     watches=(Resource("autoscaling", "horizontalpodautoscalers"), PODS, API_SERVICES),
     builder="ctrlmgr.controllers.horizontal_pod_autoscaler.controller:build",
     options=Options,

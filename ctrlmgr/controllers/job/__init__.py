@@ -18,14 +18,14 @@ class Options:
     concurrent_job_syncs: Annotated[
         int,
         whole(1),
-        Setting("How many Jobs are reconciled at the same time.", flag="--concurrent-job-syncs", metavar="COUNT"),
+        Setting("The number of Jobs that are reconciled concurrently.", flag="--concurrent-job-syncs", metavar="COUNT"),
     ] = 5
 
 
 DESCRIPTOR = ControllerDescriptor(
     name="job-controller",
     aliases=("job",),
-    does="Jobs: their pods, until enough have succeeded or too many failed, and the count of both",
+    does="creates the pods of Jobs until enough have succeeded or too many have failed, and counts both",
     watches=(Resource("batch", "jobs"), PODS),
     owns=(PODS,),
     replays=True,

@@ -18,7 +18,7 @@ class Options:
         float,
         DURATION,
         Setting(
-            "After how long without use a token that was made unasked is retired.",
+            "The time without use after which auto-generated tokens are invalidated, and later deleted.",
             flag="--legacy-service-account-token-clean-up-period",
             metavar="DURATION",
         ),
@@ -29,7 +29,7 @@ DESCRIPTOR = ControllerDescriptor(
     name="legacy-serviceaccount-token-cleaner-controller",
     aliases=("legacy-service-account-token-cleaner",),
     account="legacy-service-account-token-cleaner",
-    does="tokens in Secrets that were made unasked and have not been used for a year",
+    does="deletes auto-generated token Secrets that were not used for a year",
     watches=(Resource("", "secrets"), Resource("", "serviceaccounts"), PODS),
     builder="ctrlmgr.controllers.legacy_serviceaccount_token_cleaner.controller:build",
     options=Options,

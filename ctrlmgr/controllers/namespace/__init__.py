@@ -19,15 +19,17 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many namespaces are emptied at the same time.", flag="--concurrent-namespace-syncs", metavar="COUNT"
+            "The number of namespaces whose content is deleted concurrently.",
+            flag="--concurrent-namespace-syncs",
+            metavar="COUNT",
         ),
     ] = 5
     namespace_deletion_grace: Annotated[
         float,
         DURATION,
         Setting(
-            "How long a deleted namespace is left as it is before its content is deleted. Kubernetes leaves it for "
-            "five seconds.",
+            "The delay between the deletion of a namespace and the deletion of its content. Kubernetes' delay is five "
+            "seconds.",
             flag="--namespace-deletion-grace",
             metavar="DURATION",
             formerly="namespace.deletion_grace",
@@ -38,7 +40,7 @@ class Options:
 DESCRIPTOR = ControllerDescriptor(
     name="namespace-controller",
     aliases=("namespace",),
-    does="the content of a namespace that is being deleted",
+    does="deletes the objects in terminating namespaces",
     watches=(NAMESPACES,),
     replays=True,
     builder="ctrlmgr.controllers.namespace.controller:build",

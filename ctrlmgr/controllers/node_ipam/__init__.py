@@ -24,7 +24,7 @@ class Options:
         bool,
         SWITCH,
         Setting(
-            "Whether each node is given a range of cluster_cidr for its pods.",
+            "Whether each node gets a pod CIDR from cluster_cidr.",
             flag="--allocate-node-cidrs",
             metavar="BOOL",
         ),
@@ -33,7 +33,7 @@ class Options:
         str,
         Kind(f"{_RANGES.expects}, or empty", _read_ranges),
         Setting(
-            "Where the addresses of pods come from: one range, or one of IPv4 and one of IPv6. Empty: 10.244.0.0/16.",
+            "The CIDR of pod addresses: one, or one of IPv4 and one of IPv6. Empty: 10.244.0.0/16.",
             flag="--cluster-cidr",
             metavar="CIDR[,CIDR]",
         ),
@@ -42,7 +42,7 @@ class Options:
         int,
         whole(0),
         Setting(
-            "The length of the mask of a node's range, in a cluster of one family. 0: 24 for IPv4, 64 for IPv6.",
+            "The mask size of a node's pod CIDR in a single-stack cluster. 0: 24 for IPv4, 64 for IPv6.",
             flag="--node-cidr-mask-size",
             metavar="BITS",
         ),
@@ -50,18 +50,26 @@ class Options:
     node_cidr_mask_size_ipv4: Annotated[
         int,
         whole(0),
-        Setting("The same for IPv4 in a cluster of two families.", flag="--node-cidr-mask-size-ipv4", metavar="BITS"),
+        Setting(
+            "The mask size of a node's IPv4 pod CIDR in a dual-stack cluster.",
+            flag="--node-cidr-mask-size-ipv4",
+            metavar="BITS",
+        ),
     ] = 0
     node_cidr_mask_size_ipv6: Annotated[
         int,
         whole(0),
-        Setting("The same for IPv6 in a cluster of two families.", flag="--node-cidr-mask-size-ipv6", metavar="BITS"),
+        Setting(
+            "The mask size of a node's IPv6 pod CIDR in a dual-stack cluster.",
+            flag="--node-cidr-mask-size-ipv6",
+            metavar="BITS",
+        ),
     ] = 0
     cidr_allocator_type: Annotated[
         str,
         one_of("RangeAllocator", "CloudAllocator"),
         Setting(
-            'The allocator of the ranges: "RangeAllocator" is this controller, "CloudAllocator" a cloud.',
+            'The allocator of pod CIDRs: "RangeAllocator" (this controller) or "CloudAllocator" (a cloud).',
             flag="--cidr-allocator-type",
             metavar="TYPE",
         ),
@@ -73,7 +81,7 @@ DESCRIPTOR = ControllerDescriptor(
     aliases=("nodeipam",),
     component="cidrAllocator",
     account="node-controller",
-    does="the ranges of pod addresses of nodes, with `--allocate-node-cidrs`",
+    does="allocates pod CIDRs to nodes, with `--allocate-node-cidrs`",
     watches=(NODES, Resource("networking.k8s.io", "servicecidrs")),
     builder="ctrlmgr.controllers.node_ipam.controller:build",
     options=Options,

@@ -18,14 +18,15 @@ class Options:
     node_monitor_period: Annotated[
         float,
         DURATION,
-        Setting("How often the health of nodes is looked at.", flag="--node-monitor-period", metavar="DURATION"),
+        Setting(
+            "The interval at which the health of nodes is checked.", flag="--node-monitor-period", metavar="DURATION"
+        ),
     ] = 5.0
     node_monitor_grace_period: Annotated[
         float,
         DURATION,
         Setting(
-            "How long a node may be silent until it counts as unhealthy; several times as long as a kubelet takes "
-            "between two signs of life.",
+            "The time without a report after which a node is unhealthy; several times a kubelet's reporting interval.",
             flag="--node-monitor-grace-period",
             metavar="DURATION",
         ),
@@ -34,7 +35,7 @@ class Options:
         float,
         DURATION,
         Setting(
-            "How long a node that has never said anything may be silent until it counts as unhealthy.",
+            "The time without any report after which a new node is unhealthy.",
             flag="--node-startup-grace-period",
             metavar="DURATION",
         ),
@@ -43,7 +44,7 @@ class Options:
         float,
         decimal(0),
         Setting(
-            "How many unhealthy nodes a second are given up, so that their pods go, in a zone that is healthy.",
+            "The number of unhealthy nodes per second that are tainted, which evicts their pods, in a healthy zone.",
             flag="--node-eviction-rate",
             metavar="RATE",
         ),
@@ -52,7 +53,7 @@ class Options:
         float,
         decimal(0),
         Setting(
-            "The same in a zone that is not healthy, if it has more than large_cluster_size_threshold nodes.",
+            "The rate in an unhealthy zone that has more than large_cluster_size_threshold nodes.",
             flag="--secondary-node-eviction-rate",
             metavar="RATE",
         ),
@@ -61,7 +62,7 @@ class Options:
         float,
         decimal(0),
         Setting(
-            "The part of a zone's nodes, at least three, that must be unhealthy for the zone to be so.",
+            "The fraction of a zone's nodes (and at least three) that must be unhealthy for an unhealthy zone.",
             flag="--unhealthy-zone-threshold",
             metavar="PART",
         ),
@@ -70,7 +71,7 @@ class Options:
         int,
         whole(0),
         Setting(
-            "Up to how many nodes an unhealthy zone is too small to give up any.",
+            "The number of nodes up to which an unhealthy zone evicts no pods.",
             flag="--large-cluster-size-threshold",
             metavar="COUNT",
         ),
@@ -83,8 +84,8 @@ DESCRIPTOR = ControllerDescriptor(
     component="node-controller",
     account="node-controller",
     does=(
-        "nodes whose kubelet is silent: their conditions become Unknown, their pods not ready, and they are tainted, "
-        "so many a second in each zone; taints for what conditions say; the labels of operating system and architecture"
+        "marks nodes whose kubelet does not report, and their pods, as not ready, and taints these nodes at a limited "
+        "rate per zone; writes taints for node conditions, and the labels of operating system and architecture"
     ),
     watches=(NODES, PODS, LEASES),
     builder="ctrlmgr.controllers.node_lifecycle.controller:build",

@@ -19,7 +19,7 @@ class Options:
         float,
         DURATION,
         Setting(
-            "How long after a check a claim or volume that is not bound, nor available, is checked again.",
+            "The interval at which claims and volumes that are neither bound nor available are checked again.",
             flag="--pvclaimbinder-sync-period",
             metavar="DURATION",
         ),
@@ -31,7 +31,7 @@ DESCRIPTOR = ControllerDescriptor(
     aliases=("persistentvolume-binder",),
     component="persistentvolume-controller",
     account="persistent-volume-binder",
-    does="which volume a claim has, and what becomes of volumes whose claims have gone",
+    does="binds PersistentVolumeClaims to volumes, and updates volumes whose claims were deleted",
     watches=(
         Resource("", "persistentvolumes"),
         Resource("", "persistentvolumeclaims"),

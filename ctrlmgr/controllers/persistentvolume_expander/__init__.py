@@ -11,7 +11,8 @@ DESCRIPTOR = ControllerDescriptor(
     component="volume_expand",
     account="expand-controller",
     does=(
-        "an Event, and an annotation for the component that can expand it, when a bound claim asks for more than it has"
+        "writes an Event, and an annotation for the component that expands volumes, when a bound claim requests more "
+        "storage"
     ),
     watches=(Resource("", "persistentvolumeclaims"), Resource("", "persistentvolumes")),
     builder="ctrlmgr.controllers.persistentvolume_expander.controller:build",

@@ -8,7 +8,7 @@ from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
 DESCRIPTOR = ControllerDescriptor(
     name="persistentvolume-protection-controller",
     aliases=("pv-protection",),
-    does="volumes that claims are bound to stay until they are not",
+    does="delays the deletion of PersistentVolumes that are bound to claims",
     account="pv-protection-controller",
     watches=(Resource("", "persistentvolumes"),),
     builder="ctrlmgr.controllers.persistentvolume_protection.controller:build",

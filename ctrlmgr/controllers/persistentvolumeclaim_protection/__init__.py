@@ -8,7 +8,7 @@ from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
 DESCRIPTOR = ControllerDescriptor(
     name="persistentvolumeclaim-protection-controller",
     aliases=("pvc-protection",),
-    does="claims that pods use stay until the last of these pods has gone",
+    does="delays the deletion of PersistentVolumeClaims that pods use",
     account="pvc-protection-controller",
     watches=(Resource("", "persistentvolumeclaims"), PODS),
     builder="ctrlmgr.controllers.persistentvolumeclaim_protection.controller:build",

@@ -19,8 +19,7 @@ class Options:
         int,
         whole(0),
         Setting(
-            "How many pods that have succeeded or failed are kept; beyond that the oldest are deleted. 0: all are "
-            "kept.",
+            "The number of terminated pods that are kept; the oldest ones beyond it are deleted. 0: all are kept.",
             flag="--terminated-pod-gc-threshold",
             metavar="COUNT",
             formerly="pod_garbage_collector.terminated_pod_threshold",
@@ -33,8 +32,8 @@ DESCRIPTOR = ControllerDescriptor(
     aliases=("podgc",),
     account="pod-garbage-collector",
     does=(
-        "pods that no other component removes: pods of a node that has been missing for 40 s; pods deleted before "
-        "they had a node; pods on a node out of service; the oldest terminated pods beyond the threshold"
+        "deletes pods that no other component deletes: pods of a node that has been missing for 40 s; terminating pods "
+        "without a node; terminating pods on a node out of service; the oldest terminated pods beyond the threshold"
     ),
     watches=(PODS, NODES),
     builder="ctrlmgr.controllers.pod_garbage_collector.controller:build",

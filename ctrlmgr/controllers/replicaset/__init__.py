@@ -19,7 +19,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many ReplicaSets are reconciled at the same time.",
+            "The number of ReplicaSets that are reconciled concurrently.",
             flag="--concurrent-replicaset-syncs",
             metavar="COUNT",
         ),
@@ -29,7 +29,7 @@ class Options:
 DESCRIPTOR = ControllerDescriptor(
     name="replicaset-controller",
     aliases=("replicaset",),
-    does="the pods of ReplicaSets: as many as wanted",
+    does="creates and deletes pods of ReplicaSets until their number is correct",
     watches=(Resource("apps", "replicasets"), PODS),
     owns=(PODS,),
     replays=True,

@@ -19,7 +19,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many ReplicationControllers are reconciled at the same time.",
+            "The number of ReplicationControllers that are reconciled concurrently.",
             flag="--concurrent-rc-syncs",
             metavar="COUNT",
         ),
@@ -31,7 +31,7 @@ DESCRIPTOR = ControllerDescriptor(
     aliases=("replicationcontroller",),
     component="replication-controller",
     account="replication-controller",
-    does="the pods of ReplicationControllers: as many as wanted",
+    does="creates and deletes pods of ReplicationControllers until their number is correct",
     watches=(Resource("", "replicationcontrollers"), PODS),
     owns=(PODS,),
     replays=True,

@@ -19,7 +19,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many quotas are counted at the same time.",
+            "The number of ResourceQuotas that are recalculated concurrently.",
             flag="--concurrent-resource-quota-syncs",
             metavar="COUNT",
         ),
@@ -28,7 +28,7 @@ class Options:
         float,
         DURATION,
         Setting(
-            "How often each quota is recounted, even if nothing has changed.",
+            "The interval at which each quota is recalculated, even without changes.",
             flag="--resource-quota-sync-period",
             metavar="DURATION",
         ),
@@ -38,7 +38,7 @@ class Options:
 DESCRIPTOR = ControllerDescriptor(
     name="resourcequota-controller",
     aliases=("resourcequota",),
-    does="the status of ResourceQuotas: what is used again once objects have gone or shrunk",
+    does="recalculates the usage in the status of ResourceQuotas after deletions and updates",
     watches=(Resource("", "resourcequotas"), PODS, SERVICES),
     builder="ctrlmgr.controllers.resourcequota.controller:build",
     options=Options,

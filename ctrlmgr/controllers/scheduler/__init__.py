@@ -18,13 +18,13 @@ class Options:
     scheduler_name: Annotated[
         str,
         TEXT,
-        Setting("The `schedulerName` of the pods that the scheduler binds; it leaves all others alone."),
+        Setting("The `schedulerName` of the pods that the scheduler binds; it ignores other pods."),
     ] = "default-scheduler"
     simulated_seed: Annotated[
         int,
         whole(0),
         Setting(
-            "The seed of the choice among equally good nodes, so that two runs choose the same. 0: chance.",
+            "The seed of the choice among nodes with equal scores, for reproducible runs. 0: a random seed.",
             flag="--simulated-seed",
             metavar="NUMBER",
         ),
@@ -37,7 +37,7 @@ DESCRIPTOR = ControllerDescriptor(
     component="default-scheduler",
     acts_as="system:kube-scheduler",
     tells_in_series=True,
-    does="pods without a node: each is given one, as kube-scheduler's default profile decides",
+    does="binds pods to nodes as kube-scheduler's default profile does",
     watches=(
         PODS,
         NODES,

@@ -8,7 +8,7 @@ from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
 DESCRIPTOR = ControllerDescriptor(
     name="service-cidr-controller",
     account="service-cidrs-controller",
-    does="ServiceCIDRs: each is ready until it is deleted, and goes when no Service has an address of it alone",
+    does="writes the condition Ready of ServiceCIDRs, and delays their deletion while Services need their addresses",
     watches=(Resource("networking.k8s.io", "servicecidrs"), Resource("networking.k8s.io", "ipaddresses")),
     builder="ctrlmgr.controllers.service_cidr.controller:build",
     options=NoOptions,

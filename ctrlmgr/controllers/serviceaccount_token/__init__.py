@@ -19,7 +19,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many service accounts and Secrets are reconciled at the same time.",
+            "The number of service accounts and Secrets that are reconciled concurrently.",
             flag="--concurrent-serviceaccount-token-syncs",
             metavar="COUNT",
         ),
@@ -30,7 +30,10 @@ DESCRIPTOR = ControllerDescriptor(
     name="serviceaccount-token-controller",
     acts_as=MANAGER,
     aliases=("serviceaccount-token",),
-    does="the tokens in Secrets of type `kubernetes.io/service-account-token`, which go with their account",
+    does=(
+        "writes tokens into Secrets of type `kubernetes.io/service-account-token`, and deletes "
+        "Secrets of deleted accounts"
+    ),
     watches=(Resource("", "serviceaccounts"), Resource("", "secrets")),
     builder="ctrlmgr.controllers.serviceaccount_token.controller:build",
     options=Options,

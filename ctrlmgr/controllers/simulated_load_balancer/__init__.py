@@ -22,7 +22,7 @@ class Options:
         str,
         RANGES,
         Setting(
-            "Where the addresses of Services of type LoadBalancer come from, where there are simulated nodes.",
+            "The CIDR of the addresses of Services of type LoadBalancer, with simulated nodes.",
             flag="--simulated-load-balancer-range",
             metavar="CIDR[,CIDR]",
         ),
@@ -34,7 +34,7 @@ DESCRIPTOR = ControllerDescriptor(
     aliases=("simulated-load-balancer",),
     component="service-controller",
     account="service-controller",
-    does="addresses for Services of type LoadBalancer, with `--nodes`",
+    does="assigns addresses to Services of type LoadBalancer, with `--nodes`",
     watches=(SERVICES,),
     builder="ctrlmgr.controllers.simulated_load_balancer.controller:build",
     options=Options,

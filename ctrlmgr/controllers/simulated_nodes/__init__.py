@@ -20,8 +20,8 @@ class Options:
         str,
         TEXT,
         Setting(
-            "Simulated nodes: how many, or a file that describes them. With any, a scheduler runs, nodes are given "
-            "ranges of pod addresses, and Services of type LoadBalancer addresses. Nothing is ever executed.",
+            "Simulated nodes: their number, or a file that describes them. With simulated nodes, a scheduler runs, "
+            "nodes get pod CIDRs, and Services of type LoadBalancer get addresses. No container is executed.",
             flag="--nodes",
             metavar="COUNT|FILE",
         ),
@@ -30,7 +30,7 @@ class Options:
         str,
         TEXT,
         Setting(
-            "A file of rules (YAML), or with a function (Python), that says what containers on simulated nodes do.",
+            "A file with rules (YAML) or a function (Python) for the behaviour of containers on simulated nodes.",
             flag="--simulated-behaviour",
             metavar="FILE",
         ),
@@ -39,9 +39,9 @@ class Options:
         str,
         TEXT,
         Setting(
-            "How unknown commands, and unknown images without a command, behave in containers that are to end: init "
-            "containers, and those of pods with restartPolicy Never or OnFailure. `exit CODE after TIME`, or `run`, "
-            "which never ends.",
+            "The behaviour of unknown commands, and of unknown images without a command, in containers that are "
+            "expected to exit: `exit CODE after TIME`, or `run` (never exits). Such containers are "
+            "init containers, and those of pods with restartPolicy Never or OnFailure.",
             flag="--simulated-tasks",
             metavar="PHRASE",
         ),
@@ -50,7 +50,7 @@ class Options:
         str,
         TEXT,
         Setting(
-            "How they behave in all other containers: `run`, or `exit CODE after TIME`.",
+            "The behaviour of such commands and images in all other containers: `run`, or `exit CODE after TIME`.",
             flag="--simulated-servers",
             metavar="PHRASE",
         ),
@@ -59,7 +59,9 @@ class Options:
         float,
         decimal(0),
         Setting(
-            "How many times as fast containers on simulated nodes live.", flag="--simulated-speed", metavar="FACTOR"
+            "The factor by which containers on simulated nodes run faster than real time.",
+            flag="--simulated-speed",
+            metavar="FACTOR",
         ),
     ] = 1.0
 
@@ -70,7 +72,7 @@ DESCRIPTOR = ControllerDescriptor(
     component="kubelet",
     # It writes nodes and pods as the nodes' own users.
     rules=(PolicyRule(("create", "patch", "update"), ("", "events.k8s.io"), ("events",)),),
-    does="simulated nodes and the pods on them, with `--nodes`",
+    does="runs simulated nodes and the pods on them, with `--nodes`",
     watches=(NODES, PODS, LEASES, SERVICES, ENDPOINT_SLICES),
     owns=(NODES, LEASES),
     builder="ctrlmgr.controllers.simulated_nodes.controller:build",

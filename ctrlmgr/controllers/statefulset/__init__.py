@@ -19,7 +19,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many StatefulSets are reconciled at the same time.",
+            "The number of StatefulSets that are reconciled concurrently.",
             flag="--concurrent-statefulset-syncs",
             metavar="COUNT",
         ),
@@ -29,7 +29,7 @@ class Options:
 DESCRIPTOR = ControllerDescriptor(
     name="statefulset-controller",
     aliases=("statefulset",),
-    does="the pods and claims of StatefulSets, by number and in order",
+    does="creates, updates and deletes the pods and claims of StatefulSets in order",
     watches=(Resource("apps", "statefulsets"), PODS),
     owns=(PODS, Resource("", "persistentvolumeclaims"), Resource("apps", "controllerrevisions")),
     replays=True,

@@ -16,7 +16,7 @@ class Options:
     """The options of the taint eviction controller."""
 
     concurrent_taint_evictions: Annotated[
-        int, whole(1), Setting("How many pods are driven off tainted nodes at the same time.")
+        int, whole(1), Setting("The number of pods on tainted nodes that are deleted concurrently.")
     ] = 4
 
 
@@ -24,7 +24,7 @@ DESCRIPTOR = ControllerDescriptor(
     name="taint-eviction-controller",
     account="node-controller",
     aliases=("taint-eviction",),
-    does="pods on nodes with NoExecute taints that they do not tolerate, or not for so long",
+    does="deletes pods that do not tolerate a NoExecute taint of their node, or no longer tolerate it",
     watches=(NODES, PODS),
     builder="ctrlmgr.controllers.taint_eviction.controller:build",
     options=Options,

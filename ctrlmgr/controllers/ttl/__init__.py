@@ -8,7 +8,7 @@ from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
 DESCRIPTOR = ControllerDescriptor(
     name="ttl-controller",
     aliases=("ttl",),
-    does="the annotation `node.alpha.kubernetes.io/ttl` of nodes, which grows with the cluster",
+    does="writes the annotation `node.alpha.kubernetes.io/ttl` of nodes by the size of the cluster",
     watches=(NODES,),
     builder="ctrlmgr.controllers.ttl.controller:build",
     options=NoOptions,

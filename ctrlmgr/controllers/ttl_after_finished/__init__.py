@@ -19,7 +19,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many finished Jobs are cleaned up at the same time.",
+            "The number of finished Jobs that are deleted concurrently.",
             flag="--concurrent-ttl-after-finished-syncs",
             metavar="COUNT",
         ),
@@ -29,7 +29,7 @@ class Options:
 DESCRIPTOR = ControllerDescriptor(
     name="ttl-after-finished-controller",
     aliases=("ttl-after-finished",),
-    does="Jobs that have a `ttlSecondsAfterFinished`, once they have finished",
+    does="deletes finished Jobs after their `ttlSecondsAfterFinished`",
     watches=(Resource("batch", "jobs"),),
     builder="ctrlmgr.controllers.ttl_after_finished.controller:build",
     options=Options,

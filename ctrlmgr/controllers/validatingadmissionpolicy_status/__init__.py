@@ -19,7 +19,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many ValidatingAdmissionPolicies are type-checked at the same time.",
+            "The number of ValidatingAdmissionPolicies that are type-checked concurrently.",
             flag="--concurrent-validating-admission-policy-status-syncs",
             metavar="COUNT",
         ),
@@ -29,7 +29,7 @@ class Options:
 DESCRIPTOR = ControllerDescriptor(
     name="validatingadmissionpolicy-status-controller",
     aliases=("validatingadmissionpolicy-status",),
-    does="what is wrong with the types in the expressions of ValidatingAdmissionPolicies",
+    does="type-checks the expressions of ValidatingAdmissionPolicies, and writes warnings to their status",
     watches=(Resource("admissionregistration.k8s.io", "validatingadmissionpolicies"),),
     builder="ctrlmgr.controllers.validatingadmissionpolicy_status.controller:build",
     options=Options,

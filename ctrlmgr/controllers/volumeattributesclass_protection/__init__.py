@@ -7,7 +7,7 @@ from ctrlmgr.controllers.descriptor import ControllerDescriptor, NoOptions
 
 DESCRIPTOR = ControllerDescriptor(
     name="volumeattributesclass-protection-controller",
-    does="VolumeAttributesClasses that volumes or claims name stay until none names them",
+    does="delays the deletion of VolumeAttributesClasses that volumes or claims use",
     watches=(
         Resource("storage.k8s.io", "volumeattributesclasses"),
         Resource("", "persistentvolumes"),

@@ -36,9 +36,9 @@ def infer_namespace_content(step: Step, past: Past) -> Inference | None:
         return None
     own = past.story(step.resource, step.key, until=step.revision)
     if own:  # it existed before, and is created again
-        return inferred(giver, "every namespace has one", [(own[-1], "the one before was deleted")])
+        return inferred(giver, "every namespace has one", [(own[-1], "the previous one was deleted")])
     space = newest(past.story(NAMESPACES, Key("", step.key.namespace), until=step.revision), _is_new)
-    return inferred(giver, "every namespace has one", [(space, "the namespace came")])
+    return inferred(giver, "every namespace has one", [(space, "the namespace was created")])
 
 
 def _is_new(step: Step) -> bool:
@@ -51,8 +51,8 @@ def infer_binding(step: Step, past: Past) -> Inference | None:
         return None
     came = newest(past.story(step.resource, step.key, until=step.revision), _is_new)
     if _condition(step.before, "PodScheduled").get("status") == "False":
-        return inferred("kube-scheduler", "a pod that had waited was given a node", [])
-    return inferred("kube-scheduler", "a pod was given a node", [(came, "the pod came")])
+        return inferred("kube-scheduler", "a pending pod was bound to a node", [])
+    return inferred("kube-scheduler", "a pod was bound to a node", [(came, "the pod was created")])
 
 
 def infer_pod_status(step: Step, past: Past) -> Inference | None:
@@ -62,7 +62,7 @@ def infer_pod_status(step: Step, past: Past) -> Inference | None:
     had, has = (at(each, "metadata", "finalizers") or () for each in (step.before, step.after))
     if _TRACKING in had and _TRACKING not in has:
         return inferred(
-            "job-controller", f"it took its finalizer {_TRACKING} away", [(step.previous, "the pod had ended")]
+            "job-controller", f"it removed its finalizer {_TRACKING}", [(step.previous, "the pod had terminated")]
         )
     node = str(at(step.after, "spec", "nodeName") or "")
     machine = past.story(NODES, Key("", node), until=step.revision)
@@ -74,8 +74,8 @@ def infer_pod_status(step: Step, past: Past) -> Inference | None:
         lost = newest(machine, _flips_readiness)
         bound = binding(step, past)
         is_newer = lost is not None and bound is not None and bound.revision > lost.revision
-        cause = (bound, f"it came to {node} then") if is_newer else (lost, _readiness_told(lost))
-        return inferred("node-lifecycle-controller", f"its node {node} was taken for not ready", [cause])
+        cause = (bound, f"it was bound to {node} then") if is_newer else (lost, _readiness_told(lost))
+        return inferred("node-lifecycle-controller", f"its node {node} was not ready", [cause])
     return _of_kubelet(step)
 
 
@@ -94,13 +94,13 @@ def infer_node(step: Step, past: Past) -> Inference | None:
     if step.previous is None or step.actor != "kube-controller-manager":
         return None
     if _condition(step.after, "Ready").get("status") == "Unknown" and _flips_readiness(step):
-        return inferred("node-lifecycle-controller", "its kubelet had not reported for too long", [])
+        return inferred("node-lifecycle-controller", "its kubelet had not reported within the grace period", [])
     if not step.changes("spec", "taints"):
         return None
     own = past.story(NODES, step.key, until=step.revision)
     flip = newest(own, lambda each: _flips_readiness(each) or each.changes("spec", "unschedulable"))
     return inferred(
-        "node-lifecycle-controller", "it keeps the taints that say of conditions", [(flip, _readiness_told(flip))]
+        "node-lifecycle-controller", "it writes the taints for node conditions", [(flip, _readiness_told(flip))]
     )
 
 

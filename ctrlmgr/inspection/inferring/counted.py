@@ -93,7 +93,7 @@ def infer_status(step: Step, past: Past) -> Inference | None:
         return None
     find = _finished if counting.controller == "job-controller" else _counted
     causes = [*_observed(step, past), *find(step, counting, past)]
-    return inferred(counting.controller, f"the status of {step.resource} is its work", causes)
+    return inferred(counting.controller, f"it writes the status of {step.resource}", causes)
 
 
 def _observed(step: Step, past: Past) -> Iterator[tuple[Step | None, str]]:
@@ -104,7 +104,7 @@ def _observed(step: Step, past: Past) -> Iterator[tuple[Step | None, str]]:
     own = past.story(step.resource, step.key, until=step.revision)
     edit = newest(own, lambda each: each.changes("metadata", "generation"))
     if edit is not None and at(edit.after, "metadata", "generation") == generation:
-        yield edit, f"it has observed generation {generation}, which came then"
+        yield edit, f"it observed generation {generation}, which was written then"
 
 
 def _counted(step: Step, counting: Counting, past: Past) -> Iterator[tuple[Step | None, str]]:
@@ -204,9 +204,9 @@ def _told(step: Step) -> str:
     """Return a text about the change of a counted object."""
     name = step.key.name
     if step.type is not EventType.MODIFIED:
-        return f"{name} {'came' if step.type is EventType.ADDED else 'went'}"
+        return f"{name} {'was created' if step.type is EventType.ADDED else 'was deleted'}"
     if step.changes("metadata", "deletionTimestamp"):
-        return f"{name} began to go"
+        return f"the deletion of {name} was requested"
     if step.resource == PODS and is_ready(step.before) != is_ready(step.after):
         return f"{name} Ready {is_ready(step.before)}→{is_ready(step.after)}"
     return f"{name} changed"

@@ -46,7 +46,9 @@ def infer_deletion(step: Step, past: Past) -> Inference | None:
         return None
     if is_orphan:
         gone = newest(owner.steps, lambda each: each.type is EventType.DELETED or is_terminating(each.after))
-        return inferred("garbage-collector-controller", f"its owner {owner.key.name} is gone", [(gone, "that went")])
+        return inferred(
+            "garbage-collector-controller", f"its owner {owner.key.name} was deleted", [(gone, "the owner's deletion")]
+        )
     return _infer_scale_down(step, owner, past) if step.resource == PODS else None
 
 
@@ -55,7 +57,7 @@ def _infer_removal(step: Step, past: Past) -> Inference | None:
     own = past.story(step.resource, step.key, until=step.revision)
     mark = newest(own, lambda each: is_terminating(each.after) and not is_terminating(each.before))
     if step.resource == NAMESPACES:
-        return inferred("namespace-controller", "it was empty at last", [(mark, "the namespace's deletion")])
+        return inferred("namespace-controller", "it contained no more objects", [(mark, "the namespace's deletion")])
     node = node_meant(step.fields) if step.resource == PODS else ""
     if not node:
         return None
@@ -64,13 +66,15 @@ def _infer_removal(step: Step, past: Past) -> Inference | None:
     if mark is not None and at(mark.after, "metadata", "deletionGracePeriodSeconds") == 0:
         return infer_deletion(mark, past)  # with no grace period, both have the same cause
     if machine is not None and machine.type is EventType.DELETED:
-        return inferred("pod-garbage-collector-controller", f"its node {node} is gone", [(machine, "the node went")])
+        return inferred(
+            "pod-garbage-collector-controller", f"its node {node} was deleted", [(machine, "the node was deleted")]
+        )
     flip = newest(machine_steps, lambda each: is_ready(each.before) != is_ready(each.after))
     if flip is not None and mark is not None and flip.revision > mark.revision:
-        return inferred("kubelet", f"it had ended on {node}, which had not been heard of for a while", [])
+        return inferred("kubelet", f"its containers had stopped on {node}, which had not reported for some time", [])
     if machine is not None and not is_ready(machine.after):
-        return inferred("kubelet", f"it had ended on {node}, which had not been heard of", [])
-    return inferred("kubelet", f"it had ended on {node}", [(mark, "it had been asked to go")])
+        return inferred("kubelet", f"its containers had stopped on {node}, which had not reported", [])
+    return inferred("kubelet", f"its containers had stopped on {node}", [(mark, "its deletion was requested")])
 
 
 def _namespace_deletion(step: Step, past: Past) -> Step | None:
@@ -96,7 +100,9 @@ def _infer_disruption(step: Step, past: Past) -> Inference | None:
         return inferred("taint-eviction-controller", f"its condition says {reason}", [taint_reason(step, past)])
     if reason == "DeletionByPodGC":
         gone = newest(steps, lambda each: each.type is EventType.DELETED)
-        return inferred("pod-garbage-collector-controller", f"its condition says {reason}", [(gone, f"{node} went")])
+        return inferred(
+            "pod-garbage-collector-controller", f"its condition says {reason}", [(gone, f"{node} was deleted")]
+        )
     return None
 
 
@@ -113,7 +119,7 @@ def taint_reason(pod: Step, past: Past) -> tuple[Step | None, str]:
     taint = newest(node, lambda each: _evicting(each.after) > _evicting(each.before))
     bound = binding(pod, past)
     if taint is not None and bound is not None and bound.revision > taint.revision:
-        return bound, f"it came to {name}, which had a taint"
+        return bound, f"it was bound to {name}, which had a taint"
     return taint, f"{name}'s taint"
 
 
@@ -136,7 +142,7 @@ def _infer_scale_down(step: Step, owner: Owner, past: Past) -> Inference | None:
     last = {each.key: each for each in owned_pods(owner.uid, step, past)}
     active = sum(1 for each in last.values() if each.type is not EventType.DELETED and is_active(each.fields))
     if isinstance(wanted, int) and active > wanted:
-        why = f"{owner.key.name} was asked for {wanted} pods and had {active}"
+        why = f"{owner.key.name} had {active} pods and needed {wanted}"
         return inferred(owner.controller, f"it belongs to {owner.resource} {owner.key.name}", [(edit, why)])
     return _infer_replacement(step, owner, edit)
 
@@ -147,5 +153,5 @@ def _infer_replacement(step: Step, owner: Owner, edit: Step) -> Inference | None
     has = at(step.fields, "metadata", "labels", _REVISION_LABEL)
     if owner.controller != "statefulset-controller" or not target or not has or has == target:
         return None
-    why = f"{owner.key.name} goes over to {target}, and this pod was of {has}"
+    why = f"{owner.key.name} updates to revision {target}, and this pod had revision {has}"
     return inferred(owner.controller, f"it belongs to {owner.resource} {owner.key.name}", [(edit, why)])

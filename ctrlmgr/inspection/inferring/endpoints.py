@@ -38,7 +38,7 @@ def infer_endpoints(step: Step, past: Past) -> Inference | None:
     found = [*_flips(step, services, was, now, past)]
     if not found:
         found = [*_service_or_own(step, services, past.story(ENDPOINTS, step.key, until=step.revision))]
-    said = "an Endpoints of a service with a selector, written as the control plane does"
+    said = "the control plane writes the Endpoints of a Service with a selector"
     return inferred("endpoints-controller", said, [*found, *_triggering(step, found, services, past)])
 
 
@@ -50,7 +50,7 @@ def infer_slices(step: Step, past: Past) -> Inference | None:
     if keeper == _MIRROR:
         origin = newest(past.story(ENDPOINTS, key, until=step.revision))
         said = f"the slice is managed by {_MIRROR}"
-        return inferred("endpointslice-mirroring-controller", said, [(origin, "the Endpoints that are mirrored")])
+        return inferred("endpointslice-mirroring-controller", said, [(origin, "the mirrored Endpoints")])
     if keeper != _KEEPER or not key.name:
         return None
     services = past.story(SERVICES, key, until=step.revision)
@@ -76,7 +76,7 @@ def _of_deleted(step: Step, service: Step | None, controller: str) -> Inference 
     """Infer the cause of a deletion if it is the deletion of the service."""
     if service is None or service.type is not EventType.DELETED:
         return None
-    return inferred(controller, "it goes with its service", [(service, "the service was deleted")])
+    return inferred(controller, "it is deleted with its Service", [(service, "the Service was deleted")])
 
 
 def _flips(
@@ -170,10 +170,10 @@ def _service_or_own(
     last = newest(own)
     changed = newest(services, _concerns)
     if last is not None and last.type is EventType.DELETED and (changed is None or last.revision > changed.revision):
-        yield last, "what had been deleted is made anew"
+        yield last, "it was deleted before, and is created again"
     elif changed is not None and (step.type is EventType.ADDED or moved or _is_unanswered(changed, own)):
-        what = "came" if changed.previous is None else "changed"
-        yield changed, f"no pod explains it, and the service {what} last then"
+        what = "was created" if changed.previous is None else "changed"
+        yield changed, f"no pod explains it, and the Service {what} before"
 
 
 def _concerns(service: Step) -> bool:
@@ -200,7 +200,7 @@ def _triggering(
         if service.items() <= labels.items() and any(
             each.get("lastTransitionTime") == moment for each in at(pod.after, "status", "conditions") or ()
         ):
-            yield pod, f"they name {moment} as their trigger, when its readiness changed"
+            yield pod, f"its readiness changed at {moment}, which the Endpoints contain as trigger time"
             return
 
 
@@ -208,19 +208,21 @@ def _said(flip: Step, pod: str, before: Meaning | None, after: Meaning | None) -
     """Return a text about how a step explains the difference of an endpoint."""
     shown = f"{pod}: {_word(before)} → {_word(after)}"
     if flip.resource == SERVICES:
-        return f"explains {shown}, by the service's selector" if flip.previous else f"explains {shown}, new service"
+        return (
+            f"explains {shown}: the Service changed" if flip.previous else f"explains {shown}: the Service was created"
+        )
     return f"explains {shown}{_readiness(flip)}"
 
 
 def _readiness(pod: Step) -> str:
     was, now = (_ready(each) for each in (pod.before, pod.after))
     if pod.type is EventType.DELETED:
-        return ", the pod was deleted"
+        return ": the pod was deleted"
     if pod.changes("metadata", "deletionTimestamp"):
-        return ", the pod began to go"
+        return ": the pod's deletion was requested"
     if pod.changes("metadata", "labels"):
-        return ", by the pod's labels"
-    return f", Ready {was}→{now}" if was != now else ""
+        return ": the pod's labels changed"
+    return f": Ready {was}→{now}" if was != now else ""
 
 
 def _ready(fields: Mapping[str, Any]) -> str:
@@ -230,8 +232,8 @@ def _ready(fields: Mapping[str, Any]) -> str:
 
 def _word(meaning: Meaning | None) -> str:
     if meaning is None:
-        return "not there"
+        return "absent"
     ready, serving, terminating = meaning
     if terminating:
-        return "going, serving" if serving else "going"
+        return "terminating, serving" if serving else "terminating"
     return "ready" if ready else "not ready"

@@ -70,9 +70,9 @@ def infer_creation(step: Step, past: Past) -> Inference | None:
         return None
     said = f"it belongs to {owner.resource} {owner.key.name}"
     if owner.controller == "cronjob-controller":
-        moment = at(step.fields, "metadata", "annotations", _SCHEDULED_AT) or "its time"
-        return inferred(owner.controller, f"{said}, whose schedule had come to {moment}", [])
-    reasons: list[_Told] = [(owner.edit, f"{owner.key.name} came then, or was asked for something else")]
+        moment = at(step.fields, "metadata", "annotations", _SCHEDULED_AT) or "this time"
+        return inferred(owner.controller, f"{said}, which was scheduled for {moment}", [])
+    reasons: list[_Told] = [(owner.edit, f"{owner.key.name} was created or changed then")]
     if step.resource == PODS:
         reasons += _for_pod(step, owner, past)
     youngest = max(reasons, key=lambda each: 0 if each[0] is None else each[0].revision)
@@ -83,16 +83,19 @@ def _for_pod(step: Step, owner: Owner, past: Past) -> Iterator[_Told]:
     """Yield further possible causes of a pod's creation."""
     pods = owned_pods(owner.uid, step, past)
     if owner.controller == "statefulset-controller":
-        yield newest(pods, lambda each: each.key == step.key and each.type is EventType.DELETED), "its predecessor went"
+        yield (
+            newest(pods, lambda each: each.key == step.key and each.type is EventType.DELETED),
+            "its predecessor was deleted",
+        )
         base, _, ordinal = step.key.name.rpartition("-")
         before = Key(step.key.namespace, f"{base}-{int(ordinal or 0) - 1}")
         yield newest(pods, lambda each: each.key == before and _became_ready(each)), f"{before.name} Ready False→True"
     elif owner.controller == "daemonset-controller":
         node = node_meant(step.fields)
         gone = newest(pods, lambda each: each.type is EventType.DELETED and node_meant(each.fields) == node)
-        yield gone, f"the pod that was on {node} went"
+        yield gone, f"the pod on {node} was deleted"
         nodes = past.story(NODES, Key("", node), until=step.revision)
-        yield newest(nodes, _opens), f"{node} came, or takes other pods"
+        yield newest(nodes, _opens), f"{node} was added, or changed in what it accepts"
     else:
         selector = at(owner.steps[-1].after, "spec", "selector") or {}
         labels = selector.get("matchLabels", selector)
@@ -101,7 +104,7 @@ def _for_pod(step: Step, owner: Owner, past: Past) -> Iterator[_Told]:
         lost = heard(pods, lambda each: _is_loss(each, labels), step, since=since)
         lost = lost or newest(pods, lambda each: _is_loss(each, labels))
         if lost is not None:
-            yield lost, f"{lost.key.name} went, or will"
+            yield lost, f"{lost.key.name} was deleted, terminated, or released"
 
 
 def owned_pods(uid: str, step: Step, past: Past) -> Sequence[Step]:
@@ -156,7 +159,7 @@ def infer_replica_set(step: Step, past: Past) -> Inference | None:
     if owner.edit is not None and owner.edit.revision > since:
         causes.append((owner.edit, f"{owner.key.name} was edited then"))
     elif reported is not None:
-        causes.append((reported, f"its rollout goes on: {reported.key.name} {_progress(reported)}"))
+        causes.append((reported, f"its rollout continues: {reported.key.name} {_progress(reported)}"))
     return inferred(owner.controller, f"it belongs to deployments.apps {owner.key.name}", causes)
 
 
@@ -187,4 +190,8 @@ def infer_deployment(step: Step, past: Past) -> Inference | None:
     own = past.story(step.resource, step.key, until=step.revision)
     edit = newest(own, lambda each: each.previous is None or each.changes("metadata", "generation"))
     number = at(step.after, "metadata", "annotations", _REVISION)
-    return inferred("deployment-controller", f"it numbered the rollout {number}", [(edit, "what is rolled out")])
+    return inferred(
+        "deployment-controller",
+        f"it wrote the revision {number} of the rollout",
+        [(edit, "the change of the template")],
+    )

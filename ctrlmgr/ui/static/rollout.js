@@ -8,7 +8,7 @@ import { count, who } from "./format.js";
 const ROLLED = new Set(["deployments.apps", "statefulsets.apps", "daemonsets.apps"]);
 const FEW = 12;
 
-/** A card that is there for what is rolled out only. */
+/** A card for objects that have rollouts; hidden for others. */
 export function rollout() {
   const node = h("section", { class: "card rollout-card", hidden: true });
   let all = false;
@@ -45,14 +45,14 @@ export function rollout() {
       told.edits.length > 0 && diff(told.edits),
       h("ol", { class: "steps" }, late.map(entries)),
       hidden > 0 && h("button", { class: "more", onclick: more }, `${count(hidden)} more steps`),
-      !told.complete && h("p", { class: "waits" }, `It waits for ${told.waitsFor || "its controller"}.`),
+      !told.complete && h("p", { class: "waits" }, `The rollout waits for ${told.waitsFor || "its controller"}.`),
     );
   }
 
   return { node, update };
 }
 
-/** What was waited for, if anything, and what happened then. */
+/** The items of a step: the wait before it, if any, and the step itself. */
 function entries(step) {
   const seconds = (step.waited / 1e6).toFixed(1);
   return [

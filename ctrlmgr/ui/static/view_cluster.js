@@ -49,7 +49,7 @@ function waiting(found) {
             "tr",
             null,
             h("td", null, place(pod)),
-            h("td", { class: "quiet" }, pod.nominated ? `room is made on ${pod.nominated}. ` : "", pod.why),
+            h("td", { class: "quiet" }, pod.nominated ? `preemption on ${pod.nominated}. ` : "", pod.why),
           ),
         ),
       ),
@@ -59,7 +59,7 @@ function waiting(found) {
 
 function machine(node) {
   const well = node.ready === "True";
-  const said = well ? (node.unschedulable ? "cordoned" : "ready") : node.ready === "False" ? "not ready" : "silent";
+  const said = well ? (node.unschedulable ? "cordoned" : "ready") : node.ready === "False" ? "not ready" : "no report";
   const more = node.count - node.pods.length;
   return h(
     "div",

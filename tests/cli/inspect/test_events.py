@@ -86,7 +86,7 @@ def test_what_compaction_left_is_shown_with_a_word_of_warning(run: Run, database
     assert run("compact", "--database", database, "--before", "4").code == 0
     finished = run("events", "--database", database, "-o", "jsonl")
     assert revisions(finished) == [2, 4, 5, 6]
-    assert finished.err == "note: events up to revision 4 have been compacted; what is left of them follows\n"
+    assert finished.err == "note: events up to revision 4 have been compacted; the remaining ones follow\n"
     finished = run("events", "--database", database, "-o", "jsonl", "--after", "4")
     assert (revisions(finished), finished.err) == ([5, 6], "")
 
@@ -104,7 +104,7 @@ def test_what_is_no_resource_is_refused(run: Run, database: str, resource: str) 
         pytest.param(["--tail", "2"], [5, 6], id="the newest two, the newest last"),
         pytest.param(["--tail", "2", "--name", "a", "-n", "default"], [3, 4], id="the newest two of one object"),
         pytest.param(["--tail", "9", "--resource", "secrets"], [2], id="more than there are"),
-        pytest.param(["--tail", "9", "--after", "4"], [5, 6], id="no older than was asked for"),
+        pytest.param(["--tail", "9", "--after", "4"], [5, 6], id="no older than requested"),
         pytest.param(["--since", "5"], [5, 6], id="since a revision"),
         pytest.param(["--since", "2026-01-02T03:04:05Z"], [1, 2, 3, 4, 5, 6], id="since that very time"),
         pytest.param(["--since", "2026-01-02T03:04:06Z"], [], id="since a later time"),

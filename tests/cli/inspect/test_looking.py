@@ -90,7 +90,7 @@ def test_get_knows_what_only_the_log_knows(run: Run, url: str) -> None:
     ("arguments", "code", "complaint"),
     [
         pytest.param(["get", "pods", "web-0", "-n", "shop"], 1, 'pods "web-0" not found', id="get, deleted"),
-        pytest.param(["get", "pods", "pod/web-0"], 2, "stands for itself", id="get, two forms"),
+        pytest.param(["get", "pods", "pod/web-0"], 2, "cannot be mixed", id="get, two forms"),
         pytest.param(["get", "/web-0"], 2, "is not KIND/NAME", id="get, half a form"),
         pytest.param(["get"], 2, "Missing argument", id="get, nothing"),
         pytest.param(["get", "widgets"], 1, 'no resource type "widgets"', id="get, no such kind"),
@@ -98,10 +98,10 @@ def test_get_knows_what_only_the_log_knows(run: Run, url: str) -> None:
         pytest.param(["get", "pods", "--at", "99"], 1, "beyond the head", id="get, a revision to come"),
         pytest.param(["get", "pods", "--at", "soon"], 1, "no moment", id="get, no moment"),
         pytest.param(["history", "pods"], 2, "Missing argument 'NAME'", id="history, no name"),
-        pytest.param(["history", "pods", "none"], 1, "has never existed", id="history, no such object"),
-        pytest.param(["diff", "--from", "9", "--to", "3"], 2, "before it", id="diff, the wrong way round"),
+        pytest.param(["history", "pods", "none"], 1, "has no events", id="history, no such object"),
+        pytest.param(["diff", "--from", "9", "--to", "3"], 2, "is after --to", id="diff, the wrong way round"),
         pytest.param(["why", "pods", "none"], 1, "no event", id="why, no such object"),
-        pytest.param(["blame", "pod/web-0", "-n", "shop"], 1, "did not exist then", id="blame, deleted"),
+        pytest.param(["blame", "pod/web-0", "-n", "shop"], 1, "did not exist at this moment", id="blame, deleted"),
     ],
 )
 def test_what_is_not_there_is_told(run: Run, url: str, arguments: list[str], code: int, complaint: str) -> None:
@@ -173,7 +173,7 @@ def test_diff_is_told_to_machines(run: Run, url: str) -> None:
 def test_diff_says_what_it_cannot_know(run: Run, url: str) -> None:
     assert run("compact", "--before", "13", "--resource", "pods", "--database", url).code == 0
     finished = run("diff", "--from", "4", "--to", "13", "--database", url)
-    assert finished.err == "note: pods is compacted up to revision 13; what it was is left out\n"
+    assert finished.err == "note: pods is compacted up to revision 13; its earlier objects are omitted\n"
     assert "pods" not in finished.out
     assert "+ endpoints shop/web  12" in finished.out
 

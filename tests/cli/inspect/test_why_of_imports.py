@@ -51,7 +51,7 @@ def test_why_says_that_it_infers_and_from_what(imported: str, run: Run) -> None:
         revision, namespace, name, found = flips(database)[-1]
     place = ("why", "endpoints", name, "-n", namespace, "--at", str(revision), "--database", imported)
     tree = run(*place).out
-    assert "inferred: by endpoints-controller, for an Endpoints of a service with a selector" in tree
+    assert "inferred: by endpoints-controller, because the control plane writes the Endpoints of a Service" in tree
     assert tree.count("inferred: explains ") == len(found.causes)
     assert "reconcile of" not in tree
     document = json.loads(run(*place, "-o", "json").out)

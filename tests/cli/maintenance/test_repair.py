@@ -78,7 +78,7 @@ RIGHT = {"10.96.0.11": "one", "10.96.0.12": "two", "10.96.0.13": "three", "30003
 
 def test_nothing_is_wrong(run: Run, network: str) -> None:
     finished = run("repair", "--database", network)
-    assert (finished.code, finished.out, finished.err) == (0, "ok: nothing is wrong\n", "")
+    assert (finished.code, finished.out, finished.err) == (0, "ok: no errors\n", "")
     assert claims(network) == RIGHT
 
 
@@ -96,7 +96,7 @@ def test_what_can_be_repaired_is(run: Run, network: str) -> None:
         ["PortNotAllocated", "services", "ns/three", "30003", "repaired"],
     ]
     assert claims(network) == RIGHT
-    assert run("repair", "--database", network).out == "ok: nothing is wrong\n"
+    assert run("repair", "--database", network).out == "ok: no errors\n"
     told = run("events", "--database", network, "--resource", "events", "-o", "jsonl").out.splitlines()
     assert {json.loads(each)["object"]["involvedObject"]["name"] for each in told} == {"one", "two", "three"}
 

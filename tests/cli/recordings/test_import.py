@@ -64,11 +64,11 @@ def test_the_past_before_it_began_is_refused(run: Run, url: str) -> None:
 def test_a_log_that_is_not_empty_is_left_alone_unless_one_says_so(run: Run, url: str) -> None:
     refused = run("import", str(SMALL), "--database", url)
     assert refused.code == ExitCode.USAGE
-    assert "is not empty: it is at revision 772; --append goes on from there" in refused.err
+    assert "is not empty: it is at revision 772; --append continues from there" in refused.err
     done = run("import", str(SMALL), "--append", "--database", url)
     assert done.code == 0
     assert "0 changes up to revision 772" in done.err
-    assert "421 had been there" in done.err
+    assert "421 already were" in done.err
 
 
 def test_a_bad_line_is_one_line(run: Run, tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_ctrl_c_ends_a_verification_in_one_line(run: Run, url: str, monkeypatch:
     interrupted(monkeypatch, "ctrlmgr.cli.maintenance.verify", 0)
     stopped = run("verify", "--database", url)
     assert (stopped.code, stopped.out) == (ExitCode.INTERRUPTED, "")
-    assert stopped.err == "stopped: the first 421 events are sound; `ctrlmgr verify` begins anew\n"
+    assert stopped.err == "stopped: the first 421 events are intact; `ctrlmgr verify` starts again from the first\n"
 
 
 def test_a_signal_ends_an_import_and_not_the_log(tmp_path: Path) -> None:

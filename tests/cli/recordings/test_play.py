@@ -13,13 +13,13 @@ from tests.recording.samples import SMALL
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--paused"], "--paused is about how to serve a --recording"),
-        (["--max-gap", "5s"], "--max-gap is about how to serve a --recording"),
-        (["--recording", str(SMALL), "--database", "memory:"], "--database does not go with --recording"),
-        (["--recording", str(SMALL), "--controllers", "*"], "--controllers does not go with --recording"),
-        (["--recording", str(SMALL), "--leader-elect=false"], "--leader-elect does not go with --recording"),
+        (["--paused"], "--paused needs --recording"),
+        (["--max-gap", "5s"], "--max-gap needs --recording"),
+        (["--recording", str(SMALL), "--database", "memory:"], "--database cannot be combined with --recording"),
+        (["--recording", str(SMALL), "--controllers", "*"], "--controllers cannot be combined with --recording"),
+        (["--recording", str(SMALL), "--leader-elect=false"], "--leader-elect cannot be combined with --recording"),
         (["--recording", str(SMALL), "--writes", "keep"], "'keep' is not one of 'refuse', 'pretend'"),
-        (["--recording", str(SMALL), "--max-gap", "soon"], "'soon' is no duration"),
+        (["--recording", str(SMALL), "--max-gap", "soon"], "'soon' is not a duration"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(run: Run, options: list[str], complaint: str) -> None:

@@ -77,7 +77,7 @@ def test_a_damaged_recording_is_code_4_and_what_was_read_is_kept(run: Run, tmp_p
     report = json.loads(finished.out)
     assert report["recordingError"]["line"] == 61
     assert finished.err.startswith(f"error: {path}:61: not a JSON document")
-    assert f"{url} has it up to revision {report['revision']}" in finished.err
+    assert f"and are in {url} up to revision {report['revision']}" in finished.err
     kept = run("events", "--database", url, "-o", "jsonl")
     assert len(kept.out.splitlines()) == report["revision"] > 0
 
@@ -118,7 +118,7 @@ def test_the_writes_of_another_version_are_compared(run: Run, diverging: Path, o
     finished = run("replay", str(diverging), "--against", other_version)
     assert finished.code == 1
     lines = finished.out.splitlines()
-    assert "endpoints shop/s is written here and not there, after input 1 (revision 2)" in lines
+    assert "endpoints shop/s is written by this version only, after input 1 (revision 2)" in lines
     assert "writes       2 here, 1 there, 1 the same" in lines
     assert lines[-1] == "differences  1"
 
@@ -150,7 +150,7 @@ def test_every_write_is_counted_by_kind(run: Run) -> None:
     assert finished.code == 0
     lines = finished.out.splitlines()
     (first,) = [number for number, line in enumerate(lines) if line.startswith("every write  ")]
-    assert lines[first].split(None, 2)[2] == "endpoints: 72 of 72 recorded have a counterpart, among 81 of ours"
+    assert lines[first].split(None, 2)[2] == "endpoints: 72 of 72 recorded writes have a counterpart among our 81"
     assert "123 of 123 recorded have a counterpart" in lines[first + 1]
     report = json.loads(run("replay", str(SMALL), "--every-write", "-o", "json").out)
     assert [(each["resource"], each["recorded"] - each["paired"]) for each in report["paired"]] == [
@@ -174,10 +174,10 @@ def test_ctrl_c_says_where_it_stood_and_how_to_begin_again(
         in_memory = run("replay", str(SMALL), *arguments)
     assert (stopped.code, stopped.out, stopped.err.count("\n")) == (ExitCode.INTERRUPTED, "", 1)
     line = f"stopped at line {count + 1} of small.jsonl.gz"
-    again = f"; a replay cannot go on, only begin again: ctrlmgr replay {SMALL}"
+    again = f"; a replay cannot be continued, so start it again: ctrlmgr replay {SMALL}"
     assert in_memory.err == f"{line}{again}\n"
     if arguments:  # it was looking ahead, in memory
         assert stopped.err.startswith(f"{line}{again}")
     else:
-        assert stopped.err.startswith(f"{line}, which is in {url} now{again}")
+        assert stopped.err.startswith(f"{line}; the events before it are in {url}{again}")
         assert run("verify", "--database", url).code == 0  # nothing is left half done

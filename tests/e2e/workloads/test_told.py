@@ -41,7 +41,7 @@ def test_a_rollout_is_told_step_by_step(server: Server, kubectl: Kubectl) -> Non
     until(lambda: len(kubectl.get("pods")["items"]) == 2)
     text = told(server, "rollout", "deployment/web", "-n", kubectl.namespace)
     assert f'image: "{APP}:1" → "{APP}:2"' in text
-    assert text.endswith("It is complete.\n"), text
+    assert text.endswith("The rollout is complete.\n"), text
     for step in (
         "created (new)",
         "bound to node-",
@@ -63,5 +63,5 @@ def test_a_rollout_that_stands_still_says_what_for(server: Server, kubectl: Kube
     until(lambda: images(kubectl) == ["1", "broken"])
     text = told(server, "rollout", "deployment/web", "-n", kubectl.namespace)
     last = text.splitlines()[-1]
-    assert last.startswith("It waits for web-")
+    assert last.startswith("The rollout waits for web-")
     assert last.endswith("to be ready; 1 of 1 ready, at most 0 unavailable; 2 pods, at most 1 surplus."), text
