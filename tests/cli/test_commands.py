@@ -102,13 +102,13 @@ def test_restoring_without_an_anchor_needs_a_number(run: Run, database: str) -> 
 
 def test_compact_forgets_what_was_superseded(run: Run, database: str) -> None:
     finished = run("compact", "--database", database, "--before", "6", "--resource", "configmaps", "--keep", "2")
-    assert (finished.code, finished.out) == (0, "forgot 1 events of configmaps superseded up to revision 6\n")
+    assert (finished.code, finished.out) == (0, "removed 1 events of configmaps superseded up to revision 6\n")
     assert run("verify", "--database", database).code == 0
 
 
 def test_compact_by_age_takes_a_duration(run: Run, database: str) -> None:
     finished = run("compact", "--database", database, "--older-than", "1d")
-    assert finished.out == "forgot 2 events of all resources superseded up to revision 6\n"
+    assert finished.out == "removed 2 events of all resources superseded up to revision 6\n"
 
 
 def test_compact_by_the_rules_keeps_all_that_clients_write_by_default(run: Run, database: str) -> None:
@@ -121,14 +121,14 @@ def test_compact_by_the_rules_keeps_all_that_clients_write_by_default(run: Run, 
 def test_compact_without_rules_keeps_everything(run: Run, database: str, tmp_path: Path) -> None:
     file = tmp_path / "my.toml"
     file.write_text('[compaction]\nsecrets_for = "0s"\nresources = {}\n')
-    assert "everything is kept" in run("compact", "--database", database, "--settings", str(file)).out
+    assert "keep all events" in run("compact", "--database", database, "--settings", str(file)).out
 
 
 def test_compact_by_the_rules_takes_them_from_the_settings(run: Run, database: str, tmp_path: Path) -> None:
     file = tmp_path / "my.toml"
     file.write_text("[compaction]\nmin_revisions = 0\n[compaction.resources]\nconfigmaps = { keep = 2 }\n")
     finished = run("compact", "--database", database, "--settings", str(file))
-    assert finished.out == "forgot 1 events of configmaps superseded up to revision 6\n"
+    assert finished.out == "removed 1 events of configmaps superseded up to revision 6\n"
 
 
 @pytest.mark.parametrize(
@@ -178,9 +178,9 @@ def test_compact_gives_room_back_to_the_disk_if_told_to(run: Run, database: str)
 def test_compact_asks_on_a_terminal(database: str) -> None:
     command = [sys.executable, "-m", "ctrlmgr", "compact", "--database", database, "--before", "6"]
     for arguments, answer, code, said in (
-        ((), b"n\n", 130, b"2 events will be gone for good"),
-        ((), b"y\n", 0, b"forgot 2 events"),
-        (("--yes",), b"", 0, b"forgot 0 events"),
+        ((), b"n\n", 130, b"2 events will be removed permanently"),
+        ((), b"y\n", 0, b"removed 2 events"),
+        (("--yes",), b"", 0, b"removed 0 events"),
     ):
         terminal, inside = pty.openpty()
         process = subprocess.Popen(
@@ -265,14 +265,14 @@ def test_what_is_no_database_is_refused_in_one_line(run: Run, tmp_path: Path, co
     [
         pytest.param(["evnets"], "No such command 'evnets'", id="a command that does not exist"),
         pytest.param(
-            ["serve", "--port", "80"], "no such option --port; --listen HOST:PORT says", id="a flag of other servers"
+            ["serve", "--port", "80"], "no such option --port; --listen HOST:PORT is", id="a flag of other servers"
         ),
         pytest.param(["events", "--wrong"], "No such option", id="an option that does not exist"),
         pytest.param(["events", "--limit", "x"], "'x' is not a valid", id="a number that is none"),
         pytest.param(
             ["events", "--database", "mysql://h"], "database.url: 'mysql' is no database", id="an unknown database"
         ),
-        pytest.param(["events", "--database", "memory:"], "memory: holds nothing", id="a log in memory"),
+        pytest.param(["events", "--database", "memory:"], "memory: only the process", id="a log in memory"),
         pytest.param(["events", "--settings", "none.toml"], "the settings file cannot be read", id="no settings file"),
         pytest.param(["serve", "--controllers", "endpoint-controler"], "did you mean 'endpoint-con", id="a controller"),
         pytest.param(["serve", "--listen", "8080"], "--listen is '8080'; it must be HOST:PORT", id="no address"),

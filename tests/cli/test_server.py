@@ -279,7 +279,7 @@ def test_a_kubeconfig_names_the_server_by_its_context(
     ("options", "said"),
     [
         pytest.param(["--database", "sqlite:///x.db"], "--database and --server name two logs", id="a database too"),
-        pytest.param(["--follow"], "--follow is for a database", id="follow"),
+        pytest.param(["--follow"], "--follow works with --database only", id="follow"),
     ],
 )
 def test_options_that_exclude_each_other(run: Run, served: Served, to: Options, options: list[str], said: str) -> None:
@@ -291,11 +291,13 @@ def test_options_that_exclude_each_other(run: Run, served: Served, to: Options, 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        pytest.param(["--token-file", "x"], "name it", id="a token for nothing"),
+        pytest.param(["--token-file", "x"], "--token-file needs --server", id="a token for nothing"),
         pytest.param(["--context", "x"], "there is no kubeconfig at", id="a context of nothing"),
         pytest.param(["--server", "10.0.0.1"], "--server is a URL such as https://", id="no URL"),
         pytest.param(["--server", "http://10.0.0.1:80"], "write https://", id="no TLS"),
-        pytest.param(["--server", "https://127.0.0.1:1"], "there is no kubeconfig to log in with", id="no kubeconfig"),
+        pytest.param(
+            ["--server", "https://127.0.0.1:1"], "there are no credentials for the server", id="no kubeconfig"
+        ),
         pytest.param(
             ["--server", "https://127.0.0.1:1", "--token-file", "none"], "--token-file: none cannot", id="no token"
         ),
@@ -313,7 +315,7 @@ def test_options_that_lead_nowhere(
 
 def test_refusals_say_what_to_do(run: Run, served: Served, to: Options) -> None:
     unknown, forbidden = run("events", *to("nobodys")), run("events", *to("passers"))
-    assert "--token-file, --kubeconfig or --context name others" in unknown.err
+    assert "choose others with --token-file, --kubeconfig or --context" in unknown.err
     assert 'nonResourceURLs ["/ui/api/log"]' in forbidden.err
     assert all(done.code != 0 and done.err.count("\n") == 1 for done in (unknown, forbidden))
 

@@ -82,7 +82,7 @@ def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append:
                 raise RecordingError(error.file, error.line, reason) from error
             raise
         reached = log.head().revision
-    had = f", {passed_over:,} already were" if passed_over else ""
+    had = f"; {passed_over:,} existing ones were skipped" if passed_over else ""
     click.echo(f"{imported:,} changes up to revision {reached} are in {mask(database)}{had}", err=True)
     return ExitCode.OK
 

@@ -95,7 +95,7 @@ def test_what_compaction_left_is_shown_with_a_word_of_warning(run: Run, database
 def test_what_is_no_resource_is_refused(run: Run, database: str, resource: str) -> None:
     finished = run("events", "--database", database, "--resource", resource)
     assert finished.code == 2
-    assert "is no resource; write plural or plural.group" in finished.err
+    assert "is not a resource; write plural or plural.group" in finished.err
 
 
 @pytest.mark.parametrize(

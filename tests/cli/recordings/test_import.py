@@ -68,7 +68,7 @@ def test_a_log_that_is_not_empty_is_left_alone_unless_one_says_so(run: Run, url:
     done = run("import", str(SMALL), "--append", "--database", url)
     assert done.code == 0
     assert "0 changes up to revision 772" in done.err
-    assert "421 already were" in done.err
+    assert "421 existing ones were skipped" in done.err
 
 
 def test_a_bad_line_is_one_line(run: Run, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_bad_line_is_one_line(run: Run, tmp_path: Path) -> None:
 def test_memory_is_no_place_to_import_to(run: Run) -> None:
     refused = run("import", str(SMALL), "--database", "memory:")
     assert refused.code == ExitCode.USAGE
-    assert "memory: ends with this command" in refused.err
+    assert "memory: this log would end with the command" in refused.err
 
 
 # `ctrlmgr serve --at`
@@ -136,7 +136,7 @@ def test_a_database_that_is_not_there_is_not_made(run: Run, tmp_path: Path) -> N
 def test_a_recording_has_no_past_of_a_log(run: Run) -> None:
     refused = run("serve", "--at", "5", "--recording", str(SMALL))
     assert refused.code == ExitCode.USAGE
-    assert "in a recording one seeks" in refused.err
+    assert "--at and --recording exclude each other" in refused.err
 
 
 class AfterSome:
@@ -168,7 +168,7 @@ def test_ctrl_c_says_where_it_stood_and_how_to_go_on(
         command = ["import", str(SMALL), "--database", again]
     else:
         assert said.startswith("stopped at revision ")
-        command = shlex.split(said.partition("to go on: ctrlmgr ")[2])
+        command = shlex.split(said.partition("to continue: ctrlmgr ")[2])
         assert run("verify", "--database", again).code == 0
     assert run(*command).code == 0
     for at in ("400", "772"):
