@@ -129,7 +129,8 @@ def test_another_cluster_is_not_asked_and_that_is_said(
     with another_cluster() as url:
         monkeypatch.setenv("KUBECONFIG", str(pointing(tmp_path, url)))
         done = run("get", "configmaps", "-A", "-o", "name")
-        note = f"note: the cluster of $KUBECONFIG ({url}) is not a ctrlmgr server; using the data directory {states}/ctrlmgr\n"
+        note = f"note: the cluster of $KUBECONFIG ({url}) is not a ctrlmgr server; "
+        note += f"using the data directory {states}/ctrlmgr\n"
         assert (done.code, done.err) == (0, note)
         assert "configmap/a" in done.out
 

@@ -21,7 +21,7 @@ class Options:
         int,
         whole(1),
         Setting(
-            "How many resource claims, and pods with resource claims, are reconciled at the same time.",
+            "The number of ResourceClaims, and of pods with ResourceClaims, that are reconciled concurrently.",
             flag="--concurrent-resourceclaim-syncs",
             metavar="COUNT",
         ),
