@@ -73,7 +73,7 @@ class WebhookCertificates:
             authority, key = (base64.b64decode(data[name], validate=True) for name in ("ca.crt", "ca.key"))
         except (KeyError, ValueError) as error:
             raise SettingsError(
-                f"the Secret {secret} has no ca.crt and ca.key; delete it to have it made anew"
+                f"the Secret {secret} has no ca.crt and ca.key; delete it, so that it is created again"
             ) from error
         write_private(self._files.authority_key, key)
         write_private(self._files.authority, authority)
