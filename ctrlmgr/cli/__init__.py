@@ -24,6 +24,7 @@ from ctrlmgr.errors import CtrlmgrError, LogUnavailable, OutcomeUnknown, Recordi
 COMMANDS: Mapping[str, str] = {
     "serve": "serve",
     "exec": "exec_",
+    "wait": "wait",
     "run": "operators.run",
     "crd": "operators.crd",
     "rbac": "operators.rbac",

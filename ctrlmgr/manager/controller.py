@@ -351,10 +351,10 @@ class Controller:
         log.error("reconcile failed, no retry", error=str(error))
 
     def _retry(self, delivery: Delivery[Key], error: Exception) -> None:
-        """Log an error once, and queue the key again unless it has failed too often.
+        """Log an error, and queue the key again unless it has failed too often.
 
-        Expected errors (`retryable`, `lost_race`) and refusals by the API are logged in one line, other errors with a
-        traceback.
+        Expected errors (`retryable`, `lost_race`) and refusals by the API are logged in one line. Other errors are
+        logged with a traceback when the key first fails in this place, and in one line after that.
 
         A dropped key is not lost: its next change queues it again (as in Kubernetes' endpoints controller, whose
         maxRetries is 15).
@@ -368,14 +368,21 @@ class Controller:
         elif is_expected(error):
             log.info("reconcile failed", error=summary(error), dropped=True)
         else:
-            where = None if isinstance(error, ApiError) else error
-            log.error("reconcile failed", error=summary(error), dropped=drop, exc_info=where)
+            self._log_failure(delivery.item, error, dropped=drop)
         delay = None
         if drop:
             self.queue.forget(delivery.item)
         else:
             delay = self.queue.add_rate_limited(delivery.item, delivery.triggers, priority=delivery.priority)
         self._failures.failed(delivery.item, error, delay)
+
+    def _log_failure(self, key: Key, error: Exception, *, dropped: bool) -> None:
+        repeats = self._failures.repeats(key, error)
+        if repeats:
+            log.error("reconcile failed again", error=summary(error), same_error=repeats, dropped=dropped)
+            return
+        where = None if isinstance(error, ApiError) else error
+        log.error("reconcile failed", error=summary(error), dropped=dropped, exc_info=where)
 
 
 def _is_usual(error: Exception, attempt: int) -> bool:

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
 from ctrlmgr.api.resource import Key
 from ctrlmgr.errors import CtrlmgrError, LogClosed, OutcomeUnknown
 from ctrlmgr.eventlog import EventLog, Failure
+
+Place: TypeAlias = tuple[type[Exception], tuple[tuple[str, int], ...]]
 
 _LONGEST_ERROR: Final = 2_000
 _LONGEST_TRACEBACK: Final = 8_000
@@ -47,6 +49,9 @@ class Failures:
         self._now = now
         self._failing: dict[Key, Failure] = {}
         self._traceback = ""  # the newest traceback; equal ones share the string
+        self._repeats: dict[
+            Key, tuple[Place, int]
+        ] = {}  # of each failing key, where it failed and how often after that
 
     def take_over(self) -> Iterator[Key]:
         """Yield the keys that were failing when the controller last ran, in any process."""
@@ -76,8 +81,17 @@ class Failures:
         )
         self._record(failure)
 
+    def repeats(self, key: Key, error: Exception) -> int:
+        """Return how often this process has seen a key fail in the same place before, without a success in between."""
+        place = _place(error)
+        before, count = self._repeats.get(key, (place, -1))
+        count = count + 1 if before == place else 0
+        self._repeats[key] = place, count
+        return count
+
     def succeeded(self, key: Key) -> None:
         """Record that a key succeeded, if it was failing."""
+        self._repeats.pop(key, None)
         if self._failing and (known := self._failing.pop(key, None)):
             self._record(msgspec.structs.replace(known, ended_at=self._now(), next_retry_at=None))
 
@@ -86,6 +100,12 @@ class Failures:
             self._log.record_failure(failure)
         except LogClosed:
             return  # the process ends, and the next one detects the failure again
+
+
+def _place(error: Exception) -> Place:
+    """Return the type of an error and the lines of code that it passed; messages may differ each time."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return type(error), tuple((frame.f_code.co_filename, line) for frame, line in frames)
 
 
 def _storable(text: str) -> str:

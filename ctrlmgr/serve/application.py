@@ -136,8 +136,6 @@ class Application(Fronted):
             housekeeping=[self._turn, *authorization.reloads],
             auditing=audit_log.step,
         )
-        file = settings.server.ready_file
-        self._readiness = Readiness(self.is_ready, self.server.url, Path(file) if file else None, clock=clock)
         self._bootstrap = new_bootstrap(
             parts.for_bootstrap(),
             settings.service,
@@ -145,6 +143,14 @@ class Application(Fronted):
             address=endpoint_address(advertised_address(settings), ranges.addresses[0].family, default_route_address),
             port=self.server.port,
             ready=self.is_ready,
+        )
+        file = settings.server.ready_file
+        self._readiness = Readiness(
+            self.is_ready,
+            self.server.url,
+            Path(file) if file else None,
+            clock=clock,
+            is_published=lambda: self._role == CONTROLLERS_ONLY or self._bootstrap.is_published(),
         )
         self._roles = BootstrapRoles(parts.apiserver_client(), clock, chosen.descriptors)
         self._classes = SystemPriorityClasses(parts.apiserver_client())

@@ -1,7 +1,8 @@
 """Reports when a serving process is ready: a line in the log, and a file for scripts that wait for it.
 
 Guarantees:
-- The line `ready` is logged once, when all checks of `/readyz` hold for the first time.
+- The line `ready` is logged once, when all checks of `/readyz` hold for the first time, and after the lines about what
+  the process publishes then. It is the last line of the start.
 - The file exists only while the process is ready or stopping, and holds the server's URL. One that an earlier process
   left is removed at the start.
 """
@@ -23,15 +24,31 @@ log = structlog.get_logger(__name__)
 _LOOK_AGAIN: Final = 0.05
 """Seconds between looks whether the process is ready."""
 
+_PUBLISHING: Final = 5.0
+"""Maximum seconds for which a ready process waits until its address is published."""
+
 
 class Readiness:
     """A Runnable that reports readiness."""
 
     name = "readiness"
 
-    def __init__(self, is_ready: Callable[[], bool], url: str, file: Path | None, *, clock: Clock) -> None:
-        """Report when `is_ready` holds, in the log and in `file`; raises `SettingsError` if that cannot be removed."""
+    def __init__(
+        self,
+        is_ready: Callable[[], bool],
+        url: str,
+        file: Path | None,
+        *,
+        clock: Clock,
+        is_published: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Report when `is_ready` holds, in the log and in `file`; raises `SettingsError` if that cannot be removed.
+
+        `is_published` returns whether a ready process has published its address. The report waits for that, but not
+        for ever, because the process serves without it.
+        """
         self._is_ready = is_ready
+        self._is_published = is_published
         self._url = url
         self._file = file
         self._clock = clock
@@ -41,6 +58,10 @@ class Readiness:
     def run(self, stop: threading.Event) -> None:
         """Wait until the process is ready, report it, and remove the file when `stop` is set."""
         while not self._is_ready():
+            if stop.wait(_LOOK_AGAIN):
+                return
+        until = self._clock.monotonic() + _PUBLISHING
+        while not self._is_published() and self._clock.monotonic() < until:
             if stop.wait(_LOOK_AGAIN):
                 return
         self._change(self._write)

@@ -286,6 +286,30 @@ def test_a_bug_is_contained_counted_and_logged_once_with_its_traceback() -> None
     assert metric("reconcile_total", controller="buggy", result="error") == 1
 
 
+def test_a_bug_that_repeats_is_one_traceback_and_then_a_counter() -> None:
+    def divide(key: Key, client: Client) -> None:
+        raise ZeroDivisionError(f"at {stage.clock.now()}")  # the message differs each time
+
+    stage = Stage(Scripted(divide, divide, divide, fails(KeyError("spec")), then(), divide))
+    stage.controller.queue.add(A)
+    with capture_logs() as logs:
+        for _ in range(6):
+            stage.process_all()
+            stage.clock.step(1000)
+        stage.controller.queue.add(A)
+        stage.process_all()
+    told = [
+        (entry["event"], entry.get("same_error"), "exc_info" in entry) for entry in logs if "failed" in entry["event"]
+    ]
+    assert told == [
+        ("reconcile failed", None, True),
+        ("reconcile failed again", 1, False),
+        ("reconcile failed again", 2, False),
+        ("reconcile failed", None, True),  # another error
+        ("reconcile failed", None, True),  # a success was in between
+    ]
+
+
 @pytest.mark.parametrize(
     "error",
     [

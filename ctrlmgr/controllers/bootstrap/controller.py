@@ -60,6 +60,10 @@ class Presence:
         self._lock = threading.Lock()
         self._began = self._reset = self._stopped = False
 
+    def is_published(self) -> bool:
+        """Return whether the Service and the endpoints have been published once."""
+        return self._reset
+
     def sync(self, client: Client) -> float | None:
         """Update the Service and endpoints; return the seconds until the next call, None for the regular period."""
         with self._lock:
@@ -107,6 +111,10 @@ class BootstrapReconciler:
             return Result(requeue_after=again)
         return None
 
+    def is_published(self) -> bool:
+        """Return whether the `kubernetes` Service has been published once."""
+        return self._presence.is_published()
+
     def prepare(self, key: Key, client: Client) -> None:
         """Run a task of the preparation; for the Service, remove this server's address."""
         if key == SERVICE:
@@ -153,6 +161,10 @@ class Bootstrap:
     def has_synced(self) -> bool:
         """Return whether the preparation is complete."""
         return self._prepared
+
+    def is_published(self) -> bool:
+        """Return whether the `kubernetes` Service has been published once, after the process was ready."""
+        return self._reconciler.is_published()
 
     def problem(self) -> str | None:
         """Return what is wrong, None if the preparation is complete."""
