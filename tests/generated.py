@@ -9,7 +9,7 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,9 @@ from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.features.guards import GUARDS
 from ctrlmgr.eventlog import schema
 from ctrlmgr.kinds.builtin import declared
-from ctrlmgr.settings import SWITCHES, Declaration, Setting, declarations, plain_default, variable
+from ctrlmgr.settings import SWITCHES, Declaration, Setting, declarations, flags, plain_default, variable
+from ctrlmgr.settings.kubernetes_flags.translation import meaning_texts
+from ctrlmgr.settings.kubernetes_flags.upstream import KUBE_APISERVER, KUBE_CONTROLLER_MANAGER
 
 ROOT = Path(__file__).parents[1]
 
@@ -47,6 +49,11 @@ def files() -> Iterator[tuple[Path, str]]:
     served = with_table(cli, "run", run_flags(), with_table(cli, "serve", serve_flags()))
     yield cli, with_table(cli, "settings flags", settings_flags(), served)
     yield ROOT / "docs" / "controllers.md", with_table(ROOT / "docs" / "controllers.md", "controllers", controllers())
+    page = ROOT / "docs" / "kubernetes-flags.md"
+    older = with_table(page, "older", older_flags())
+    for program, names in (("kube-apiserver", KUBE_APISERVER), ("kube-controller-manager", KUBE_CONTROLLER_MANAGER)):
+        older = with_table(page, program, upstream_flags(names), older)
+    yield page, older
     unused = ROOT / "docs" / "stored-only.md"
     kinds = with_table(unused, "kinds", unused_kinds())
     gated = with_table(unused, "fields", gated_fields(), with_table(unused, "controllers", absent_controllers(), kinds))
@@ -133,6 +140,24 @@ def run_flags() -> str:
     told = [declarations()[key].setting for key in (*LEADER_ELECTION, *OPTIONS)]
     names = ",\n".join(f"`{each.flag} {each.metavar}`" for each in told)
     return f"\nLeader election and the options of controllers are as in `serve`:\n{names}.\n\n"
+
+
+def upstream_flags(names: Iterable[str]) -> str:
+    """Return the table of docs/kubernetes-flags.md of the flags of one of Kubernetes' programs."""
+    settings = {flag: f"The setting `{key}`." for key, flag in flags().items()}
+    texts = {"--help": "Prints the help.", **dict(meaning_texts()), **settings}
+    return "\n".join(["", "| flag | in `ctrlmgr serve` |", "|---|---|", *_flag_rows(names, texts), "", ""])
+
+
+def older_flags() -> str:
+    """Return the table of docs/kubernetes-flags.md of flags that Kubernetes has removed."""
+    texts = dict(meaning_texts())
+    older = texts.keys() - KUBE_APISERVER - KUBE_CONTROLLER_MANAGER
+    return "\n".join(["", "| flag | in `ctrlmgr serve` |", "|---|---|", *_flag_rows(older, texts), "", ""])
+
+
+def _flag_rows(names: Iterable[str], texts: Mapping[str, str]) -> list[str]:
+    return [f"| `{name}` | {texts[name]} |" for name in sorted(names) if name in texts]
 
 
 def _with_flags() -> list[Setting]:

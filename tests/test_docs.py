@@ -66,7 +66,7 @@ def titled(page: Path) -> dict[str, str]:
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_every_command_and_option_is_in_cli_md(name: str) -> None:
     page = read("docs/cli.md")
-    documented = section(page, f"ctrlmgr {name}") + section(page, SHARED)
+    documented = section(page, f"ctrlmgr {name}") + section(page, SHARED) + read("docs/kubernetes-flags.md")
     command = cli.ctrlmgr.get_command(click.Context(cli.ctrlmgr), name)
     assert command is not None
     options = [option for parameter in command.params for option in parameter.opts if option.startswith("-")]

@@ -16,7 +16,8 @@ from ctrlmgr.cli import completion
 from ctrlmgr.cli.sectioned_help import SettingOption
 from ctrlmgr.controllers import registry as _controllers  # noqa: F401  # declares the controllers' options as settings
 from ctrlmgr.errors import SchemaOutdated, SettingsError
-from ctrlmgr.settings import LIST, NAMES, SWITCHES, Loaded, Settings, declarations, flags, keys, load
+from ctrlmgr.settings import LIST, NAMES, SWITCHES, TEXTS, Loaded, Settings, declarations, flags, keys, load
+from ctrlmgr.settings.kubernetes_flags.translation import NOTHING, Translation, meaning_texts, translate
 
 if TYPE_CHECKING:
     from ctrlmgr.api.resource import Resource
@@ -24,22 +25,33 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 MEMORY = "memory:"
+_SEPARATORS = {LIST: ",", NAMES: ",", TEXTS: ";"}
+"""The separators of the elements in the kinds that are lists."""
+_OF_KUBERNETES = "kubernetes_flag_"
+_KUBERNETES_SECTION = "Flags of kube-apiserver and kube-controller-manager"
 DATABASE = ("database.url", "data_dir")
 LOG = ("log.level", "log.format")
 CONTROLLERS = tuple(key for key in flags() if key.startswith("controllers."))
 LEADER_ELECTION = tuple(key for key in flags() if key.startswith("leader_election."))
 
 
-def takes_settings(*keys: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add `--settings` and the flags of these keys to a command; its first argument is the `Loaded` settings."""
+def takes_settings(*keys: str, translates: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `--settings` and the flags of these keys to a command; its first argument is the `Loaded` settings.
+
+    If it `translates`, the command also takes the flags of Kubernetes' programs.
+    """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def command(settings_file: Path | None, **arguments: Any) -> Any:
             given = {key: arguments.pop(_parameter(key)) for key in keys}
-            return function(_loaded(given, settings_file), **arguments)
+            translation = translate(_given_kubernetes_flags(arguments)) if translates else NOTHING
+            arguments = {name: value for name, value in arguments.items() if not name.startswith(_OF_KUBERNETES)}
+            return function(_loaded(given, settings_file, translation), **arguments)
 
         decorated: Callable[..., Any] = command
+        for flag, text in reversed([*meaning_texts()]) if translates else ():
+            decorated = _kubernetes_option(flag, text)(decorated)
         for key in reversed(keys):
             decorated = (_switches if key in SWITCHES else _option)(key)(decorated)
         text = "Settings file (TOML); also CTRLMGR_SETTINGS."
@@ -48,9 +60,22 @@ def takes_settings(*keys: str) -> Callable[[Callable[..., Any]], Callable[..., A
     return decorate
 
 
-def _loaded(given: Mapping[str, Any], file: Path | None) -> Loaded:
-    loaded = load(given, os.environ, file)
-    for warning in loaded.warnings:
+def _kubernetes_option(flag: str, text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds a flag of Kubernetes' programs to a command; its value may be missing, as in Go."""
+    name = _OF_KUBERNETES + flag.removeprefix("--").replace("-", "_")
+    more: dict[str, Any] = {"is_flag": False, "flag_value": "true", "metavar": "VALUE"}
+    return click.option(flag, name, cls=SettingOption, section=_KUBERNETES_SECTION, help=text, **more)
+
+
+def _given_kubernetes_flags(parameters: Mapping[str, Any]) -> dict[str, str]:
+    """Return the flags of Kubernetes' programs among the parameters of a command, with their values."""
+    names = {_OF_KUBERNETES + flag.removeprefix("--").replace("-", "_"): flag for flag, _ in meaning_texts()}
+    return {names[name]: value for name, value in parameters.items() if name in names and value is not None}
+
+
+def _loaded(given: Mapping[str, Any], file: Path | None, translation: Translation) -> Loaded:
+    loaded = load(given, os.environ, file, translated=translation.values)
+    for warning in (*translation.warnings, *loaded.warnings):
         click.echo(f"warning: {warning}", err=True)
     return loaded
 
@@ -60,7 +85,8 @@ def reader() -> Callable[[], Settings]:
     parameters = dict(click.get_current_context().params)
     file = parameters.pop("settings_file", None)
     given = {key: parameters[_parameter(key)] for key in keys() if _parameter(key) in parameters}
-    return lambda: load(given, os.environ, file).settings
+    translated = translate(_given_kubernetes_flags(parameters)).values
+    return lambda: load(given, os.environ, file, translated=translated).settings
 
 
 def given_flags(*keys: str) -> list[str]:
@@ -81,13 +107,14 @@ def _option(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     declared = declarations()[key]
     said = declared.setting
     more: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if said.metavar == "BOOL" else {}
-    if declared.kind in (LIST, NAMES):
-        more = {"multiple": True, "callback": lambda context, parameter, values: ",".join(values) or None}
+    if separator := _SEPARATORS.get(declared.kind):
+        more = {"multiple": True, "callback": lambda context, parameter, values: separator.join(values) or None}
     if key == "controllers.enabled":
         more["shell_complete"] = completion.controllers
     section = key.rpartition(".")[0]
+    title = f"[{section}]" if section else ""
     return click.option(
-        said.flag, _parameter(key), cls=SettingOption, section=section, metavar=said.metavar, help=said.help, **more
+        said.flag, _parameter(key), cls=SettingOption, section=title, metavar=said.metavar, help=said.help, **more
     )
 
 

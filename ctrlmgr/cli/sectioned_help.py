@@ -11,10 +11,10 @@ _OPTIONS: Final = "Options"
 
 
 class SettingOption(click.Option):
-    """The option of a setting."""
+    """The option of a setting, or of a flag that is translated to settings."""
 
     def __init__(self, *arguments: Any, section: str, **keywords: Any) -> None:
-        """Make an option of a setting in a `section` of settings.toml; empty: in none."""
+        """Make an option that `--help-all` lists under the title `section`; empty: with the command's own options."""
         super().__init__(*arguments, **keywords)
         self.section = section
 
@@ -53,8 +53,8 @@ def _sections(parameters: Sequence[click.Parameter]) -> dict[str, list[click.Par
     """Return the options of each section, those in none first."""
     sections: dict[str, list[click.Parameter]] = {_OPTIONS: []}
     for each in parameters:
-        section = each.section if isinstance(each, SettingOption) else ""
-        sections.setdefault(f"[{section}]" if section else _OPTIONS, []).append(each)
+        title = each.section if isinstance(each, SettingOption) else ""
+        sections.setdefault(title or _OPTIONS, []).append(each)
     return sections
 
 

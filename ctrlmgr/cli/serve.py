@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from ctrlmgr.serve import Application
     from ctrlmgr.serve.past import PastApplication
 
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
 
 USUAL = (
     "--data-dir",
@@ -42,10 +45,22 @@ USUAL = (
 
 
 @click.command(cls=SectionedCommand, usual=USUAL, short_help="Run the control plane.")
-@takes_settings("server.role", *flags())
+@takes_settings("server.role", *flags(), translates=True)
 @arguments.at_option("Serve the state at this moment, read-only")
 @takes_recording
-def serve(loaded: Loaded, at: str | None, recording: Path | None, **options: Any) -> None:
+@click.option(
+    "--kubeconfig", type=_FILE, metavar="FILE", help="Run the controllers alone, against the cluster of this file."
+)
+@click.option("--master", metavar="URL", help="The same for the API server at this URL, instead of the file's.")
+@click.version_option(None, "--version", package_name="ctrlmgr", message="%(prog)s %(version)s")
+def serve(
+    loaded: Loaded,
+    at: str | None,
+    recording: Path | None,
+    kubeconfig: Path | None,
+    master: str | None,
+    **options: Any,
+) -> None:
     """Run the control plane: serve the Kubernetes API over TLS, follow the event log, and reconcile.
 
     The command creates the database, the certificates and the administrator's kubeconfig if they do not exist; the
@@ -72,6 +87,9 @@ def serve(loaded: Loaded, at: str | None, recording: Path | None, **options: Any
             )
         play(loaded, what)
         return
+    if kubeconfig or master:
+        _run_controllers(loaded, kubeconfig, master)
+        return
     if at:
         _serve_past(loaded, at)
         return
@@ -81,6 +99,26 @@ def serve(loaded: Loaded, at: str | None, recording: Path | None, **options: Any
         started=lambda application: _greet(application, loaded) if is_for_people else None,
         read_settings=reader(),
     )
+
+
+def _run_controllers(loaded: Loaded, kubeconfig: Path | None, master: str | None) -> None:
+    """Run the controllers of the settings against another API server, as kube-controller-manager does.
+
+    As there, `master` replaces the server of the kubeconfig, and without one there are no credentials.
+    """
+    from ctrlmgr.cli.operators.run import DEFAULT_QPS, run_against
+    from ctrlmgr.framework.loading import load_app
+    from ctrlmgr.framework.remote.process import Chosen, builtins
+    from ctrlmgr.settings.kubeconfig import access_at, load
+
+    settings = loaded.settings.controllers
+    access = load([kubeconfig]) if kubeconfig else access_at(str(master))
+    if master:
+        access = replace(access, server=access_at(master).server)
+    chosen = Chosen([load_app(each, origin="serve") for each in settings.apps], builtins(settings.enabled))
+    is_default = loaded.is_default("controllers.kube_api_qps")
+    qps = DEFAULT_QPS if is_default else settings.kube_api_qps
+    run_against(loaded, chosen, access, qps=qps, burst=settings.kube_api_burst)
 
 
 def _serve_past(loaded: Loaded, at: str) -> None:

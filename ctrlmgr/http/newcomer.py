@@ -10,7 +10,7 @@ import asyncio
 from ctrlmgr.http.connection import Connection
 from ctrlmgr.http.context import ServerContext
 from ctrlmgr.http.http2.connection import Http2Connection
-from ctrlmgr.http.tls import HTTP2
+from ctrlmgr.http.serving_context import HTTP2
 
 
 class Newcomer(asyncio.BufferedProtocol):

@@ -1,26 +1,17 @@
-"""TLS: creates a certificate authority and a serving certificate at the first start, and reloads changed files.
+"""Creates a certificate authority and a serving certificate at the first start, and issues client certificates.
 
-Guarantees:
-- Private keys are written atomically with mode 0600 into a directory of mode 0700. An existing file is overwritten only
-  if it is a serving certificate that expires soon or lacks a name.
-- A certificate that is replaced on disk is used for the next handshake. If it cannot be read, the error is reported and
-  the old one stays in use.
-- Clients are asked for a certificate. The handshake also accepts a client without one, or with one of another
-  authority. Each request decides whether it counts (`authn.client_certificates`).
-
-Only TLS 1.2 and newer are allowed, and with TLS 1.2 only forward-secret AEAD ciphers.
+Guarantees: private keys are written atomically with mode 0600 into a directory of mode 0700. An existing file is
+overwritten only if it is a serving certificate that expires soon or lacks a name.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import os
-import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -28,23 +19,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from ctrlmgr.authentication.followed_files import FollowedFiles
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.http.client_certificates import take_any_certificate
-from ctrlmgr.metrics import FILE_RELOADS
 
 _AUTHORITY_LIFE = timedelta(days=3650)
 _SERVING_LIFE = timedelta(days=365)
 _RENEW_BEFORE = timedelta(days=30)
 _BACKDATED = timedelta(hours=1)
 """Age of a new certificate, for clients whose clock is behind."""
-
-HTTP1: Final = "http/1.1"
-HTTP2: Final = "h2"
-"""The ALPN names of both protocols (RFC 7301, section 6; RFC 9113, section 3.1)."""
-
-_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
 @dataclass(frozen=True)
@@ -128,40 +110,6 @@ def issue_client_certificate(
     usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
     certificate = builder.add_extension(usage, critical=False).sign(authority.key, hashes.SHA256())
     return certificate.public_bytes(serialization.Encoding.PEM), _pem(key)
-
-
-class ServingContext:
-    """The server's `ssl.SSLContext`; `reload` applies changed files."""
-
-    def __init__(self, files: CertificateFiles, *, http2: bool = True) -> None:
-        """Read the files, and offer `http2` or only HTTP/1.1; raises `SettingsError` if they do not match."""
-        self._files = files
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
-        self.context.set_ciphers(_CIPHERS)
-        self.context.set_alpn_protocols([HTTP2, HTTP1] if http2 else [HTTP1])
-        take_any_certificate(self.context)
-        followed = (files.serving, files.serving_key, files.authority)
-        self._followed = FollowedFiles(
-            "certificates", followed, lambda status: FILE_RELOADS.labels("data_dir", status).inc()
-        )
-        self._load()
-
-    def reload(self) -> bool:
-        """Reload the files if they have changed; return whether they were reloaded."""
-        return self._followed.reload(self._load)
-
-    def _load(self) -> bool:
-        """Load the files; raises `SettingsError` if they do not match."""
-        try:
-            # A failed load would leave the context with half of the pair, so a new context is tried first.
-            for context in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), self.context):
-                context.load_cert_chain(self._files.serving, self._files.serving_key)
-                context.load_verify_locations(self._files.authority)
-        except (OSError, ssl.SSLError) as error:
-            directory = self._files.directory
-            raise SettingsError(f"data_dir: the certificates in {directory} cannot be used: {error}") from error
-        return True
 
 
 def _ensure_authority(files: CertificateFiles, now: datetime) -> Authority:

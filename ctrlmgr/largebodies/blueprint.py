@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from ctrlmgr.admission.guarded_leases import GuardedLeases
@@ -14,6 +16,7 @@ from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.authorization.rbac.index import RbacIndex
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.admission_attributes import Admission
+from ctrlmgr.engine.features.gates import switch
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.kinds.allocators.ranges import Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
@@ -44,6 +47,8 @@ class Blueprint(NamedTuple):
     """Whether users can grant only rights that they have."""
     lease: Key | None = None
     """The Lease that only the control plane may write."""
+    gates: Mapping[str, bool] = MappingProxyType({})
+    """The feature gates that are switched, for `engine.features.gates`."""
 
     def kinds(self) -> Kinds:
         """Return the built-in kinds."""
@@ -51,6 +56,7 @@ class Blueprint(NamedTuple):
 
     def made(self, kinds: Kinds, rights: Rights, clock: Clock) -> Admission:
         """Return the admission for writes to `kinds`; raises `SettingsError`."""
+        switch(self.gates)
         CAPABILITIES.allow_privileged = self.admission.allow_privileged
         chain: Admission = new_chain(kinds, clock, self.admission, rights.authorizer, self._own())
         if self.lease is not None:

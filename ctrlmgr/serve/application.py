@@ -30,6 +30,7 @@ from ctrlmgr.controllers.bootstrap.roles import BootstrapRoles
 from ctrlmgr.controllers.descriptor import MANAGER
 from ctrlmgr.controllers.events.recorder import EventBroadcaster
 from ctrlmgr.controllers.flow_control.producer import HOOK, ConfigurationProducer
+from ctrlmgr.engine.features.chosen_gates import chosen_gates, report_gates
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.eventlog import EventLog
@@ -120,7 +121,7 @@ class Application(Fronted):
         process = Process(reader, health, clock=clock, role=self._role)
         page = Site(reader, process, authorizer, clock=clock, requests=settings.data_path)
         more = {
-            **debug_pages(_shown(settings), backend.workers, clock=clock),
+            **debug_pages(_shown(settings), backend.workers, clock=clock, profiling=settings.server.profiling),
             **front.authentication.pages(lambda: f"{_external(settings, self.server.port)}{KEYS}"),
         }
         pages = Pages(health, REGISTRY, served, backend.workers, more=more, mounts={"ui": page})
@@ -277,7 +278,9 @@ def _backend(
         tuple(apps),
         guards_rights=True,
         lease=leader_lease(settings),
+        gates=chosen_gates(settings.server.feature_gates),
     )
+    report_gates(blueprint.gates)
     return Backend(
         event_log,
         feed,

@@ -24,9 +24,11 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.http.bounds import DEFAULT
-from ctrlmgr.http.tls import CertificateFiles, ServingContext, ensure_certificates
+from ctrlmgr.http.serving_context import LOOPBACK, ServingContext
+from ctrlmgr.http.tls import CertificateFiles, ensure_certificates
 from ctrlmgr.serve.authentication import ServingAuthentication
 from ctrlmgr.serve.shared_identity import making, shared_token
+from ctrlmgr.serve.tls_options import tls_options
 from ctrlmgr.server import App, HttpServer, Pages
 from ctrlmgr.server.admin_kubeconfig import Claim, admin_token, write_kubeconfig
 from ctrlmgr.server.auditing.step import Auditing
@@ -67,6 +69,7 @@ class Front:
         """
         self._settings = settings.server
         self._advertised = advertised_address(settings)
+        self._server_name = LOOPBACK if settings.tls.cert_file else ""
         self._ends_watches = settings.authorization.end_watches
         self._clock = clock
         self._random = random
@@ -79,7 +82,7 @@ class Front:
             self.files: CertificateFiles = ensure_certificates(
                 settings.data_path / "pki", certificate_names(settings), clock=clock, shared=shared
             )
-            self.serving = ServingContext(self.files, http2=not self._settings.disable_http2_serving)
+            self.serving = ServingContext(self.files, tls_options(settings))
             self.authentication = ServingAuthentication(
                 settings, self.files, {self._token: ADMIN}, find, clock=clock, random=random, on_use=on_use
             )
@@ -138,7 +141,14 @@ class Front:
                 log.warning("the kubeconfig belongs to another server", taken=str(taken), ours=str(self.kubeconfig))
         server = self._settings.public_url.rstrip("/") or reachable(url, self._advertised)
         authority = self.files.authority.read_bytes()
-        write_kubeconfig(self.kubeconfig, server=server, authority=authority, token=self._token, noted=self._noted)
+        write_kubeconfig(
+            self.kubeconfig,
+            server=server,
+            authority=authority,
+            token=self._token,
+            noted=self._noted,
+            server_name=self._server_name,
+        )
 
     def leave(self) -> None:
         """Release the kubeconfig for other processes; remove one that lies beside that of another process."""
@@ -168,6 +178,8 @@ def certificate_names(settings: Settings) -> list[str]:
         names.append(public_host(settings.server.public_url))
     if not _is_any(host):
         names.append(host)
+    if settings.tls.cert_file:
+        names.append(LOOPBACK)
     return list(dict.fromkeys(names))
 
 

@@ -94,26 +94,35 @@ def _place(path: Path) -> str:
 
 
 def write_kubeconfig(
-    path: Path, *, server: str, authority: bytes, token: str, noted: Mapping[str, str] | None = None
+    path: Path,
+    *,
+    server: str,
+    authority: bytes,
+    token: str,
+    noted: Mapping[str, str] | None = None,
+    server_name: str = "",
 ) -> None:
     """Write a kubeconfig for `server` (URL), its certificate authority (PEM) and a bearer token.
 
+    `server_name` is the name in the server's certificate, empty for the URL's host.
     The notes (`noted`) go into the extension of the cluster's entry, by which commands find the log. Raises
     `SettingsError` if the file cannot be written.
     """
-    try:
-        write_private(path, yaml.safe_dump(_kubeconfig(server, authority, token, noted), sort_keys=False).encode())
-    except OSError as error:
-        raise SettingsError(f"data_dir: {path} cannot be written: {error.strerror}") from error
-
-
-def _kubeconfig(server: str, authority: bytes, token: str, noted: Mapping[str, str] | None) -> dict[str, Any]:
     cluster: dict[str, Any] = {
         "server": server,
         "certificate-authority-data": base64.b64encode(authority).decode(),
     }
+    if server_name:
+        cluster["tls-server-name"] = server_name
     if noted is not None:
         cluster["extensions"] = [{"name": EXTENSION, "extension": dict(noted)}]
+    try:
+        write_private(path, yaml.safe_dump(_kubeconfig(cluster, token), sort_keys=False).encode())
+    except OSError as error:
+        raise SettingsError(f"data_dir: {path} cannot be written: {error.strerror}") from error
+
+
+def _kubeconfig(cluster: dict[str, Any], token: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Config",

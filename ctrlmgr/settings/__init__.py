@@ -8,7 +8,7 @@ Guarantees:
 from ctrlmgr.settings.admission import AdmissionSettings
 from ctrlmgr.settings.authorization import AuthorizationSettings
 from ctrlmgr.settings.declaration import Declaration, Setting, declarations_of, declare
-from ctrlmgr.settings.kinds import DURATION, LIST, NAMES, TEXT, format_duration, parse_duration
+from ctrlmgr.settings.kinds import DURATION, LIST, NAMES, TEXT, TEXTS, format_duration, parse_duration
 from ctrlmgr.settings.loading import (
     SWITCHES,
     Loaded,
@@ -29,6 +29,7 @@ __all__ = [
     "NAMES",
     "SWITCHES",
     "TEXT",
+    "TEXTS",
     "AdmissionSettings",
     "AuthorizationSettings",
     "CompactionSettings",

@@ -94,6 +94,13 @@ def _read_list(value: Any) -> tuple[str, ...]:
     return tuple(items)
 
 
+def _read_texts(value: Any) -> tuple[str, ...]:
+    items = [item.strip() for item in value.split(";") if item.strip()] if isinstance(value, str) else value
+    if not isinstance(items, list) or not all(isinstance(item, str) and item for item in items):
+        raise ValueError(value)
+    return tuple(items)
+
+
 def whole(minimum: int) -> Kind:
     """Return the kind of integers of at least `minimum`."""
 
@@ -142,3 +149,4 @@ RANGES = Kind(
 PORTS = Kind('a range of ports such as "30000-32767"', _read_ports)
 NAMES = Kind('a list of names such as ["ctrlmgr.example.com", "192.0.2.10"]', lambda value: _read_list(value or []))
 LIST = Kind('a list of names such as ["*", "-endpoints-controller"]', _read_list)
+TEXTS = Kind('a list of texts such as ["a.crt,a.key"]; in a variable "a.crt,a.key;b.crt,b.key"', _read_texts)

@@ -105,6 +105,14 @@ def load(files: Sequence[Path], context: str = "") -> Access:
     )
 
 
+def access_at(url: str) -> Access:
+    """Return the access to an API server without credentials; raises `SettingsError` if `url` is no URL."""
+    if not url.startswith(("https://", "http://")):
+        raise SettingsError(f"--master is {url!r}; it must be a URL such as https://192.0.2.10:6443")
+    trust = trusting(b"", b"", True) if url.startswith("https:") else None
+    return Access(url.rstrip("/"), "", trust, "", {})
+
+
 def is_marked(files: Sequence[Path]) -> bool:
     """Whether `serve` wrote the cluster's entry of the current context; no credential is read."""
     try:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, get_type_hints
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, get_type_hints
 
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings.declaration import Declaration, declarations_of, declared
@@ -20,6 +21,7 @@ from ctrlmgr.settings.sections import Retention, Settings
 _OF_A_SERVICE = re.compile(r"CTRLMGR_(SERVICE_HOST|SERVICE_PORT|PORT)(_|$)")
 """The variables that Kubernetes sets for a service named ctrlmgr."""
 _STATES = "XDG_STATE_HOME"
+_NONE: Final[Mapping[str, FlagValue]] = MappingProxyType({})
 
 
 SWITCHES = {
@@ -42,6 +44,13 @@ class Loaded(NamedTuple):
     def is_default(self, key: str) -> bool:
         """Whether no flag, variable of ours or file sets the key."""
         return self.origins[key] in ("default", f"environment {_STATES}")
+
+
+class FlagValue(NamedTuple):
+    """The value of a setting from a flag that does not carry the setting's name."""
+
+    value: str
+    flag: str
 
 
 class _Raw(NamedTuple):
@@ -116,9 +125,16 @@ def _plain_retention(rule: Retention) -> dict[str, Any]:
     return {**asdict(rule), "keep_for": format_duration(rule.keep_for)}
 
 
-def load(given: Mapping[str, Any], environment: Mapping[str, str], file: Path | None = None) -> Loaded:
+def load(
+    given: Mapping[str, Any],
+    environment: Mapping[str, str],
+    file: Path | None = None,
+    *,
+    translated: Mapping[str, FlagValue] = _NONE,
+) -> Loaded:
     """Merge and validate the three sources; `given` are flags by dotted key, None if not given.
 
+    `translated` are the values of flags with other names, which apply if the setting's own flag is not given.
     Without `file`, the file in `CTRLMGR_SETTINGS` is read, if set. Raises `SettingsError`.
     """
     if file is None and environment.get("CTRLMGR_SETTINGS"):
@@ -128,6 +144,7 @@ def load(given: Mapping[str, Any], environment: Mapping[str, str], file: Path | 
         **_from_desktop(environment),
         **_renamed(_from_file(file) if file else {}),
         **_renamed(_from_environment(environment)),
+        **{key: _Raw(value, flag) for key, (value, flag) in translated.items()},
         **{key: _Raw(value, known.get(key, f"--{value}")) for key, value in given.items() if value is not None},
     }
     origins = {key: raw[key].origin if key in raw else "default" for key in keys()}

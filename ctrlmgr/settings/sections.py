@@ -31,6 +31,7 @@ from ctrlmgr.settings.kinds import (
     whole,
 )
 from ctrlmgr.settings.server import ServerSettings
+from ctrlmgr.settings.tls import TlsSettings
 
 T = TypeVar("T")
 
@@ -172,7 +173,9 @@ class ServiceSettings:
         Setting(
             'The endpoints of the `kubernetes` service: "lease" the addresses of all live processes, '
             '"master-count" a fixed number of addresses, "none" no addresses, because another client manages its '
-            "Endpoints."
+            "Endpoints.",
+            flag="--endpoint-reconciler-type",
+            metavar="TYPE",
         ),
     ] = "lease"
     apiserver_count: Annotated[int, whole(1), Setting('The number of serving processes; for "master-count" only.')] = 1
@@ -311,7 +314,11 @@ class EventSettings:
     ttl: Annotated[
         float,
         DURATION,
-        Setting('How long an Event is kept after its last change. "0s": until a client deletes it.'),
+        Setting(
+            'How long an Event is kept after its last change. "0s": until a client deletes it.',
+            flag="--event-ttl",
+            metavar="DURATION",
+        ),
     ] = 3600.0
 
 
@@ -402,6 +409,7 @@ class Settings:
     ] = "~/.local/state/ctrlmgr"
     database: DatabaseSettings = field(default_factory=DatabaseSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
+    tls: TlsSettings = field(default_factory=TlsSettings)
     authentication: AuthenticationSettings = field(default_factory=AuthenticationSettings)
     oidc: OpenIdSettings = field(default_factory=OpenIdSettings)
     service_accounts: ServiceAccountSettings = field(default_factory=ServiceAccountSettings)

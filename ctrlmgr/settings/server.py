@@ -95,7 +95,11 @@ class ServerSettings:
     shutdown_delay: Annotated[
         float,
         DURATION,
-        Setting("How long /readyz fails before the server stops accepting requests, so that load balancers can react."),
+        Setting(
+            "How long /readyz fails before the server stops accepting requests, so that load balancers can react.",
+            flag="--shutdown-delay-duration",
+            metavar="DURATION",
+        ),
     ] = 0.0
     max_reads: Annotated[
         int, whole(1), Setting("The maximum number of concurrent reads; further requests are refused with 429.")
@@ -104,11 +108,40 @@ class ServerSettings:
     http2_max_streams_per_connection: Annotated[
         int,
         whole(1),
-        Setting("The maximum number of concurrent requests of one HTTP/2 connection, including watches."),
+        Setting(
+            "The maximum number of concurrent requests of one HTTP/2 connection, including watches.",
+            flag="--http2-max-streams-per-connection",
+            metavar="N",
+        ),
     ] = 100
     disable_http2_serving: Annotated[
-        bool, SWITCH, Setting("Whether only HTTP/1.1 is served, with one connection per watch.")
+        bool,
+        SWITCH,
+        Setting(
+            "Whether only HTTP/1.1 is served, with one connection per watch.",
+            flag="--disable-http2-serving",
+            metavar="BOOL",
+        ),
     ] = False
+    profiling: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether /debug/profile and /debug/threads are served.",
+            flag="--profiling",
+            metavar="BOOL",
+        ),
+    ] = True
+    feature_gates: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "The feature gates that have another state than by default, as NAME=true or NAME=false. AllAlpha and"
+            " AllBeta stand for the gates of their stage.",
+            flag="--feature-gates",
+            metavar="NAME=BOOL",
+        ),
+    ] = ()
 
     @property
     def address(self) -> tuple[str, int]:

@@ -12,9 +12,9 @@ from cryptography import x509
 from ctrlmgr.authentication.certificates import certificate_user, vouch
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.http.client_certificates import presented_certificates
+from ctrlmgr.http.serving_context import ServingContext
 from ctrlmgr.http.tls import (
     CertificateFiles,
-    ServingContext,
     ensure_certificates,
     issue_client_certificate,
 )

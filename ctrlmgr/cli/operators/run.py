@@ -12,11 +12,16 @@ from ctrlmgr.cli.options import CONTROLLERS, LEADER_ELECTION, LOG, configure_log
 from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
+    from ctrlmgr.framework.remote.process import Chosen
     from ctrlmgr.framework.webhooks.webhook_address import WebhookOptions
+    from ctrlmgr.settings.kubeconfig import Access
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _SERVED_ONLY = ("enabled", "apps", "start_interval", "kube_api_qps", "kube_api_burst", "root_ca_file")
 _NOT_HERE = tuple(f"controllers.{name}" for name in _SERVED_ONLY)
+DEFAULT_QPS = 20.0
+DEFAULT_BURST = 30
+"""The defaults of kube-controller-manager: requests a second, and at once."""
 OPTIONS = tuple(key for key in CONTROLLERS if key not in _NOT_HERE)
 
 
@@ -36,13 +41,17 @@ OPTIONS = tuple(key for key in CONTROLLERS if key not in _NOT_HERE)
 )
 @click.option(
     "--kube-api-qps",
-    default=20.0,
+    default=DEFAULT_QPS,
     metavar="COUNT",
     show_default=True,
     help="Maximum requests per second on average; 0 for no limit.",
 )
 @click.option(
-    "--kube-api-burst", default=30, metavar="COUNT", show_default=True, help="Maximum requests that are sent at once."
+    "--kube-api-burst",
+    default=DEFAULT_BURST,
+    metavar="COUNT",
+    show_default=True,
+    help="Maximum requests that are sent at once.",
 )
 @click.option(
     "--status-address",
@@ -98,34 +107,66 @@ def run(
     ctrlmgr run shop:app --kubeconfig prod.yaml --leader-elect-resource-namespace shop
     ctrlmgr run builtin:endpoints-controller,endpointslice-controller --leader-elect=false
     """
+    from ctrlmgr.cli.recordings.record import access_of
+    from ctrlmgr.framework.remote.process import choose
+
+    configure_logging(loaded.settings)
+    chosen = choose(apps, without_admission=no_admission)
+    run_against(
+        loaded,
+        chosen,
+        access_of(kubeconfig, context),
+        namespace=namespace,
+        qps=kube_api_qps,
+        burst=kube_api_burst,
+        status_address=_address("--status-address", status_address),
+        installs=not no_definitions,
+        webhooks=_webhooks(webhook_url, webhook_service, webhook_listen),
+    )
+
+
+def run_against(
+    loaded: Loaded,
+    chosen: Chosen,
+    access: Access,
+    *,
+    namespace: str = "",
+    qps: float = DEFAULT_QPS,
+    burst: int = DEFAULT_BURST,
+    status_address: tuple[str, int] | None = None,
+    installs: bool = True,
+    webhooks: WebhookOptions | None = None,
+) -> None:
+    """Run controllers against the cluster of `access` until a signal; the Lease is named in the settings.
+
+    `qps` is requests a second, `burst` how many may be sent at once. If it `installs`, definitions of the apps' kinds
+    are installed first.
+    """
     from ctrlmgr import interpreter
     from ctrlmgr.api.resource import Key
-    from ctrlmgr.cli.recordings.record import access_of
     from ctrlmgr.clock import SystemClock
-    from ctrlmgr.framework.remote.process import Options, RemoteProcess, choose
+    from ctrlmgr.framework.remote.process import Options, RemoteProcess
+    from ctrlmgr.framework.webhooks.webhook_address import WebhookOptions
     from ctrlmgr.leaderelection import Timing
     from ctrlmgr.randomness import PooledRandom
     from ctrlmgr.serve.signals import run_until_signalled
 
-    configure_logging(loaded.settings)
-    chosen = choose(apps, without_admission=no_admission)
     elects = loaded.settings.leader_election
     is_named = loaded.origins["leader_election.resource_name"] != "default"
     is_placed = loaded.origins["leader_election.resource_namespace"] != "default"
     where = namespace if namespace and not is_placed else elects.resource_namespace
     options = Options(
-        kube_api_qps,
-        kube_api_burst,
-        not no_definitions,
+        qps,
+        burst,
+        installs,
         Key(where, elects.resource_name if is_named else ""),
         elects.enabled,
         Timing(elects.lease_duration, elects.renew_deadline, elects.retry_period),
-        _address("--status-address", status_address),
+        status_address,
         namespace,
-        _webhooks(webhook_url, webhook_service, webhook_listen),
+        webhooks or WebhookOptions(),
     )
     interpreter.tune()
-    access = access_of(kubeconfig, context)
     process = RemoteProcess(access, chosen, loaded.settings, options, clock=SystemClock(), random=PooledRandom())
     run_until_signalled(process.run)
 

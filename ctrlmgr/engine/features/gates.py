@@ -1,8 +1,7 @@
-"""The feature gates that guard fields or values, and their states.
+"""The feature gates that guard fields or values, and their states in this process.
 
 The table contains only gates that guard a field (`engine.features.guards`) or a value (validation calls `is_on`).
-
-Source: Kubernetes 1.36.2, `pkg/features/kube_features.go`, the defaults of kube-apiserver.
+`engine.features.chosen_gates` reads `--feature-gates`.
 """
 
 from __future__ import annotations
@@ -10,41 +9,46 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-DEFAULTS: Final[Mapping[str, bool]] = {
-    "CRDObservedGenerationTracking": True,
-    "ClusterTrustBundleProjection": False,
-    "ContainerRestartRules": True,
-    "ContainerStopSignals": False,
-    "CoordinatedLeaderElection": False,
-    "CrossNamespaceVolumeDataSource": False,
-    "DRAConsumableCapacity": True,
-    "DRADeviceBindingConditions": True,
-    "DRADeviceTaints": True,
-    "DRAExtendedResource": True,
-    "DRAListTypeAttributes": False,
-    "DRANodeAllocatableResources": False,
-    "DRAPartitionableDevices": True,
-    "DRAResourceClaimDeviceStatus": True,
-    "DeploymentReplicaSetTerminatingReplicas": True,
-    "EnvFiles": True,
-    "GenericWorkload": False,
-    "HPAConfigurableTolerance": True,
-    "HostnameOverride": True,
-    "ImageVolumeWithDigest": False,
-    "InPlacePodLevelResourcesVerticalScaling": True,
-    "MatchLabelKeysInPodTopologySpread": True,
-    "MaxUnavailableStatefulSet": False,
-    "NodeDeclaredFeatures": True,
-    "PodCertificateRequest": False,
-    "PodLevelResources": True,
-    "ResourceHealthStatus": True,
-    "ResourceHealthStatusMessage": True,
-    "RestartAllContainersOnContainerExits": True,
-    "SELinuxMount": False,
-    "TaintTolerationComparisonOperators": False,
-    "UserNamespacesHostNetworkSupport": False,
-    "VolumeLimitScaling": False,
-}
+from ctrlmgr.engine.features.known_gates import KNOWN_GATES
+
+READ: Final = (
+    "CRDObservedGenerationTracking",
+    "ClusterTrustBundleProjection",
+    "ContainerRestartRules",
+    "ContainerStopSignals",
+    "CoordinatedLeaderElection",
+    "CrossNamespaceVolumeDataSource",
+    "DRAConsumableCapacity",
+    "DRADeviceBindingConditions",
+    "DRADeviceTaints",
+    "DRAExtendedResource",
+    "DRAListTypeAttributes",
+    "DRANodeAllocatableResources",
+    "DRAPartitionableDevices",
+    "DRAResourceClaimDeviceStatus",
+    "DeploymentReplicaSetTerminatingReplicas",
+    "EnvFiles",
+    "GenericWorkload",
+    "HPAConfigurableTolerance",
+    "HostnameOverride",
+    "ImageVolumeWithDigest",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "MatchLabelKeysInPodTopologySpread",
+    "MaxUnavailableStatefulSet",
+    "NodeDeclaredFeatures",
+    "PodCertificateRequest",
+    "PodLevelResources",
+    "ResourceHealthStatus",
+    "ResourceHealthStatusMessage",
+    "RestartAllContainersOnContainerExits",
+    "SELinuxMount",
+    "TaintTolerationComparisonOperators",
+    "UserNamespacesHostNetworkSupport",
+    "VolumeLimitScaling",
+)
+"""The gates that code of ctrlmgr reads, and that can be switched."""
+
+DEFAULTS: Final[Mapping[str, bool]] = {gate: KNOWN_GATES[gate].default for gate in READ}
 """Each gate's default."""
 
 ENABLED: Final[dict[str, bool]] = dict(DEFAULTS)
@@ -54,3 +58,13 @@ ENABLED: Final[dict[str, bool]] = dict(DEFAULTS)
 def is_on(gate: str) -> bool:
     """Return whether a gate is on; raises KeyError for a gate that is not in the table."""
     return ENABLED[gate]
+
+
+def switch(states: Mapping[str, bool]) -> None:
+    """Set the gates in `states` and reset all others to their defaults. Call this before the process handles requests.
+
+    Raises KeyError for a gate that is not in the table.
+    """
+    if unknown := states.keys() - DEFAULTS.keys():
+        raise KeyError(min(unknown))
+    ENABLED.update({**DEFAULTS, **states})

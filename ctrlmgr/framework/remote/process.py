@@ -59,7 +59,12 @@ log = structlog.get_logger(__name__)
 
 BUILTIN: Final = "builtin:"
 PROGRAM: Final = "ctrlmgr-run"
-_ACTS_FOR_NODES: Final = "simulated-nodes-controller"
+_IN_SERVE_ALONE: Final[Mapping[str, str]] = {
+    "simulated-nodes-controller": "writes in the names of its nodes",
+    "root-ca-certificate-publisher-controller": "publishes the authority of the control plane",
+    "legacy-serviceaccount-token-cleaner-controller": "writes the record of the API server",
+}
+"""The controllers that a connection to a cluster does not suffice for, beside those that need keys, and why."""
 _RETRY: Final = 1.0
 
 
@@ -109,11 +114,9 @@ def choose(names: Iterable[str], *, without_admission: bool = False) -> Chosen:
     builtin: list[ControllerDescriptor[Any]] = []
     for name in names:
         if name.startswith(BUILTIN):
-            builtin += registry.enabled(name.removeprefix(BUILTIN).split(",")).descriptors
+            builtin += builtins(name.removeprefix(BUILTIN).split(","))
         else:
             apps += [load_app(each, origin="run") for each in name.split(",")]
-    for descriptor in builtin:
-        _check_context(descriptor)
     check_names(apps, builtin)
     chosen = Chosen([*dict.fromkeys(apps)], builtin, not without_admission)
     if not chosen.descriptors and not chosen.has_admission:
@@ -126,14 +129,31 @@ def _nor(chosen: Chosen) -> str:
     return " and no admission function" if chosen.admits else ""
 
 
-def _check_context(descriptor: ControllerDescriptor[Any]) -> None:
-    """Raise `SettingsError` for a controller that needs the control plane's keys, or acts for its nodes."""
-    if descriptor.name == _ACTS_FOR_NODES:
-        raise SettingsError(f"{BUILTIN}{descriptor.name} writes in the names of its nodes, and runs in serve alone")
+def builtins(names: Sequence[str]) -> list[ControllerDescriptor[Any]]:
+    """Return the built-in controllers that `names` select, in the form of `--controllers`.
+
+    `*` selects those that can run outside of `serve`. Raises `SettingsError` for another one that is named.
+    """
+    found = []
+    for descriptor in registry.enabled(names).descriptors:
+        if (problem := _problem(descriptor)) is None:
+            found.append(descriptor)
+        elif {descriptor.name, *descriptor.aliases} & {*names}:
+            raise SettingsError(f"{BUILTIN}{descriptor.name} {problem}")
+        else:
+            log.info("a controller does not run outside of serve", controller=descriptor.name, reason=problem)
+    return found
+
+
+def _problem(descriptor: ControllerDescriptor[Any]) -> str | None:
+    """Return why a controller cannot run against an API server; None if it can."""
+    if reason := _IN_SERVE_ALONE.get(descriptor.name):
+        return f"{reason}, and runs in serve alone"
     module, _, function = descriptor.builder.partition(":")
     context = inspect.signature(getattr(import_module(module), function)).parameters["context"].annotation
     if context not in ("ControllerContext", "context.ControllerContext"):
-        raise SettingsError(f"{BUILTIN}{descriptor.name} needs the keys of the control plane, and runs in serve alone")
+        return "needs the keys of the control plane, and runs in serve alone"
+    return None
 
 
 def install_definitions(access: Access, apps: Sequence[App], *, clock: Clock) -> list[Object]:

@@ -37,8 +37,10 @@ _DIGITS = 20
 _DEFAULT = "5"
 
 
-def debug_pages(settings: Mapping[str, Any], workers: Workers, *, clock: Clock) -> dict[str, Page]:
-    """Return the pages by path; `settings` is the content of `/configz`."""
+def debug_pages(
+    settings: Mapping[str, Any], workers: Workers, *, clock: Clock, profiling: bool = True
+) -> dict[str, Page]:
+    """Return the pages by path; `settings` is the content of `/configz`. Those of /debug need `profiling`."""
     configz = msgspec.json.encode({"ctrlmgr": settings})
 
     async def show_settings(request: Request) -> Response:
@@ -54,7 +56,8 @@ def debug_pages(settings: Mapping[str, Any], workers: Workers, *, clock: Clock) 
         seconds = _seconds(request)
         return text(200, await workers.run(lambda: profile(seconds, clock)))
 
-    return {"/configz": show_settings, "/debug/threads": show_threads, "/debug/profile": show_profile}
+    debugging: dict[str, Page] = {"/debug/threads": show_threads, "/debug/profile": show_profile}
+    return {"/configz": show_settings, **(debugging if profiling else {})}
 
 
 def profile(seconds: float, clock: Clock) -> str:

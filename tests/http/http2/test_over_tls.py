@@ -18,7 +18,8 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.http2.frames import Code
 from ctrlmgr.http.server import HttpServer
-from ctrlmgr.http.tls import ServingContext, ensure_certificates
+from ctrlmgr.http.serving_context import ServingContext, TlsOptions
+from ctrlmgr.http.tls import ensure_certificates
 from tests.http.http2.caller import TIMEOUT, Caller
 
 LONG = b"0123456789abcdef" * 50_000
@@ -61,7 +62,7 @@ class Served:
         files = ensure_certificates(directory / "pki", ["localhost", "127.0.0.1"], clock=SystemClock())
         self.app = Echo()
         self.authority = files.authority
-        context = ServingContext(files, http2=http2).context
+        context = ServingContext(files, TlsOptions(http2=http2)).context
         self._server = HttpServer(self.app, ("127.0.0.1", 0), clock=SystemClock(), tls=context)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._server.run, args=(self._stop,))

@@ -1,0 +1,78 @@
+"""Reads `--feature-gates`: which gates have another state than their default.
+
+Guarantees: a gate that no code of ctrlmgr reads cannot be given another state than its default, so a gate that is
+accepted has its effect.
+
+Rules: component-base `featuregate/feature_gate.go` (`Set`, `unsafeSetFromMap`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from prometheus_client import Gauge
+
+from ctrlmgr.engine.features.gates import DEFAULTS
+from ctrlmgr.engine.features.known_gates import KNOWN_GATES, KnownGate, Stage
+from ctrlmgr.errors import SettingsError
+
+_TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+"""The texts that Go's `strconv.ParseBool` reads."""
+
+_ALL_OF_A_STAGE: Final = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
+
+_ENABLED: Final = Gauge(
+    "kubernetes_feature_enabled", "The data about the stage and enablement of a k8s feature.", ("name", "stage")
+)
+
+
+def chosen_gates(texts: Iterable[str]) -> Mapping[str, bool]:
+    """Return the states of the gates that `texts` (`NAME=BOOL`) switch, for `gates.switch`.
+
+    `AllAlpha` and `AllBeta` switch the gates of their stage that are not named and that `gates` knows. Raises
+    `SettingsError` for an unknown gate, another value than a locked gate's, and a state that ctrlmgr does not support.
+    """
+    named = dict(map(_read, texts))
+    of_stages = {
+        gate: named[word]
+        for word, stage in _ALL_OF_A_STAGE.items()
+        if word in named
+        for gate in DEFAULTS
+        if KNOWN_GATES[gate].stage is stage
+    }
+    return of_stages | {gate: state for gate, state in named.items() if gate in DEFAULTS}
+
+
+def report_gates(switched: Mapping[str, bool]) -> None:
+    """Set the metric `kubernetes_feature_enabled` for every known gate; `switched` are the states of switched ones."""
+    for name, known in KNOWN_GATES.items():
+        _ENABLED.labels(name, known.stage).set(switched.get(name, known.default))
+
+
+def _read(text: str) -> tuple[str, bool]:
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals:
+        raise SettingsError(f"--feature-gates: missing bool value for {name}")
+    known = KNOWN_GATES.get(name)
+    if known is None:
+        raise SettingsError(f"--feature-gates: unrecognized feature gate: {name}")
+    if value not in _TRUE | _FALSE:
+        raise SettingsError(f"--feature-gates: invalid value of {name}={value}; it must be true or false")
+    state = value in _TRUE
+    _check(name, known, state=state)
+    return name, state
+
+
+def _check(name: str, known: KnownGate, *, state: bool) -> None:
+    """Raise `SettingsError` if the gate cannot have this state."""
+    if state == known.default or name in _ALL_OF_A_STAGE:
+        return
+    wanted, default = str(state).lower(), str(known.default).lower()
+    if known.is_locked:
+        raise SettingsError(
+            f"--feature-gates: cannot set feature gate {name} to {wanted}, feature is locked to {default}"
+        )
+    if name not in DEFAULTS:
+        raise SettingsError(f"--feature-gates: {name} is always {default} in ctrlmgr; leave it out")

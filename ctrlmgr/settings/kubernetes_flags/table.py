@@ -1,0 +1,157 @@
+"""The table of the flags of Kubernetes' programs that have no setting of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ctrlmgr.settings.kubernetes_flags.meanings import Fixed, Meaning, NoEffect, Refused, Sets
+
+_NO_ETCD: Final = NoEffect("there is no etcd; the event log is the store, and --database names it")
+_NO_RECYCLER: Final = NoEffect("no recycler pods run here, so a volume with the policy Recycle is not scrubbed")
+_NO_CLOUD: Final = Refused("ctrlmgr has no cloud controllers; run the cloud's cloud-controller-manager")
+_NO_METRIC_FILTER: Final = Refused("drop series or labels by relabelling in the scrape configuration")
+_LOGS_AT_ONCE: Final = NoEffect("log lines are written at once, all to standard error")
+_ONE_PROCESS: Final = NoEffect("the server that runs the controllers authenticates and authorizes its own callers")
+_NO_PEERS: Final = Refused("all servers of a log serve the same kinds, so none forwards requests to another")
+_NO_CANDIDATES: Final = NoEffect("the gate CoordinatedLeaderElection only guards fields here")
+_EVENT_DRIVEN: Final = NoEffect("controllers react to events of the log, and none polls")
+_THIS_VERSION: Final = Fixed(("1.36", "kube=1.36"), "ctrlmgr behaves as Kubernetes 1.36")
+_IS_TRUE: Final = ("true", "")
+
+
+def _verbosity(text: str) -> str:
+    """Return the log level for klog's verbosity: kube-apiserver logs details of requests from 4 on."""
+    if not text.isdecimal():
+        raise ValueError("a whole number")
+    return "debug" if int(text) >= 4 else "info"
+
+
+def _log_format(text: str) -> str:
+    formats = {"text": "console", "json": "json"}
+    if text not in formats:
+        raise ValueError("text or json")
+    return formats[text]
+
+
+MEANINGS: Final[Mapping[str, Meaning]] = {
+    # both programs
+    "--allow-metric-labels": _NO_METRIC_FILTER,
+    "--allow-metric-labels-manifest": _NO_METRIC_FILTER,
+    "--cert-dir": NoEffect("certificates are in the directory pki of --data-dir, or in --identity-dir"),
+    "--contention-profiling": Fixed(("false",), "lock contention is not profiled; /debug/profile samples all threads"),
+    "--disabled-metrics": _NO_METRIC_FILTER,
+    "--emulated-version": _THIS_VERSION,
+    "--enable-garbage-collector": Fixed(_IS_TRUE, "use --controllers '*,-garbage-collector-controller'"),
+    "--log-flush-frequency": _LOGS_AT_ONCE,
+    "--log-json-info-buffer-size": _LOGS_AT_ONCE,
+    "--log-json-split-stream": _LOGS_AT_ONCE,
+    "--log-text-info-buffer-size": _LOGS_AT_ONCE,
+    "--log-text-split-stream": _LOGS_AT_ONCE,
+    "--logging-format": Sets("log.format", _log_format),
+    "--min-compatibility-version": _THIS_VERSION,
+    "--permit-address-sharing": Fixed(("false",), "one process listens on an address; use --listen with another port"),
+    "--permit-port-sharing": Fixed(("false",), "one process listens on a port; use --listen with another port"),
+    "--show-hidden-metrics-for-version": NoEffect("no metric is hidden"),
+    "--tls-curve-preferences": Refused("OpenSSL chooses the curve"),
+    "--v": Sets("log.level", _verbosity),
+    "--vmodule": Refused("use --log-level debug, and select by the field logger"),
+    # kube-apiserver
+    "--admission-control": Refused("use --enable-admission-plugins and --disable-admission-plugins"),
+    "--authorization-policy-file": Refused("ABAC is not there; write Roles and bindings, or use a webhook"),
+    "--coordinated-leadership-lease-duration": _NO_CANDIDATES,
+    "--coordinated-leadership-renew-deadline": _NO_CANDIDATES,
+    "--coordinated-leadership-retry-period": _NO_CANDIDATES,
+    "--cors-allowed-origins": Refused("add the headers in a proxy in front of the server"),
+    "--debug-socket-path": Refused("use /debug/profile and /debug/threads of the server"),
+    "--delete-collection-workers": NoEffect("the objects of a collection are deleted one after another"),
+    "--egress-selector-config-file": Refused("route connections by the network of the host"),
+    "--emulation-forward-compatible": Fixed(("false",), "ctrlmgr behaves as Kubernetes 1.36"),
+    "--enable-logs-handler": Fixed(("false",), "/logs is not served; read the output of the process"),
+    "--encryption-provider-config": Refused("values are stored as they are; encrypt the disk or the database"),
+    "--encryption-provider-config-automatic-reload": Fixed(("false",), "there is no --encryption-provider-config"),
+    "--etcd-cafile": _NO_ETCD,
+    "--etcd-certfile": _NO_ETCD,
+    "--etcd-count-metric-poll-period": _NO_ETCD,
+    "--etcd-db-metric-poll-interval": _NO_ETCD,
+    "--etcd-healthcheck-timeout": _NO_ETCD,
+    "--etcd-keyfile": _NO_ETCD,
+    "--etcd-prefix": _NO_ETCD,
+    "--etcd-readycheck-timeout": _NO_ETCD,
+    "--etcd-servers": _NO_ETCD,
+    "--etcd-servers-overrides": _NO_ETCD,
+    "--external-hostname": Refused("use --public-url https://HOST:PORT"),
+    "--goaway-chance": Fixed(("0",), "connections stay open; a proxy in front of the server balances them"),
+    "--livez-grace-period": Fixed(("0", "0s"), "/livez passes from the start"),
+    "--lease-reuse-duration-seconds": _NO_ETCD,
+    "--max-connection-bytes-per-sec": Refused("limit rates in front of the server"),
+    "--min-request-timeout": Fixed(("1800",), "a watch without timeoutSeconds lasts 30 to 60 minutes"),
+    "--peer-advertise-ip": _NO_PEERS,
+    "--peer-advertise-port": _NO_PEERS,
+    "--peer-ca-file": _NO_PEERS,
+    "--request-timeout": Fixed(("1m0s", "1m", "60s"), "a body must arrive within a minute"),
+    "--runtime-config": Fixed(("", "api/all=true"), "all versions of all groups are served"),
+    "--send-retry-after-while-not-ready-once": Fixed(("false",), "requests are served as soon as the port is open"),
+    "--shutdown-send-retry-after": Fixed(("false",), "running requests are finished, and new connections are refused"),
+    "--shutdown-watch-termination-grace-period": Fixed(("0", "0s"), "watches end as soon as the server drains"),
+    "--strict-transport-security-directives": Refused("add the header in a proxy in front of the server"),
+    "--runtime-config-emulation-forward-compatible": Fixed(("false",), "ctrlmgr behaves as Kubernetes 1.36"),
+    "--service-account-signing-endpoint": Refused("use --service-account-signing-key-file"),
+    "--storage-backend": Fixed(("", "etcd3"), "the event log is the store, and --database names it"),
+    "--storage-initialization-timeout": _NO_ETCD,
+    "--storage-media-type": NoEffect("the event log holds JSON"),
+    "--tracing-config-file": Refused("use the audit log, `ctrlmgr why` and the metrics"),
+    "--watch-cache": Fixed(_IS_TRUE, "all reads and watches use the watch cache"),
+    "--watch-cache-sizes": NoEffect("one cache serves all resources; the setting watch_cache.capacity is its size"),
+    # kube-controller-manager
+    "--authentication-kubeconfig": _ONE_PROCESS,
+    "--authentication-skip-lookup": _ONE_PROCESS,
+    "--authentication-tolerate-lookup-failure": _ONE_PROCESS,
+    "--authorization-always-allow-paths": Fixed(
+        ("/healthz,/readyz,/livez", "/healthz", "/healthz,/livez,/readyz"), "write a ClusterRole with nonResourceURLs"
+    ),
+    "--authorization-kubeconfig": _ONE_PROCESS,
+    "--cloud-config": _NO_CLOUD,
+    "--cloud-provider": Fixed(("", "external"), "ctrlmgr has no cloud controllers; use external"),
+    "--cluster-name": NoEffect("only cloud controllers use it"),
+    "--concurrent-service-syncs": NoEffect("only cloud controllers use it"),
+    "--configure-cloud-routes": NoEffect("only cloud controllers use it"),
+    "--enable-leader-migration": Fixed(("false",), "all controllers share one Lease"),
+    "--external-cloud-volume-plugin": _NO_CLOUD,
+    "--flex-volume-plugin-dir": NoEffect("no FlexVolume plugin runs here"),
+    "--kube-api-content-type": NoEffect("controllers call the engine in this process"),
+    "--leader-elect-resource-lock": Fixed(("leases",), "the leader holds a Lease"),
+    "--leader-migration-config": Refused("all controllers share one Lease"),
+    "--controller-shutdown-timeout": NoEffect("controllers finish their current work"),
+    "--max-endpoints-per-slice": Fixed(("100",), "a slice holds at most 100 endpoints"),
+    "--mirroring-endpointslice-updates-batch-period": Fixed(("0", "0s"), "changes are mirrored at once"),
+    "--mirroring-max-endpoints-per-subset": Fixed(("1000",), "1000 addresses of a subset are mirrored"),
+    "--min-resync-period": _EVENT_DRIVEN,
+    "--namespace-sync-period": _EVENT_DRIVEN,
+    "--pv-recycler-increment-timeout-nfs": _NO_RECYCLER,
+    "--pv-recycler-minimum-timeout-hostpath": _NO_RECYCLER,
+    "--pv-recycler-minimum-timeout-nfs": _NO_RECYCLER,
+    "--pv-recycler-pod-template-filepath-hostpath": _NO_RECYCLER,
+    "--pv-recycler-pod-template-filepath-nfs": _NO_RECYCLER,
+    "--pv-recycler-timeout-increment-hostpath": _NO_RECYCLER,
+    "--route-reconciliation-period": NoEffect("only cloud controllers use it"),
+    "--use-service-account-credentials": Fixed(_IS_TRUE, "each controller writes as its own service account"),
+    "--unsupported-kube-api-over-localhost": Refused("ctrlmgr calls the API server at the address in --kubeconfig"),
+    # flags of older versions
+    "--address": NoEffect("Kubernetes removed it; use --listen"),
+    "--port": Fixed(("0",), "plain HTTP is not served; use --listen"),
+    "--insecure-port": Fixed(("0",), "plain HTTP is not served; use --listen"),
+    "--insecure-bind-address": NoEffect("Kubernetes removed it; plain HTTP is not served"),
+    "--logtostderr": NoEffect("Kubernetes removed it; logs go to standard error"),
+    "--alsologtostderr": NoEffect("Kubernetes removed it; logs go to standard error"),
+    "--log-dir": NoEffect("Kubernetes removed it; logs go to standard error"),
+    "--log-file": NoEffect("Kubernetes removed it; logs go to standard error"),
+    "--stderrthreshold": NoEffect("Kubernetes removed it; logs go to standard error"),
+    "--deployment-controller-sync-period": NoEffect("Kubernetes removed it; the controller polls nothing"),
+    "--pod-eviction-timeout": NoEffect("Kubernetes removed it; use tolerationSeconds of the pods' tolerations"),
+    "--enable-taint-manager": NoEffect("Kubernetes removed it; the controller taint-eviction-controller evicts pods"),
+    "--experimental-cluster-signing-duration": NoEffect("Kubernetes removed it; use --cluster-signing-duration"),
+    "--enable-hostpath-provisioner": Fixed(("false",), "no volume is provisioned on the host's disk"),
+    "--target-ram-mb": NoEffect("Kubernetes removed it; the setting watch_cache.capacity is the cache's size"),
+}
+"""The meaning of each flag. Those of the last part are no longer in Kubernetes 1.36."""

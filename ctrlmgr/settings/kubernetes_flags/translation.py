@@ -1,0 +1,62 @@
+"""Translates flags of Kubernetes' programs into settings of ctrlmgr and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.settings.kubernetes_flags.table import MEANINGS
+from ctrlmgr.settings.loading import FlagValue, flags
+
+BIND_ADDRESS: Final = "--bind-address"
+SECURE_PORT: Final = "--secure-port"
+ADDRESS_FLAGS: Final[Mapping[str, str]] = {
+    BIND_ADDRESS: "Sets the host of `server.listen`.",
+    SECURE_PORT: "Sets the port of `server.listen`.",
+}
+"""The two flags that set one setting together, with their meanings for the documentation."""
+
+_LISTEN: Final = "server.listen"
+_DEFAULT_HOST: Final = "0.0.0.0"  # kube-apiserver's default; without both flags ctrlmgr's own applies
+_DEFAULT_PORT: Final = "6443"
+_HIGHEST_PORT: Final = 65535
+
+
+class Translation(NamedTuple):
+    """The settings that given flags set, by dotted key, and the warnings for the user."""
+
+    values: Mapping[str, FlagValue]
+    warnings: tuple[str, ...]
+
+
+NOTHING: Final = Translation({}, ())
+
+
+def meaning_texts() -> Iterator[tuple[str, str]]:
+    """Yield each translated flag with its meaning. Flags that are settings of ctrlmgr are not among them."""
+    own = flags().values()
+    yield from ADDRESS_FLAGS.items()
+    yield from ((flag, meaning.text) for flag, meaning in MEANINGS.items() if flag not in own)
+
+
+def translate(given: Mapping[str, str]) -> Translation:
+    """Translate flags, by name with their values; raises `SettingsError` for one that is refused."""
+    values = {_LISTEN: listen} if (listen := _listen(given)) else {}
+    warnings = []
+    for flag, value in given.items():
+        if flag not in ADDRESS_FLAGS:
+            effect = MEANINGS[flag].effect(flag, value)
+            values |= {key: FlagValue(text, flag) for key, text in effect.values.items()}
+            warnings += [effect.warning] if effect.warning else []
+    return Translation(values, tuple(warnings))
+
+
+def _listen(given: Mapping[str, str]) -> FlagValue | None:
+    """Return the address of both address flags, None if neither is given."""
+    if not ADDRESS_FLAGS.keys() & given.keys():
+        return None
+    host, port = given.get(BIND_ADDRESS, _DEFAULT_HOST), given.get(SECURE_PORT, _DEFAULT_PORT)
+    if not (port.isdecimal() and 1 <= int(port) <= _HIGHEST_PORT):
+        raise SettingsError(f"{SECURE_PORT} is {port!r}; it must be a port, 1 to {_HIGHEST_PORT}")
+    return FlagValue(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", BIND_ADDRESS)

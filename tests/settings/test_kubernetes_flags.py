@@ -1,0 +1,70 @@
+"""Flags of Kubernetes' programs: each has one meaning, and is translated or refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.settings import declarations, load
+from ctrlmgr.settings.kubernetes_flags.meanings import Sets
+from ctrlmgr.settings.kubernetes_flags.table import MEANINGS
+from ctrlmgr.settings.kubernetes_flags.translation import translate
+
+
+def test_the_table_sets_only_settings_that_exist() -> None:
+    keys = {meaning.key for meaning in MEANINGS.values() if isinstance(meaning, Sets)}
+    assert keys <= declarations().keys()
+
+
+@pytest.mark.parametrize(
+    ("given", "listen"),
+    [
+        ({"--bind-address": "192.0.2.1", "--secure-port": "7443"}, "192.0.2.1:7443"),
+        ({"--bind-address": "::"}, "[::]:6443"),
+        ({"--secure-port": "7443"}, "0.0.0.0:7443"),
+    ],
+)
+def test_address_and_port_make_one_setting(given: dict[str, str], listen: str) -> None:
+    loaded = load({}, {}, translated=translate(given).values)
+    assert loaded.settings.server.listen == listen
+    assert loaded.origins["server.listen"] == "--bind-address"
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "https"])
+def test_a_port_that_is_none_is_refused(port: str) -> None:
+    with pytest.raises(SettingsError, match=f"--secure-port is '{port}'; it must be a port"):
+        translate({"--secure-port": port})
+
+
+@pytest.mark.parametrize(("verbosity", "level"), [("0", "info"), ("3", "info"), ("4", "debug"), ("10", "debug")])
+def test_verbosity_is_a_log_level(verbosity: str, level: str) -> None:
+    assert load({}, {}, translated=translate({"--v": verbosity}).values).settings.log.level == level
+
+
+def test_the_own_flag_of_a_setting_applies_before_a_translated_one() -> None:
+    translated = translate({"--v": "4", "--logging-format": "json"}).values
+    settings = load({"log.level": "error"}, {"CTRLMGR_LOG_FORMAT": "console"}, translated=translated).settings
+    assert (settings.log.level, settings.log.format) == ("error", "json")
+
+
+def test_a_wrong_value_names_the_flag_that_was_given() -> None:
+    with pytest.raises(SettingsError, match="--logging-format is 'xml'; it must be text or json"):
+        translate({"--logging-format": "xml"})
+
+
+def test_a_flag_without_effect_is_a_warning() -> None:
+    translation = translate({"--etcd-servers": "https://127.0.0.1:2379"})
+    assert translation.values == {}
+    (warning,) = translation.warnings
+    assert warning.startswith("--etcd-servers has no effect: there is no etcd;")
+
+
+def test_a_fixed_flag_accepts_its_value_alone() -> None:
+    assert translate({"--cloud-provider": "external"}).warnings == ()
+    with pytest.raises(SettingsError, match="--cloud-provider=gce: ctrlmgr has no cloud controllers; use external"):
+        translate({"--cloud-provider": "gce"})
+
+
+def test_a_refused_flag_says_what_to_do() -> None:
+    with pytest.raises(SettingsError, match="--external-hostname is not supported: use --public-url"):
+        translate({"--external-hostname": "api.example.com"})
