@@ -133,12 +133,12 @@ class Service(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def is_headless(self) -> bool:
-        """Whether it has no cluster IP: "None", or none assigned (the negation of `helper.IsServiceIPSet`)."""
+        """Return whether it has no cluster IP: "None", or none assigned (the negation of `helper.IsServiceIPSet`)."""
         return self.spec.cluster_ip in ("", CLUSTER_IP_NONE)
 
     @property
     def selects_endpoints(self) -> bool:
-        """Whether a controller maintains its endpoints: it has a selector and is not an ExternalName."""
+        """Return whether a controller maintains its endpoints: it has a selector and is not an ExternalName."""
         return self.spec.selector is not None and self.spec.type != "ExternalName"
 
     @cached_property
@@ -239,12 +239,12 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def is_terminating(self) -> bool:
-        """Whether its deletion has been requested."""
+        """Return whether its deletion has been requested."""
         return self.metadata.deletion_timestamp is not None
 
     @cached_property
     def is_terminal(self) -> bool:
-        """Whether all its containers have terminated, according to its phase."""
+        """Return whether all its containers have terminated, according to its phase."""
         return self.status.phase in ("Failed", "Succeeded")
 
     @cached_property
@@ -254,7 +254,7 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def is_ready(self) -> bool:
-        """Whether its Ready condition is True."""
+        """Return whether its Ready condition is True."""
         return self.ready_condition is not None and self.ready_condition.status == "True"
 
     @cached_property
@@ -327,7 +327,7 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_ready(self) -> bool:
-        """Whether its first condition of type Ready is True."""
+        """Return whether its first condition of type Ready is True."""
         found = next((each.status for each in self.status.conditions or () if each.type == "Ready"), "")
         return found == "True"
 
@@ -350,5 +350,5 @@ class Namespace(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_terminating(self) -> bool:
-        """Whether its phase is Terminating, so that the NamespaceLifecycle plugin refuses new objects."""
+        """Return whether its phase is Terminating, so that the NamespaceLifecycle plugin refuses new objects."""
         return self.status.phase == "Terminating"

@@ -63,7 +63,7 @@ class Endpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename
 
     @property
     def is_ready(self) -> bool:
-        """Whether its `ready` condition is true; a missing condition counts as not ready, as in `EndpointReady`."""
+        """Return whether its `ready` condition is true; False without the condition, as in `EndpointReady`."""
         return self.conditions.ready is True
 
 

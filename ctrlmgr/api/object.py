@@ -269,7 +269,7 @@ class Object:
 
     @property
     def is_terminating(self) -> bool:
-        """Whether its deletion has been requested."""
+        """Return whether its deletion has been requested."""
         return self.metadata.deletion_timestamp is not None
 
     def view(self, type_: type[T]) -> T:

@@ -176,12 +176,12 @@ class Record(msgspec.Struct, gc=False):
 
     @property
     def wants_request(self) -> bool:
-        """Whether the request's body is recorded."""
+        """Return whether the request's body is recorded."""
         return self.handling.level.wants_request
 
     @property
     def wants_response(self) -> bool:
-        """Whether the response's body is recorded."""
+        """Return whether the response's body is recorded."""
         return self.handling.level.wants_response
 
     def hear(self, fields: Mapping[str, Any], encode: Callable[[], bytes]) -> None:

@@ -49,6 +49,6 @@ class TrustedIssuer(NamedTuple):
 
     @property
     def looks_at_claims(self) -> bool:
-        """Whether there are expressions about claims."""
+        """Return whether there are expressions about claims."""
         mappings = (self.username, self.groups, self.uid)
         return bool(self.extra or self.claim_rules) or any(each.expression is not None for each in mappings)

@@ -42,7 +42,7 @@ class Verdict(NamedTuple):
 
     @property
     def allows(self) -> bool:
-        """Whether the request is allowed."""
+        """Return whether the request is allowed."""
         return self.decision is _ALLOW
 
 

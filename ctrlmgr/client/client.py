@@ -44,7 +44,7 @@ class ReconcileClient(Client, Protocol):
 
     @property
     def wrote(self) -> bool:
-        """Whether this client appended anything, or may have (`OutcomeUnknown`)."""
+        """Return whether this client appended anything, or may have (`OutcomeUnknown`)."""
 
     @property
     def changed_by(self) -> Collection[str]:

@@ -95,7 +95,7 @@ class EngineClient:
 
     @property
     def wrote(self) -> bool:
-        """Whether this client, or one that acts for it as another user, appended anything or may have."""
+        """Return whether this client, or one that acts for it as another user, appended anything or may have."""
         return self._wrote
 
     @wrote.setter

@@ -79,7 +79,7 @@ class ControllerContext(Protocol):
 
     @property
     def recalls(self) -> bool:
-        """Whether controllers restore their state from the objects that exist at the start.
+        """Return whether controllers restore their state from the objects that exist at the start.
 
         Kubernetes' controllers start without state. A replay continues a recording, whose controllers did not restart.
         """

@@ -51,12 +51,12 @@ class Going(NamedTuple):
 
     @property
     def is_pending(self) -> bool:
-        """Whether the deletion is already pending and this request changes nothing."""
+        """Return whether the deletion is already pending and this request changes nothing."""
         return self.grace is not None and self.grace.pending
 
     @property
     def goes_now(self) -> bool:
-        """Whether the object can be removed now."""
+        """Return whether the object can be removed now."""
         return not self.held and (self.grace is None or not self.grace.seconds)
 
     def mark(self, metadata: dict[str, Any], now: str) -> None:

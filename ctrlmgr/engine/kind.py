@@ -192,7 +192,7 @@ class Kind:
 
     @property
     def is_custom(self) -> bool:
-        """Whether a CustomResourceDefinition defines it."""
+        """Return whether a CustomResourceDefinition defines it."""
         return self.document is not None
 
     @property

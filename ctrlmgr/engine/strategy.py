@@ -74,7 +74,7 @@ class WrittenKind(Protocol):
 
     @property
     def namespaced(self) -> bool:
-        """Whether its objects are in namespaces."""
+        """Return whether its objects are in namespaces."""
 
     @property
     def strategy(self) -> Strategy:

@@ -102,7 +102,7 @@ class Schema:
 
     @cached_property
     def has_defaults(self) -> bool:
-        """Whether the schema contains defaults."""
+        """Return whether the schema contains defaults."""
         return _has_defaults(self.structural)
 
     def has_default_of(self, name: str) -> bool:

@@ -139,7 +139,7 @@ class Structural:
 
     @property
     def has_additional(self) -> bool:
-        """Whether `additionalProperties` is set, including to `false`."""
+        """Return whether `additionalProperties` is set, including to `false`."""
         return self.raw.get("additionalProperties") is not None
 
     @cached_property

@@ -137,7 +137,7 @@ def _told(error: BaseException) -> str:
 
 
 def _apps_of(module: Any) -> str:
-    """Say which apps a module has."""
+    """Return a text about the apps of a module."""
     found = (
         [name for name, each in vars(module).items() if isinstance(each, App)] if isinstance(module, ModuleType) else []
     )

@@ -151,7 +151,7 @@ class Exchange:
 
     @property
     def has_come(self) -> bool:
-        """Whether the whole request has been received."""
+        """Return whether the whole request has been received."""
         return self._has_ended
 
     async def body(self, limit: int, patience: float) -> bytes:

@@ -45,7 +45,7 @@ class Outlet(Protocol):
 
     @property
     def is_paused(self) -> bool:
-        """Whether the client is behind with reading."""
+        """Return whether the client is behind with reading."""
 
     def write(self, data: bytes) -> None:
         """Send bytes, or buffer them while the client does not read."""
@@ -74,7 +74,7 @@ class Stream:
 
     @property
     def paused(self) -> bool:
-        """Whether the client is behind with reading; nothing should be written until `drain` returns."""
+        """Return whether the client is behind with reading; nothing should be written until `drain` returns."""
         return self._outlet.is_paused
 
     def on_lost(self, call: Callable[[], None]) -> None:

@@ -101,7 +101,7 @@ class Informer:
 
     @property
     def has_synced(self) -> bool:
-        """Whether the first snapshot is in the store and every handler has received its objects."""
+        """Return whether the first snapshot is in the store and every handler has received its objects."""
         return self._synced
 
     def add_index(self, name: str, fn: IndexFunction) -> None:

@@ -98,7 +98,7 @@ class Schema:
 
     @property
     def is_struct(self) -> bool:
-        """Whether it is a struct in Go: it has known fields and keeps no others."""
+        """Return whether it is a struct in Go: it has known fields and keeps no others."""
         return "properties" in self._raw or self.definition in structure.go()
 
     @cached_property

@@ -84,7 +84,7 @@ class Parts(NamedTuple):
 
     @property
     def recalls(self) -> bool:
-        """Whether controllers remember work from before they started: never here, as in Kubernetes."""
+        """Return whether controllers remember work from before they started: never here, as in Kubernetes."""
         return False
 
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:

@@ -41,7 +41,7 @@ class ServiceManager:
 
     @property
     def listens(self) -> bool:
-        """Whether there is a service manager to notify."""
+        """Return whether there is a service manager to notify."""
         return bool(self._address)
 
     def run(self, stop: threading.Event) -> None:

@@ -35,7 +35,7 @@ class _Waiting(NamedTuple):
     outcome: asyncio.Future[Sequence[Event]]
 
     def can_join(self, other: _Waiting) -> bool:
-        """Whether the two can be one append: they have the same author, cause and fence."""
+        """Return whether the two can be one append: they have the same author, cause and fence."""
         return (self.append.author, self.cause, self.fence) == (other.append.author, other.cause, other.fence)
 
     def fail(self, error: CtrlmgrError) -> None:

@@ -120,17 +120,17 @@ class Request:
 
     @property
     def wants_pretty(self) -> bool:
-        """Whether to indent JSON, as `?pretty` or the client's kind says."""
+        """Return whether to indent JSON, as `?pretty` or the client's kind says."""
         return is_pretty(self.query, self.header(b"user-agent"))
 
     @property
     def accepts_gzip(self) -> bool:
-        """Whether the client accepts gzip."""
+        """Return whether the client accepts gzip."""
         return any(part.strip() == b"gzip" for part in self.header(b"accept-encoding").split(b",", _MOST_ENCODINGS))
 
     @property
     def accepts_chunks(self) -> bool:
-        """Whether the client supports chunks of unknown total length (RFC 9112, section 6.1)."""
+        """Return whether the client supports chunks of unknown total length (RFC 9112, section 6.1)."""
         return self._exchange.version != "1.0"
 
     @property

@@ -50,7 +50,7 @@ class ResourcePath(NamedTuple):
 
     @property
     def watch(self) -> bool:
-        """Whether the path has the deprecated prefix `watch/`."""
+        """Return whether the path has the deprecated prefix `watch/`."""
         return self.prefix == "watch"
 
 

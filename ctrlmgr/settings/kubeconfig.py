@@ -114,7 +114,7 @@ def access_at(url: str) -> Access:
 
 
 def is_marked(files: Sequence[Path]) -> bool:
-    """Whether `serve` wrote the cluster's entry of the current context; no credential is read."""
+    """Return whether `serve` wrote the cluster's entry of the current context; no credential is read."""
     try:
         return _extension(_chosen(_merged(files), "", "")[2]) is not None
     except SettingsError:

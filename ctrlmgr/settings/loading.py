@@ -42,7 +42,7 @@ class Loaded(NamedTuple):
     """Warnings for the caller about former names of settings."""
 
     def is_default(self, key: str) -> bool:
-        """Whether no flag, variable of ours or file sets the key."""
+        """Return whether no flag, variable of ours or file sets the key."""
         return self.origins[key] in ("default", f"environment {_STATES}")
 
 

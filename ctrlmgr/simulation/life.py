@@ -70,7 +70,7 @@ class ContainerLife:
 
     @property
     def has_run(self) -> bool:
-        """Whether it has run."""
+        """Return whether it has run."""
         return bool(self.spans or self.recorded.get("containerID"))
 
     def running(self, now: float) -> Span | None:

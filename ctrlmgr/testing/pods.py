@@ -51,7 +51,7 @@ def new_deployment(name: str, image: str, replicas: int, namespace: str) -> Mapp
 
 
 def is_ready(obj: Untyped | None) -> bool:
-    """Say whether a node takes pods, or a Deployment has all its pods."""
+    """Return whether a node is ready, or whether a Deployment has all its pods."""
     if obj is None:
         return False
     status, spec = obj.fields.get("status") or {}, obj.fields.get("spec") or {}

@@ -330,7 +330,7 @@ class World:
             self.sessions.lost.discard(session)
 
     def _lives(self, holder: str) -> bool:
-        """Whether the holder's lease is good and its session has stood since it was written."""
+        """Return whether the holder's lease is good and its session has stood since it was written."""
         is_good = self.clock.monotonic() < self._written_at + TIMING.lease_duration
         return is_good and self.sessions.name(holder) not in self.sessions.lost
 

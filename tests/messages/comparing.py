@@ -52,7 +52,7 @@ class Known:
         return [each.split(HOLE) for each in formats]
 
     def has(self, text: str) -> bool:
-        """Whether Kubernetes could write the text."""
+        """Return whether Kubernetes could write the text."""
         text = plain(text)
         pieces = [piece for cut in text.split(HOLE) for piece in cut.split(": ")]
         return self._is_filled_in(text) or all(map(self._has_piece, pieces))
@@ -77,7 +77,7 @@ class Known:
 
 
 def _is_word(text: str) -> bool:
-    """Whether there is no end of a word between two characters."""
+    """Return whether there is no end of a word between two characters."""
     return text.isalnum()
 
 
@@ -111,7 +111,7 @@ def shown(text: str) -> str:
 
 
 def justifies(justified: str, text: str) -> bool:
-    """Whether an entry of `own.toml` is a text, or one with something filled in."""
+    """Return whether an entry of `own.toml` is a text, or one with something filled in."""
     parts = justified.split("{}")
     return text == justified or (
         text.startswith(parts[0]) and text.endswith(parts[-1]) and len(parts) > 1 and _filled(text, parts) is not None

@@ -79,7 +79,7 @@ class Needs:
                     self._look_at_fixture(name, item)
 
     def _is_ours(self, value: Callable[..., Any]) -> bool:
-        """Whether to look into it; what looks for a program is noted by the way."""
+        """Return whether to look into it; what looks for a program is noted by the way."""
         if name := FINDERS.get(value):
             self.names.add(name)
         return (value.__module__ or "").startswith(_OURS)

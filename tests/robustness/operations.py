@@ -31,7 +31,7 @@ class Operation(NamedTuple):
 
     @property
     def is_watch(self) -> bool:
-        """Whether its answer goes on until its time is over, by its path alone."""
+        """Return whether its answer goes on until its time is over, by its path alone."""
         return self.action.startswith("watch")
 
 

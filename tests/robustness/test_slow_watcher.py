@@ -82,7 +82,7 @@ async def observe(served: Served) -> tuple[list[int], list[Watch]]:
 
 
 async def over(connection: Connection, watches: Sequence[Watch]) -> bool:
-    """Whether one watcher has been cut off, and the others have been told everything."""
+    """Return whether one watcher has been cut off, and the others have been told everything."""
     return await terminated(connection) >= 1 and all(len(told(watch)) >= _EVENTS for watch in watches)
 
 

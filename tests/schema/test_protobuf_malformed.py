@@ -93,7 +93,7 @@ def test_what_is_refused_and_how(data: bytes, message: str) -> None:
 
 
 def is_part(part: Any, whole: Any) -> bool:
-    """Whether a value has nothing that the whole does not have."""
+    """Return whether a value has nothing that the whole does not have."""
     if isinstance(part, dict):
         return part.keys() <= whole.keys() and all(is_part(each, whole[key]) for key, each in part.items())
     if isinstance(part, list):

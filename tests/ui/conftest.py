@@ -46,7 +46,7 @@ def browser() -> Iterator[Browser]:
 
 
 def is_complaint(said: ConsoleMessage) -> bool:
-    """Whether a console complains of the page; that the server refused something is what some tests are about."""
+    """Return whether a console line is an error of the page; refusals of the server are expected in some tests."""
     return said.type == "error" and not said.text.startswith("Failed to load resource")
 
 

@@ -61,7 +61,7 @@ class _Account(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def enforces(self) -> bool:
-        """Whether its pods may use only the Secrets that it names."""
+        """Return whether its pods may use only the Secrets that it names."""
         return (self.metadata.annotations or {}).get(_ENFORCES) in _TRUE
 
 

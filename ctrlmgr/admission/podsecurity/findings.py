@@ -27,12 +27,12 @@ class Pod(NamedTuple):
 
     @property
     def is_windows(self) -> bool:
-        """Whether the pod declares that it runs on Windows."""
+        """Return whether the pod declares that it runs on Windows."""
         return bool((self.spec.get("os") or {}).get("name") == "windows")
 
     @property
     def has_user_namespace(self) -> bool:
-        """Whether the pod has a user namespace, which relaxes some checks."""
+        """Return whether the pod has a user namespace, which relaxes some checks."""
         return self.spec.get("hostUsers") is False
 
 

@@ -52,7 +52,7 @@ class Policy(NamedTuple):
 
     @property
     def is_privileged(self) -> bool:
-        """Whether no pod needs a check."""
+        """Return whether no pod needs a check."""
         return self.enforce.level == self.audit.level == self.warn.level == PRIVILEGED
 
     def is_equivalent(self, other: Policy) -> bool:

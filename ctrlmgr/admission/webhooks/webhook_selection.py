@@ -46,7 +46,7 @@ class Selection(Protocol):
 
     @property
     def matches_equivalent(self) -> bool:
-        """Whether other versions of the resources in the rules match too."""
+        """Return whether other versions of the resources in the rules match too."""
 
     @property
     def namespaces(self) -> LabelSelector | None:

@@ -99,7 +99,7 @@ class DaemonSet(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def is_rolling(self) -> bool:
-        """Whether the controller replaces pods after a template change; else it waits for their deletion."""
+        """Return whether the controller replaces pods after a template change; else it waits for their deletion."""
         return self.spec.update_strategy.type == _ROLLING
 
     def max_surge(self, nodes: int) -> int:
@@ -117,7 +117,7 @@ class DaemonSet(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def surges(self) -> bool:
-        """Whether a node may temporarily have two pods."""
+        """Return whether a node may temporarily have two pods."""
         return self.max_surge(1) > 0
 
 

@@ -78,12 +78,12 @@ class Deployment(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def is_rolling(self) -> bool:
-        """Whether old pods are replaced gradually."""
+        """Return whether old pods are replaced gradually."""
         return self.spec.strategy.type == _ROLLING
 
     @property
     def recreates(self) -> bool:
-        """Whether all old pods are deleted before new ones are created."""
+        """Return whether all old pods are deleted before new ones are created."""
         return self.spec.strategy.type == _RECREATE
 
     @property

@@ -51,7 +51,7 @@ class Draft:
 
     @property
     def differs(self) -> bool:
-        """Whether it differs from the existing slice."""
+        """Return whether it differs from the existing slice."""
         if self.current is None or self.renew or self.relabel:
             return True
         return self.endpoints != (self.current.view(EndpointSlice).endpoints or [])

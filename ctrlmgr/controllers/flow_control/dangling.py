@@ -59,7 +59,7 @@ def desired_condition(schema: Mapping[str, Any], now: int, *, exists: bool) -> d
 
 
 def is_usable(name: str, spec: Mapping[str, Any]) -> bool:
-    """Whether requests can be assigned to a priority level; validation refuses most levels that are not usable."""
+    """Return whether requests can be assigned to a priority level; validation refuses most other levels."""
     type_, limited = spec.get("type"), spec.get("limited")
     if (type_ == "Limited") != (limited is not None) or (type_ == "Exempt") != (spec.get("exempt") is not None):
         return False

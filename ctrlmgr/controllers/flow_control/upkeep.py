@@ -72,7 +72,7 @@ def _may_correct(metadata: Mapping[str, Any]) -> bool:
 
 
 def _is_alike(name: str, actual: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether a spec is as wanted. The level `exempt` may have any number of seats."""
+    """Return whether a spec is as wanted. The level `exempt` may have any number of seats."""
     if name == EXEMPT and "exempt" in wanted:
         return set(actual) == set(wanted) and actual["type"] == wanted["type"]
     return actual == wanted

@@ -77,7 +77,7 @@ class MeasuredPod:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it is running and ready."""
+        """Return whether it is running and ready."""
         return self.phase == "Running" and self.ready is not None and self.ready.status == "True"
 
     @property

@@ -43,7 +43,7 @@ class JobSnapshot:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the Job is being deleted."""
+        """Return whether the Job is being deleted."""
         return self.job.metadata.deletion_timestamp is not None
 
     @property

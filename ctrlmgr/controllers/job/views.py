@@ -93,17 +93,17 @@ class JobSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def is_indexed(self) -> bool:
-        """Whether each completion has an index."""
+        """Return whether each completion has an index."""
         return self.completion_mode == "Indexed"
 
     @property
     def is_suspended(self) -> bool:
-        """Whether it is suspended."""
+        """Return whether it is suspended."""
         return bool(self.suspend)
 
     @property
     def waits_for_the_end(self) -> bool:
-        """Whether a pod is replaced, and counted as failed, only after it has ended (`onlyReplaceFailedPods`)."""
+        """Return whether a pod is replaced, and counted as failed, only after its end (`onlyReplaceFailedPods`)."""
         return self.pod_replacement_policy == "Failed" or self.pod_failure_policy is not None
 
     @property
@@ -258,27 +258,27 @@ class JobPod:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has ended, in success or failure."""
+        """Return whether it has ended, in success or failure."""
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
     def is_deleted(self) -> bool:
-        """Whether it is being deleted."""
+        """Return whether it is being deleted."""
         return self.metadata.deletion_timestamp is not None
 
     @property
     def is_active(self) -> bool:
-        """Whether it has not ended and is not being deleted (`IsPodActive`)."""
+        """Return whether it has not ended and is not being deleted (`IsPodActive`)."""
         return not self.has_ended and not self.is_deleted
 
     @property
     def is_terminating(self) -> bool:
-        """Whether it is being deleted and has not ended (`IsPodTerminating`)."""
+        """Return whether it is being deleted and has not ended (`IsPodTerminating`)."""
         return not self.has_ended and self.is_deleted
 
     @property
     def is_tracked(self) -> bool:
-        """Whether it has the finalizer, because its Job has not counted it."""
+        """Return whether it has the finalizer, because its Job has not counted it."""
         return TRACKING in (self.metadata.finalizers or ())
 
     @cached_property
@@ -288,7 +288,7 @@ class JobPod:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it is ready."""
+        """Return whether it is ready."""
         return self.ready is not None and self.ready.status == "True"
 
     @cached_property

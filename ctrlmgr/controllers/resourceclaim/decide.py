@@ -87,17 +87,17 @@ class ClaimingPod(NamedTuple):
 
     @property
     def is_bound(self) -> bool:
-        """Whether it has a node."""
+        """Return whether it has a node."""
         return bool(self.view.spec.node_name)
 
     @property
     def is_done(self) -> bool:
-        """Whether none of its containers runs or ever will (`isPodDone`)."""
+        """Return whether none of its containers runs or ever will (`isPodDone`)."""
         return self.view.status.phase in _ENDED or (self.pod.is_terminating and not self.is_bound)
 
     @property
     def may_get_claims(self) -> bool:
-        """Whether claims are created for it: it has neither ended nor been deleted."""
+        """Return whether claims are created for it: it has neither ended nor been deleted."""
         return not self.pod.is_terminating and self.view.status.phase not in _ENDED
 
     def name_of(self, claim: PodClaim) -> str | None:
@@ -157,7 +157,7 @@ class Consumer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename
 
     @property
     def is_pod(self) -> bool:
-        """Whether it is a pod."""
+        """Return whether it is a pod."""
         return not self.api_group and self.resource == "pods"
 
 

@@ -43,12 +43,12 @@ class RetentionPolicy(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def deletes_with_set(self) -> bool:
-        """Whether claims are deleted with the StatefulSet."""
+        """Return whether claims are deleted with the StatefulSet."""
         return self.when_deleted == _DELETE
 
     @property
     def deletes_with_pod(self) -> bool:
-        """Whether claims are deleted when their pod is scaled away."""
+        """Return whether claims are deleted when their pod is scaled away."""
         return self.when_scaled == _DELETE
 
 
@@ -122,12 +122,12 @@ class StatefulSet(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def is_ordered(self) -> bool:
-        """Whether pods wait for each other."""
+        """Return whether pods wait for each other."""
         return self.spec.pod_management_policy != "Parallel"
 
     @property
     def is_rolling(self) -> bool:
-        """Whether the controller updates pods to a new revision, and does not wait for their deletion (OnDelete)."""
+        """Return whether the controller replaces pods of older revisions; False for OnDelete."""
         return self.spec.update_strategy.type == _ROLLING
 
     @property

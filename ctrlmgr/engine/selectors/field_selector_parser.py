@@ -57,7 +57,7 @@ class FieldSelector:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the selector matches everything."""
+        """Return whether the selector matches everything."""
         return not self.terms
 
     def check(self, fields: Container[str], refusal: Callable[[str], str]) -> None:

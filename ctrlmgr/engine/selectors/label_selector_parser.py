@@ -55,7 +55,7 @@ class LabelSelector:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the selector matches everything."""
+        """Return whether the selector matches everything."""
         return not self.requirements
 
     def __str__(self) -> str:

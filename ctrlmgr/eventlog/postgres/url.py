@@ -52,7 +52,7 @@ class Place(NamedTuple):
 
     @property
     def is_here(self) -> bool:
-        """Whether the server is on this machine."""
+        """Return whether the server is on this machine."""
         if self.host in ("", "localhost") or self.host.startswith(("/", "@")):
             return True
         try:

@@ -116,7 +116,7 @@ class Versions:
 
     @cached_property
     def stores_defaults(self) -> bool:
-        """Whether every stored object has all defaults of the stored version.
+        """Return whether every stored object has all defaults of the stored version.
 
         An object from another version has only that version's defaults, and the status of a created object is dropped.
         """
@@ -155,7 +155,7 @@ class Versions:
 
     @property
     def calls_out(self) -> bool:
-        """Whether a webhook converts between versions."""
+        """Return whether a webhook converts between versions."""
         return self._outline.conversion.strategy == "Webhook"
 
     def _way(self, source: str, target: str) -> Webhook:

@@ -45,7 +45,7 @@ class Rule:
 
     @property
     def may_be_new(self) -> bool:
-        """Whether the rule also applies to a value without an old value, although it uses the old value."""
+        """Return whether the rule also applies to a value without an old value, although it uses the old value."""
         return bool(self.raw.get("optionalOldSelf"))
 
 

@@ -73,7 +73,7 @@ class InternalSpec:
 
     @cached_property
     def has_own_subresources(self) -> bool:
-        """Whether versions have their own subresources."""
+        """Return whether versions have their own subresources."""
         return any(each.subresources is not None for each in self.own)
 
 

@@ -63,7 +63,7 @@ class Correlation:
 
     @cached_property
     def is_unchanged(self) -> bool:
-        """Whether the new value equals the old one, as far as a schema describes both."""
+        """Return whether the new value equals the old one, as far as a schema describes both."""
         new, old = self._new, self._old
         if type(new) is dict and type(old) is dict:
             return len(new) == len(old) and all(_is_unchanged(self.key(name)) for name in new)

@@ -60,7 +60,7 @@ class NumberRules(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether every number of the type satisfies the rules."""
+        """Return whether every number of the type satisfies the rules."""
         return (
             self.format not in ("int32", "float")
             and self.multiple_of is None

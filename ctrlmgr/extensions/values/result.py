@@ -43,12 +43,12 @@ class Result:
 
     @property
     def is_valid(self) -> bool:
-        """Whether there are no errors."""
+        """Return whether there are no errors."""
         return not self.errors
 
     @property
     def is_full(self) -> bool:
-        """Whether the result holds `MOST_ERRORS` errors; the validator then stops."""
+        """Return whether the result holds `MOST_ERRORS` errors; the validator then stops."""
         return len(self.errors) >= MOST_ERRORS
 
     def add(self, found: Found) -> None:

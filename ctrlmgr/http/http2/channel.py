@@ -174,12 +174,12 @@ class Channel:
 
     @property
     def waits(self) -> bool:
-        """Whether data of the answer waits for the window."""
+        """Return whether data of the answer waits for the window."""
         return bool(self._waiting)
 
     @property
     def is_paused(self) -> bool:
-        """Whether the client is behind with reading."""
+        """Return whether the client is behind with reading."""
         return bool(self._waiting) or self._trunk.is_paused
 
     @property

@@ -115,7 +115,7 @@ class FrameReader:
 
     @property
     def is_amid(self) -> bool:
-        """Whether the preface, a frame or a header block is incomplete."""
+        """Return whether the preface, a frame or a header block is incomplete."""
         return bool(self._greeting or self._held) or self._opening is not None
 
     def feed(self, data: bytes) -> Iterator[Frame]:

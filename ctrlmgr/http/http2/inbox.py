@@ -27,12 +27,12 @@ class Inbox:
 
     @property
     def is_amid(self) -> bool:
-        """Whether the preface, a frame or a header block is incomplete."""
+        """Return whether the preface, a frame or a header block is incomplete."""
         return self._reader.is_amid
 
     @property
     def may_have_more(self) -> bool:
-        """Whether `take` may return a frame without further input."""
+        """Return whether `take` may return a frame without further input."""
         return self._frames is not None or bool(self._pieces)
 
     def put(self, data: bytes) -> None:

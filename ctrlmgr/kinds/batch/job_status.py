@@ -55,7 +55,7 @@ class _Change:
 
     @property
     def finishes(self) -> bool:
-        """Whether it changes between finished and unfinished."""
+        """Return whether it changes between finished and unfinished."""
         was = has_condition(self.old, "Complete") or has_condition(self.old, "Failed")
         return self.is_finished != was
 

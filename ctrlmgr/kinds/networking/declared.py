@@ -20,7 +20,7 @@ KINDS = (
         strategy=IngressStrategy(),
         printer=printers.INGRESS,
         registry_path="ingress",
-        unused="nothing routes traffic; an ingress controller of the user's can, as in Kubernetes",
+        unused="no traffic is routed; an ingress controller that you run can do it, as in Kubernetes",
     ),
     Declaration(_V1, "IngressClass", strategy=IngressClassStrategy(), printer=printers.INGRESS_CLASS),
     Declaration(
@@ -28,7 +28,7 @@ KINDS = (
         "NetworkPolicy",
         strategy=NetworkPolicyStrategy(),
         printer=printers.NETWORK_POLICY,
-        unused="nothing restricts traffic: simulated nodes have no network",
+        unused="no traffic is restricted: simulated nodes have no network",
     ),
     Declaration(_V1, "ServiceCIDR", strategy=ServiceCIDRStrategy(), printer=printers.SERVICE_CIDR),
 )

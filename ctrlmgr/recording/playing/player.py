@@ -36,7 +36,7 @@ class Player:
 
     @property
     def has_ended(self) -> bool:
-        """Whether all events have happened."""
+        """Return whether all events have happened."""
         return self.position == len(self.timetable)
 
     @property

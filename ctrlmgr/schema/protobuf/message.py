@@ -51,7 +51,7 @@ class Message:
 
     @property
     def merges(self) -> bool:
-        """Whether JSON has an object here, so that a second occurrence is merged; other values are replaced."""
+        """Return whether JSON has an object here, so that a second occurrence is merged; other values are replaced."""
         return self._finish is None
 
     def read(self, data: bytes, at: int, end: int, depth: int, into: dict[str, Any] | None = None) -> dict[str, Any]:

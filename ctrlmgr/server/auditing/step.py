@@ -38,7 +38,7 @@ class Backend(Protocol):
 
     @property
     def is_strict(self) -> bool:
-        """Whether a request is refused if its first event is not kept."""
+        """Return whether a request is refused if its first event is not kept."""
 
     def tell(self, events: Sequence[Telling]) -> bool:
         """Keep events; return whether all are kept, as far as the backend knows."""
@@ -49,7 +49,7 @@ class SlowBackend(Protocol):
 
     @property
     def is_strict(self) -> bool:
-        """Whether a request is refused if its first event is not kept."""
+        """Return whether a request is refused if its first event is not kept."""
 
     async def store(self, event: Telling) -> bool:
         """Keep an event; return whether it is kept."""

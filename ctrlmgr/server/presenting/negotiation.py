@@ -86,7 +86,7 @@ class Accepts:
     """Parses `Accept` headers for one kind of endpoint."""
 
     def __init__(self, *, lists: bool = False, transforms: bool = True, routed: bool = True) -> None:
-        """Say whether the endpoint `lists` (and so may stream) and whether it `transforms` objects into forms.
+        """Set whether the endpoint `lists`, and so may stream, and whether it `transforms` objects into other forms.
 
         `routed` is False for custom kinds, whose handlers have no router before them.
         """

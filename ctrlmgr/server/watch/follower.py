@@ -51,7 +51,7 @@ class Stepping(Protocol):
 
     @property
     def is_behind(self) -> bool:
-        """Whether the feed has lost the next event."""
+        """Return whether the feed has lost the next event."""
 
     def step(self) -> int:
         """Apply the feed's events."""

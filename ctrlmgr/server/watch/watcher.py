@@ -100,5 +100,5 @@ class Watcher:
 
     @property
     def is_here(self) -> bool:
-        """Whether the watcher is in the hub and need not leave."""
+        """Return whether the watcher is in the hub and need not leave."""
         return self.parting is not None and not self.parting.done()

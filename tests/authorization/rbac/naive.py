@@ -33,7 +33,7 @@ class World:
     objects: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
 
     def allows(self, user: User, asked: Attributes) -> bool:
-        """Whether any rule of any role that any binding gives to the user allows it."""
+        """Return whether any rule of any role that any binding gives to the user allows it."""
         return any(_allows(rule, asked) for rule in self._rules(user, asked.namespace))
 
     def _rules(self, user: User, namespace: str) -> Iterable[Mapping[str, Any]]:

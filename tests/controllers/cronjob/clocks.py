@@ -51,7 +51,7 @@ class Days:
         ]
 
     def is_odd(self, after: int, until: int) -> bool:
-        """Whether between two moments a day begins without a midnight, or an hour in the middle: clocks are put then.
+        """Return whether a clock change between two moments skips a midnight, or the start of an hour.
 
         There robfig/cron loses count, in ways that a clock on the wall does not show.
         """

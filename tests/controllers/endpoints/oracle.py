@@ -43,7 +43,7 @@ class Says(NamedTuple):
 
 
 def selects(service: Fields | None) -> bool:
-    """Whether the endpoints of a service are a controller's work."""
+    """Return whether the endpoints of a service are a controller's work."""
     return service is not None and "selector" in service["spec"] and service["spec"]["type"] != "ExternalName"
 
 

@@ -68,7 +68,7 @@ def checkpoints(path: Path) -> Iterator[Recorded]:
 
 
 def is_a_clients(recorded: dict[str, Any]) -> bool:
-    """Whether a client wrote it last; one that removes the manager's label leaves no other trace."""
+    """Return whether a client wrote it last; one that removes the manager's label leaves no other trace."""
     metadata = recorded["metadata"]
     return metadata["managedFields"][-1]["manager"] != "kube-controller-manager" or MANAGED_BY not in metadata["labels"]
 

@@ -117,7 +117,7 @@ def check_the_way(cluster: Cluster) -> None:
 
 
 def ended(event: Any, old: Object) -> bool:
-    """Whether an event began or was the end of an object that nobody had asked to go before."""
+    """Return whether an event began or was the end of an object that nobody had asked to go before."""
     return not old.is_terminating and (event.type is EventType.DELETED or event.object.is_terminating)
 
 

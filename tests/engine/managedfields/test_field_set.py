@@ -29,7 +29,7 @@ def members(fields: FieldSet) -> frozenset[Path]:
 
 
 def is_canonical(fields: FieldSet, *, root: bool = True) -> bool:
-    """Whether no node is only its own mark, and every leaf is in the set."""
+    """Return whether no node is only its own mark, and every leaf is in the set."""
     if not root and list(fields) == ["."]:
         return False
     return all(is_canonical(node, root=False) for node in fields.values())

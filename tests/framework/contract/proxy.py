@@ -133,7 +133,7 @@ class Proxy:
 
     @property
     def is_through(self) -> bool:
-        """Whether all faults have happened."""
+        """Return whether all faults have happened."""
         with self._changed:
             return not self._faults
 

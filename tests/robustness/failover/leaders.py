@@ -42,7 +42,7 @@ class Candidate(Server):
         return self._process is not None
 
     def leads(self) -> bool:
-        """Whether it says of itself that it leads."""
+        """Return whether it says of itself that it leads."""
         return 'leader_election_master_status{name="ctrlmgr"} 1.0' in self.request("GET", "/metrics")[1]
 
     def await_end(self) -> None:

@@ -183,7 +183,7 @@ class PatroniCluster:
 
 
 def in_step(roles: dict[str, str]) -> bool:
-    """Whether there is a primary, and a standby that has all it confirms."""
+    """Return whether there is a primary, and a standby that has all it confirms."""
     return sorted(roles.values()) == ["leader", "sync_standby"]
 
 

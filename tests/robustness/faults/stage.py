@@ -61,7 +61,7 @@ class Member(Served):
         return None if self._process is None else self._process.poll()
 
     def leads(self) -> bool:
-        """Whether it says of itself that it leads."""
+        """Return whether it says of itself that it leads."""
         return 'leader_election_master_status{name="ctrlmgr"} 1.0' in self.request("GET", "/metrics")[1]
 
 
@@ -96,7 +96,7 @@ class Stage:
 
     @property
     def is_a_file(self) -> bool:
-        """Whether the database is a SQLite file."""
+        """Return whether the database is a SQLite file."""
         return self.url.startswith("sqlite:")
 
 

@@ -78,12 +78,12 @@ class Write(msgspec.Struct, kw_only=True):
 
     @property
     def acknowledged(self) -> bool:
-        """Whether it was said to have been done."""
+        """Return whether it was said to have been done."""
         return 200 <= self.code < 300
 
     @property
     def refused(self) -> bool:
-        """Whether it was said not to have been done, and never to be."""
+        """Return whether it was said not to have been done, and never to be."""
         return 400 <= self.code < 500
 
 
@@ -115,7 +115,7 @@ class Read(msgspec.Struct, kw_only=True):
 
     @property
     def is_newest(self) -> bool:
-        """Whether the newest state was asked for."""
+        """Return whether the newest state was asked for."""
         return not self.version
 
 

@@ -65,7 +65,7 @@ def check(scene: Scene) -> None:
 
 
 def is_outside(obj: Object) -> bool:
-    """Whether an object is none of what goes: the namespace, its content, and what that holds of addresses."""
+    """Return whether an object is none of what goes: the namespace, its content, and what that holds of addresses."""
     parent = obj.to_dict().get("spec", {}).get("parentRef", {}) if obj.resource.plural in _CLAIMS else {}
     return DOOMED not in (obj.namespace, obj.key.name, parent.get("namespace"))
 

@@ -125,7 +125,7 @@ def test_requests_that_are_answered_together_are_told_of_together(policy: Path) 
 
 
 def test_every_answer_says_what_its_request_is_called() -> None:
-    """Whether or not it is written down, and whatever is asked."""
+    """Return whether or not it is written down, and whatever is asked."""
     with running(make()) as site:
         paths = (CONFIG_MAPS, f"{CONFIG_MAPS}/none", "/livez", "/apis", "/nowhere", CONFIG_MAPS)
         names = [site.ask(path).headers["audit-id"] for path in paths]
