@@ -167,7 +167,7 @@ def _check(document: Document, rule: _Rule, index: int) -> None:
     for number, each in enumerate(rule.resources):
         if "/" in each.group:
             raise document.refuse(
-                f"{each.group!r} is no API group: leave the version out", *at, "resources", number, "group"
+                f"{each.group!r} is not an API group; write it without a version", *at, "resources", number, "group"
             )
         if each.resource_names and not each.resources:
             problem = "resourceNames need at least one resource"
@@ -178,7 +178,7 @@ def _check(document: Document, rule: _Rule, index: int) -> None:
 def _check_stages(document: Document, stages: Sequence[str], *at: str | int) -> None:
     for index, stage in enumerate(stages):
         if stage not in _STAGES:
-            raise document.refuse(f"a stage is one of {', '.join(Stage)}, not {stage!r}", *at, index)
+            raise document.refuse(f"a stage must be one of {', '.join(Stage)}, not {stage!r}", *at, index)
 
 
 def _matches(rule: _Rule, name: str | None, groups: Collection[str], attributes: Attributes) -> bool:

@@ -97,7 +97,7 @@ def algorithm_of(key: PublicKey | PrivateKey) -> str:
     if isinstance(key, rsa.RSAPublicKey | rsa.RSAPrivateKey):
         return "RS256"
     if key.curve.name not in _CURVES:
-        raise ValueError(f"the curve {key.curve.name} is none of P-256, P-384 and P-521")
+        raise ValueError(f"the curve {key.curve.name} is not P-256, P-384 or P-521")
     return _CURVES[key.curve.name]
 
 

@@ -125,13 +125,13 @@ def _issuer(said: _Authenticator, reader: RulesReader) -> TrustedIssuer:
 def _check_issuer(document: Document, issuer: _Issuer, own: Collection[str], *at: str | int) -> None:
     _check_url(document, issuer.url, *at, "url")
     if issuer.url in own:
-        raise document.refuse("this is what our own tokens are signed as", *at, "url")
+        raise document.refuse("this is the issuer of the server's own tokens", *at, "url")
     if issuer.discovery_url:
         _check_url(document, issuer.discovery_url, *at, "discoveryURL")
         if issuer.discovery_url.rstrip("/") == issuer.url.rstrip("/"):
             raise document.refuse("discoveryURL must be different from URL", *at, "discoveryURL")
     if issuer.egress_selector_type:
-        raise document.refuse("there is no egress selector here", *at, "egressSelectorType")
+        raise document.refuse("egress selectors are not supported", *at, "egressSelectorType")
     if not issuer.audiences or "" in issuer.audiences:
         raise document.refuse("at least one audience must be named", *at, "audiences")
     if issuer.audience_match_policy not in ("", "MatchAny"):

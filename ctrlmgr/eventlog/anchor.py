@@ -62,7 +62,7 @@ def parse(line: bytes, source: Path) -> Content:
         content = msgspec.json.decode(line, type=Content)
         bytes.fromhex(content.hash)
     except (msgspec.MsgspecError, ValueError) as error:
-        raise LogCorrupt(f"{source} is not an anchor: {error}; move it away to go on without it") from error
+        raise LogCorrupt(f"{source} is not an anchor: {error}; move it away to continue without it") from error
     return content
 
 
@@ -117,7 +117,9 @@ class Anchor:
         if not content.signature:
             log.warning("anchor is not signed, although a key is configured", anchor=str(self._path))
         elif not content.is_signed_by(self._seal.public):
-            raise LogCorrupt(f"{self._path} is not signed with the key of this log; move it away to go on without it")
+            raise LogCorrupt(
+                f"{self._path} is not signed with the key of this log; move it away to continue without it"
+            )
         return content
 
     def check(self, read_head: Callable[[], Head], hash_at: Callable[[Revision], bytes | None]) -> Head:
@@ -158,7 +160,7 @@ class Anchor:
             if stored is not None and stored != known.hash:
                 if self._known is not None:
                     self.write(self._known)
-                text = f"revision {known.revision} is not what this process remembers: the log was rewritten"
+                text = f"revision {known.revision} differs from this process's copy: the log was rewritten"
                 raise LogCorrupt(text, revision=known.revision)
         self.write(head)
 

@@ -45,7 +45,7 @@ def purge(write: Write, body: Any, resource: Resource, key: Key, *, superseded: 
         if place is None:
             raise NotFound(f'{resource} "{key}" has never existed, or all of it has been forgotten')
         if not place.deleted and not superseded:
-            raise Conflict(f'{resource} "{key}" exists: delete it first, or purge what it was before (--superseded)')
+            raise Conflict(f'{resource} "{key}" exists: delete it first, or purge its superseded states (--superseded)')
         raise_floor(connection, str(resource), place.head_revision)
         # An error may quote the object. A key's kind is not always known, so failures of all keys with this name are
         # deleted.

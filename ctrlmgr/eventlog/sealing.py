@@ -77,7 +77,7 @@ def load_seal(sealing: Sealing) -> Seal | None:
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise SettingsError(f"database.anchor_key: {sealing.key} cannot be used: {error}") from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise SettingsError(f"database.anchor_key: {sealing.key} is no Ed25519 key")
+        raise SettingsError(f"database.anchor_key: {sealing.key} is not an Ed25519 key")
     return Seal(key)
 
 
@@ -94,7 +94,7 @@ def read_public_key(path: Path) -> str:
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise SettingsError(f"database.anchor_key: {path} cannot be used: {error}") from error
     if key is None:
-        raise SettingsError(f"database.anchor_key: {path} is no Ed25519 key")
+        raise SettingsError(f"database.anchor_key: {path} is not an Ed25519 key")
     return key.public_bytes(*_RAW).hex()
 
 

@@ -84,7 +84,7 @@ class AppController(Generic[K]):
                 f"finalize takes the name of the finalizer: `@{self.function.__name__}.finalize('example.com/bucket')`"
             )
         if not _FINALIZER.fullmatch(name):
-            raise TypeError(f"{name!r} is no name of a finalizer; it looks like `example.com/bucket`")
+            raise TypeError(f"{name!r} is not a valid name of a finalizer; write a name such as `example.com/bucket`")
         if self.cleanup is not None:
             raise TypeError(f"controller {self.name} has a finalizer already: {self.finalizer}")
 
@@ -123,7 +123,7 @@ class App:
     def __init__(self, name: str, *, kinds: Sequence[type[Kind]] = ()) -> None:
         """Start without controllers; `kinds` are those that no controller of this app uses."""
         if not _NAME.fullmatch(name):
-            raise TypeError(f"{name!r} is no name of an app; it looks like `shop`")
+            raise TypeError(f"{name!r} is not a valid name of an app; write a name such as `shop`")
         self.name = name
         self.controllers: list[AppController[Any]] = []
         self.admissions: list[AppAdmission] = []
@@ -194,7 +194,9 @@ class App:
         def decorate(function: Reconcile[Any]) -> AppController[Any]:
             chosen = name or function.__name__.replace("_", "-").lower()
             if not _NAME.fullmatch(chosen):
-                raise TypeError(f"{chosen!r} is no name of a controller; it looks like `shop-controller`")
+                raise TypeError(
+                    f"{chosen!r} is not a valid name of a controller; write a name such as `shop-controller`"
+                )
             _check_function(function, chosen)
             controller = AppController(
                 chosen,
@@ -263,7 +265,9 @@ class App:
         def decorate(function: Admit) -> AppAdmission:
             chosen = name or function.__name__.replace("_", "-").lower()
             if not _NAME.fullmatch(chosen):
-                raise TypeError(f"{chosen!r} is no name of an admission plugin; it looks like `shop-limits`")
+                raise TypeError(
+                    f"{chosen!r} is not a valid name of an admission plugin; write a name such as `shop-limits`"
+                )
             _check_two(function, f"admission plugin {chosen}", "it takes two things, the object and the write")
             unknown = [each for each in operations if each not in _OPERATIONS]
             if unknown or not operations:
@@ -280,7 +284,7 @@ class App:
 def _check_function(function: Callable[..., Any], name: str) -> None:
     if inspect.iscoroutinefunction(function):
         raise TypeError(
-            f"controller {name}: {function.__name__} is an async function, and controllers run on threads: write `def`,"
+            f"controller {name}: {function.__name__} is an async function, but controllers run on threads: write `def`,"
             " and `asyncio.run(…)` around what must be awaited"
         )
     _check_two(function, f"controller {name}", "reconcile takes two things, the object and the context")

@@ -67,7 +67,7 @@ def check_names(apps: Iterable[App], others: Iterable[ControllerDescriptor[Any]]
             if each.name in known:
                 raise SettingsError(
                     f"two controllers are called {each.name}: {known[each.name]} and {each.where};"
-                    " name= gives one another name"
+                    " give one of them another name with name="
                 )
             known[each.name] = each.where
 

@@ -55,7 +55,7 @@ class Daemon:
             return None
         if not _is_pause(seconds):
             self.stop()
-            raise TypeError(f"{where} yielded {seconds!r}, and not the seconds to sleep")
+            raise TypeError(f"{where} yielded {seconds!r}, not the seconds to sleep")
         self.due = context.now() + round(seconds * _SECOND)
         return Result(requeue_after=float(seconds))
 

@@ -143,7 +143,7 @@ def declaration_of(kind: Any) -> Declaration:
             f"the decorator of {kind.__name__} takes a kind: write `v1/ConfigMap` or a class in parentheses"
         )
     shown = kind.__name__ if isinstance(kind, type) else repr(kind)
-    raise TypeError(f"{shown} is no kind: write `v1/ConfigMap`, or a class made with `api_version=`")
+    raise TypeError(f"{shown} is not a kind: write `v1/ConfigMap`, or a class made with `api_version=`")
 
 
 def _resource(api_version: str, kind: str, what: str) -> Resource:
@@ -152,9 +152,11 @@ def _resource(api_version: str, kind: str, what: str) -> Resource:
         raise TypeError(f"{what!r} has no API version{hint}")
     group, version = group_of(api_version), api_version.rpartition("/")[2]
     if not _VERSION.fullmatch(version) or (group and not _GROUP.fullmatch(group)):
-        raise TypeError(f"{what}: the API version {api_version!r} is none; it looks like `example.com/v1`")
+        raise TypeError(
+            f"{what}: the API version {api_version!r} is not valid; write a version such as `example.com/v1`"
+        )
     if not _KIND.fullmatch(kind):
-        raise TypeError(f"{what}: {kind!r} is no name of a kind; it looks like `ConfigMap`")
+        raise TypeError(f"{what}: {kind!r} is not a valid name of a kind; write a name such as `ConfigMap`")
     if is_builtin(group):
         check_spelling(group, kind, what)
     return guess_resource(api_version, kind)

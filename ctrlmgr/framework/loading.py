@@ -43,7 +43,7 @@ def load_app(name: str, *, origin: str = "--app") -> App:
     place = name if ":" in name or _is_file(name) else _installed(name, origin)
     loaded = load(place, origin=origin)
     if not isinstance(loaded, App):
-        raise SettingsError(f"{origin} {name}: {place} is {_what(loaded)}, and not a ctrlmgr.App")
+        raise SettingsError(f"{origin} {name}: {place} is {_what(loaded)}, not a ctrlmgr.App")
     return loaded
 
 
@@ -58,9 +58,9 @@ def load_kinds(places: Iterable[str], *, origin: str) -> list[App]:
             except TypeError as error:
                 raise SettingsError(f"{origin} {place}: {error}") from error
         if not isinstance(loaded, App):
-            raise SettingsError(f"{origin} {place} is {_what(loaded)}, and neither a ctrlmgr.Kind nor a ctrlmgr.App")
+            raise SettingsError(f"{origin} {place} is {_what(loaded)}, not a ctrlmgr.Kind or a ctrlmgr.App")
         if not loaded.kinds:
-            raise SettingsError(f"{origin} {place} has no kind of its own to define")
+            raise SettingsError(f"{origin} {place} has no custom kind to define")
         found.append(loaded)
     return found
 

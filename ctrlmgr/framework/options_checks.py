@@ -26,13 +26,13 @@ def check_list(name: str, value: Any, example: str, *, of: type | None = None) -
 def check_count(name: str, value: Any, least: int) -> None:
     """Raise TypeError unless `value` is a whole number of at least `least`."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise TypeError(f"{name}={value!r} is no whole number of at least {least}; write `{name}={max(least, 1)}`")
+        raise TypeError(f"{name}={value!r} is not a whole number of at least {least}; write `{name}={max(least, 1)}`")
 
 
 def check_seconds(name: str, value: Any) -> None:
     """Raise TypeError unless `value` is a positive number of seconds."""
     if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
-        raise TypeError(f"{name}={value!r} is no number of seconds above 0; write `{name}=300` for five minutes")
+        raise TypeError(f"{name}={value!r} is not a number of seconds above 0; write `{name}=300` for five minutes")
 
 
 def remedy(error: BaseException) -> str:

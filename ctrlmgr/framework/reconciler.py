@@ -168,7 +168,7 @@ class AppReconciler:
         try:
             result = function(obj, context)
             if not isinstance(result, Result | None):
-                raise TypeError(f"{self._controller.where} returned {result!r}, and not a Result or None")
+                raise TypeError(f"{self._controller.where} returned {result!r}, not a Result or None")
             _observe(obj)
         finally:
             raw = self._write_status(raw, before, _status(obj), client)

@@ -76,7 +76,9 @@ def _of(info: inspect.Type, path: str, seen: tuple[type, ...]) -> Schema:
     if type(info) in _TEXTS:
         return dict(_TEXTS[type(info)])
     what = type(info).__name__.removesuffix("Type")
-    raise TypeError(f"{path}: a definition cannot say {what}; use str, int, float, bool, list, dict, a Model, or Any")
+    raise TypeError(
+        f"{path}: a definition cannot express {what}; use str, int, float, bool, list, dict, a Model, or Any"
+    )
 
 
 def _bounds(info: Any) -> Schema:
@@ -142,12 +144,14 @@ def _union(info: inspect.UnionType, path: str, seen: tuple[type, ...]) -> Schema
         return _of(types[0], path, seen)
     if {type(each) for each in types} == {inspect.IntType, inspect.StrType}:
         return {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}
-    raise TypeError(f"{path}: a field is of one type; a definition knows no choice but that of number and text")
+    raise TypeError(
+        f"{path}: a field has one type; the only union that a definition supports is of integers and strings"
+    )
 
 
 def _struct(info: Any, path: str, seen: tuple[type, ...]) -> Schema:
     if info.cls in seen:
-        raise TypeError(f"{path}: {info.cls.__name__} contains itself, which no definition can say")
+        raise TypeError(f"{path}: {info.cls.__name__} contains itself, which a definition cannot express")
     if issubclass(info.cls, Metadata):
         return {"type": "object"}
     inside = (*seen, info.cls)

@@ -203,6 +203,7 @@ def _bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         raise SettingsError(
-            f"server.listen: cannot listen on {host}:{port}: {error.strerror}; give another with --listen HOST:PORT"
+            f"server.listen: cannot listen on {host}:{port}: {error.strerror}; choose another address "
+            "with --listen HOST:PORT"
         ) from error
     return listening

@@ -129,7 +129,7 @@ def bring_up(path: Path, fetch: Fetch, *, clock: Clock, random: Random, tell: Te
                     _remove(path)
     except OSError as error:
         raise LogUnavailable(f"no copy of the log can be kept at {path}: {error.strerror}") from error
-    raise ServiceUnavailable("the server's log, or what you may see of it, changes while it is copied; try again")
+    raise ServiceUnavailable("the server's log, or your rights, changed during the copy; try again")
 
 
 @contextmanager

@@ -102,7 +102,9 @@ def open_database(url: str, *, patience: float | None = None) -> Database:
         return SQLiteDatabase(Path(url.removeprefix(_SQLITE)), patience=patience)
     if url.startswith(_POSTGRES):
         return PostgresDatabase(url, patience=patience)
-    raise SettingsError(f"database.url: {url.split(':', 1)[0]!r} cannot be asked; use sqlite:///PATH or postgresql://…")
+    raise SettingsError(
+        f"database.url: {url.split(':', 1)[0]!r} cannot be queried; use sqlite:///PATH or postgresql://…"
+    )
 
 
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
@@ -182,7 +184,7 @@ def _sqlite_failure(error: Exception) -> BaseException:
     if text == "interrupted":
         return KeyboardInterrupt()
     if any(sign in text for sign in ("not authorized", "authorization denied", "readonly")):
-        return QueryRefused(f"only queries may be asked here ({text})")
+        return QueryRefused(f"only queries are allowed ({text})")
     if isinstance(error, sqlite3.OperationalError) and ("locked" in text or "unable to open" in text):
         return LogUnavailable(f"the event log cannot be read: {text}")
     return UnknownRelation(text) if text.startswith("no such table") else QueryRefused(text)
@@ -282,5 +284,5 @@ def _postgres_failure(error: psycopg.Error, connection: psycopg.Connection[Any])
     if connection.closed or (error.sqlstate or "").startswith(("08", "57P", "53")):
         return LogUnavailable(f"the event log cannot be read: {text}")
     if error.sqlstate == "25006":
-        return QueryRefused(f"only queries may be asked here ({text})")
+        return QueryRefused(f"only queries are allowed ({text})")
     return UnknownRelation(text) if error.sqlstate == _NO_RELATION else QueryRefused(text)

@@ -60,7 +60,7 @@ def _moment(text: str, now: int) -> int:
         return parse_time(text)
     except ValueError:
         raise BadRequest(
-            f"{text!r} is no moment; write a revision, head, a time such as 2026-01-02T03:04:05Z, or 10m for "
+            f"{text!r} is not a moment; write a revision, head, a time such as 2026-01-02T03:04:05Z, or 10m for "
             "ten minutes ago"
         ) from None
 

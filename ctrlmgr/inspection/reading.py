@@ -62,11 +62,11 @@ def require_question(statement: str) -> None:
     while first == "(":
         first = next(tokens, "")
     if first not in _QUESTIONS:
-        raise QueryRefused("only queries may be asked here: SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW")
+        raise QueryRefused("only queries are allowed: SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW")
     before = first
     for token in tokens:
         if token == "(" and before not in _HARMLESS and _HARMFUL.match(before):
-            raise QueryRefused(f"only queries may be asked here: {before}() does more than read")
+            raise QueryRefused(f"only queries are allowed: {before}() does not only read")
         before = token
 
 
@@ -84,7 +84,7 @@ def _tokens(statement: str) -> Iterator[str]:
     for found in _TOKEN.finditer(statement):
         match found.lastgroup:
             case "escaped":
-                raise QueryRefused("only queries may be asked here: names are written without U&")
+                raise QueryRefused("only queries are allowed: names are written without U&")
             case "name":
                 yield found["name"].lower()
             case "quoted":

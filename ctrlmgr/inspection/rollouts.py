@@ -69,11 +69,11 @@ def rollout(database: Database, resource: Resource, key: Key, *, until: Revision
     """
     if resource not in ROLLED:
         names = ", ".join(each.plural for each in ROLLED)
-        raise BadRequest(f"{resource} are not rolled out; what is: {names}")
+        raise BadRequest(f"{resource} have no rollouts; these have: {names}")
     changes = history(database, resource, key, until=until)
     began = next((each for each in reversed(changes) if _begins(each)), None)
     if began is None:
-        raise NotFound(f'{resource} "{key}" has never had a template')
+        raise NotFound(f'{resource} "{key}" never had a template')
     there = [
         obj
         for kind in (REPLICA_SETS, PODS)

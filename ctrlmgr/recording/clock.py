@@ -35,7 +35,7 @@ class ReplayClock:
         Raises RuntimeError without a timeout, because that wait would never end.
         """
         if timeout is None:
-            raise RuntimeError("a replay has one thread: what it waits for without a timeout never comes")
+            raise RuntimeError("a replay has one thread: a wait without a timeout never ends")
         self.advance(timeout)
         return False
 

@@ -164,7 +164,7 @@ class RecordingReader:
 
     def _refuse_late(self, revision: Revision) -> None:
         if revision > LAST_REVISION:
-            raise self._error(f"resourceVersion {revision} is beyond {LAST_REVISION}: no log could go on from there")
+            raise self._error(f"resourceVersion {revision} is beyond {LAST_REVISION}: no log could continue from it")
 
     def _change(self, line: Line, data: bytes) -> Change:
         type_ = CHANGES.get(line.type)

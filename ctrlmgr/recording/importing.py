@@ -152,4 +152,4 @@ class _Known:
         event = next((event for event in self._events if event.revision >= obj.revision), None)
         if event is None or (event.revision, event.resource, event.key) != (obj.revision, obj.resource, obj.key):
             text = f"{obj.resource} {obj.key} of revision {obj.revision} is not in the log, which is at {self.head}"
-            raise RecordingError(self._path, change.line, f"{text}: the recording does not go on from there")
+            raise RecordingError(self._path, change.line, f"{text}: the recording does not continue from there")

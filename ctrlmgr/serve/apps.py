@@ -123,7 +123,7 @@ class Definitions:
             except CtrlmgrError as error:
                 if not error.retryable:
                     raise
-                log.warning("definitions not installed, trying again", error=str(error), retry_in=_RETRY)
+                log.warning("cannot install definitions, trying again", error=str(error), retry_in=_RETRY)
                 with pause:
                     self._clock.wait(pause, _RETRY)
                 continue

@@ -37,7 +37,7 @@ class AdmissionSettings:
         TEXT,
         Setting(
             "A file (YAML or JSON, AdmissionConfiguration of apiserver.config.k8s.io/v1) that says how admission "
-            "plugins are configured. Empty: as Kubernetes has them by default.",
+            "plugins are configured. Empty: Kubernetes' defaults.",
             flag="--admission-control-config-file",
             metavar="FILE",
         ),
@@ -46,7 +46,7 @@ class AdmissionSettings:
         int,
         whole(0),
         Setting(
-            "Seconds for which pods without an own toleration stay on a node that is not ready.",
+            "Seconds for which pods without their own toleration stay on a node that is not ready.",
             flag="--default-not-ready-toleration-seconds",
             metavar="NUMBER",
         ),
@@ -55,7 +55,7 @@ class AdmissionSettings:
         int,
         whole(0),
         Setting(
-            "Seconds for which pods without an own toleration stay on a node that is unreachable.",
+            "Seconds for which pods without their own toleration stay on a node that is unreachable.",
             flag="--default-unreachable-toleration-seconds",
             metavar="NUMBER",
         ),

@@ -172,7 +172,7 @@ def run_plugin(plugin: Any) -> Fields:
         hint = f"; {plugin['installHint']}" if plugin.get("installHint") and isinstance(error, OSError) else ""
         raise SettingsError(f"the credential plugin {plugin['command']!r} failed: {error}{hint}") from error
     if not isinstance(status, dict):
-        raise SettingsError(f"the credential plugin {plugin['command']!r} gave no credentials")
+        raise SettingsError(f"the credential plugin {plugin['command']!r} returned no credentials")
     return status
 
 
@@ -180,7 +180,7 @@ def _merged(files: Sequence[Path]) -> Fields:
     merged: Fields = {"current-context": "", "clusters": {}, "users": {}, "contexts": {}}
     found = [file for file in files if file.exists()]
     if not found:
-        raise SettingsError(f"there is no kubeconfig at {files[0]}; --kubeconfig names another")
+        raise SettingsError(f"there is no kubeconfig at {files[0]}; choose another with --kubeconfig")
     for file in found:
         try:
             config = yaml.safe_load(_read(file)) or {}
@@ -192,7 +192,7 @@ def _merged(files: Sequence[Path]) -> Fields:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
             raise SettingsError(f"{file}:{line}: not valid YAML: {error.problem}") from error
         except (yaml.YAMLError, AttributeError, LookupError, TypeError) as error:
-            raise SettingsError(f"{file} is no kubeconfig: {error}") from error
+            raise SettingsError(f"{file} is not a kubeconfig: {error}") from error
     return merged
 
 
@@ -273,7 +273,7 @@ def _data(entry: Fields, name: str) -> bytes:
         try:
             return base64.b64decode(inline, validate=True)
         except (binascii.Error, ValueError, TypeError) as error:
-            raise SettingsError(f"kubeconfig: {name}-data is no base64: {error}") from error
+            raise SettingsError(f"kubeconfig: {name}-data is not base64: {error}") from error
     return _read(Path(entry[name])) if entry.get(name) else b""
 
 

@@ -87,7 +87,7 @@ class DatabaseSettings:
         TEXT,
         Setting(
             'The URL of the event log: "sqlite:///relative.db", "sqlite:////absolute.db", '
-            '"postgresql://user:password@host/name", or "memory:" (gone when the process ends). Empty: the SQLite'
+            '"postgresql://user:password@host/name", or "memory:" (lost when the process ends). Empty: the SQLite'
             " file ctrlmgr.db in data_dir.",
             flag="--database",
             metavar="URL",
@@ -279,7 +279,7 @@ class LeaderElectionSettings:
         float,
         DURATION,
         Setting(
-            "A leader that could not renew its lease for so long stops its controllers; less than lease_duration.",
+            "The time without a renewal after which a leader stops its controllers; less than lease_duration.",
             flag="--leader-elect-renew-deadline",
             metavar="DURATION",
         ),
@@ -362,7 +362,7 @@ class CompactionSettings:
         Mapping[str, Retention],
         _RETENTIONS,
         Setting(
-            "The retention of each resource; everything is kept of a resource that is not named. `keep` is how "
+            "The retention of each resource; all events of other resources are kept. `keep` is how "
             "many of each object's newest events stay (at least 1), `keep_for` the time for which all of them "
             "do. An object's current state always stays. A table of your own takes the place of this one, "
             "which has what processes write every few seconds to say that they serve and that they lead. For "

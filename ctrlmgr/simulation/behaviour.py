@@ -119,7 +119,7 @@ def _phrase(phrase: str) -> Behaviour:
     }
     if phrase not in known:
         raise ValueError(
-            f"{phrase!r} is not understood; say `exit CODE after TIME`, `fail N times`, `crash loop`, "
+            f"{phrase!r} is not a valid phrase; write `exit CODE after TIME`, `fail N times`, `crash loop`, "
             "`oom after TIME`, `never ready`, `ready after TIME`, `slow pull TIME`, `pull error`, `stop after TIME` "
             "or `ignore sigterm`"
         )
@@ -207,7 +207,9 @@ def _read_rule(path: Path, node: yaml.Node) -> Rule:
     fields: Any = yaml.constructor.SafeConstructor().construct_document(node)
     if not isinstance(fields, dict) or not isinstance(fields.get("do"), str):
         where = place_of(path, node, "do")
-        raise SettingsError(f"{where}: a rule says what to `do`, and for which `pod`, `namespace` and so on")
+        raise SettingsError(
+            f"{where}: a rule needs `do`, and `pod`, `namespace` or other fields that select containers"
+        )
     unknown = min(map(str, fields.keys() - {*_PATTERNS, "do"}), default="")
     if unknown:
         raise SettingsError(f"{place_of(path, node, unknown)}: there is no {unknown!r} in a rule")

@@ -111,7 +111,7 @@ def _read_node(path: Path, node: yaml.Node) -> list[Template]:
         try:
             quantity.parse(amount)
         except ValueError as error:
-            raise refusal("capacity", f"{name}: {amount!r} is no amount") from error
+            raise refusal("capacity", f"{name}: {amount!r} is not a quantity") from error
     if "zone" in fields:
         tables["labels"]["topology.kubernetes.io/zone"] = str(fields["zone"])
     if told := problems(tables["annotations"]):
@@ -179,7 +179,7 @@ def problems(annotations: Mapping[str, str]) -> list[str]:
     """Return the errors in a node's behaviour."""
     known = {"lost", "not ready", *_PRESSURES}
     return [
-        f"{NODE_ANNOTATION}: {each!r} is not understood; say one of {', '.join(sorted({*known, 'slow TIME'}))}"
+        f"{NODE_ANNOTATION}: {each!r} is not a valid phrase; write one of {', '.join(sorted({*known, 'slow TIME'}))}"
         for each in _told(annotations)
         if each not in known and not _SLOW.fullmatch(each)
     ]

@@ -42,7 +42,7 @@ class Scripted:
         if phrases is None:
             return None
         if not isinstance(phrases, str):
-            raise ValueError(f"{self._path}: {FUNCTION}() returned {phrases!r}, and neither phrases nor None")
+            raise ValueError(f"{self._path}: {FUNCTION}() returned {phrases!r}, not phrases or None")
         try:
             return read(phrases)
         except ValueError as error:

@@ -280,7 +280,7 @@ class Harness:
         Its pods have the label `app`, which is its name. Raises AssertionError if they are not ready in time.
         """
         if not self._nodes:
-            raise AssertionError("pods run where there are nodes: Harness(app, nodes=3)")
+            raise AssertionError("pods need nodes to run: write Harness(app, nodes=3)")
         self.create(new_deployment(name, image, replicas, namespace))
         self.until(lambda: is_ready(self.get("apps/v1/Deployment", name, namespace=namespace)), within=within)
         found: Untyped | None = self.get("apps/v1/Deployment", name, namespace=namespace)
@@ -293,7 +293,9 @@ class Harness:
         self.settle()
         while not holds():
             if self.clock.monotonic() >= end:
-                raise AssertionError(f"it does not hold within {within:g} s; the last writes are {self.written()[-6:]}")
+                raise AssertionError(
+                    f"the condition did not become true within {within:g} s; the last writes are {self.written()[-6:]}"
+                )
             self.advance(0.25)
 
     @overload

@@ -267,5 +267,5 @@ def _place_of(row: Mapping[str, Any]) -> str:
 def _numbers(text: str) -> list[int]:
     numbers = text.split(",") if text else []
     if len(numbers) > _ASKED or not all(each.isascii() and each.isdecimal() and len(each) < 20 for each in numbers):
-        raise BadRequest(f"reconciles is no list of up to {_ASKED} numbers")
+        raise BadRequest(f"reconciles must be a list of at most {_ASKED} numbers")
     return [int(each) for each in numbers if int(each) < 1 << 63]

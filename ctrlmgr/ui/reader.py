@@ -86,7 +86,7 @@ class Reader:
     async def work(self, call: Callable[[], T]) -> T:
         """Run `call` on a thread; raises its errors, and `TooManyRequests` if too many requests wait."""
         if self._waiting >= QUEUE:
-            raise TooManyRequests("too many questions of the page are waiting; try again in a moment")
+            raise TooManyRequests("too many requests of the page are waiting; try again later")
         self._waiting += 1
         try:
             return await self._workers.run(call)

@@ -40,7 +40,7 @@ class Rollouts:
                 past = parameters.visibility.past(database)
                 told = (resource, PODS, rollouts.REPLICA_SETS)
                 if found.began.revision <= max(past.hidden_until(each, key.namespace) for each in told):
-                    raise NotFound(f'{resource} "{key}" has never had a template')
+                    raise NotFound(f'{resource} "{key}" never had a template')
             except _NONE as error:
                 return {"why": str(error)}
             return {**rollouts.as_json(found), "edits": [plain(each) for each in found.edits]}

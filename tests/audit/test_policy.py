@@ -84,9 +84,9 @@ def test_the_first_rule_decides(tmp_path: Path) -> None:
         ("rules:\n- level: None\n  namespaces: [a]\n  nonResourceURLs: [/x]\n", 6, "both regular resources"),
         ("rules:\n- level: None\n  nonResourceURLs:\n  - /ok\n  - healthz\n", 7, "begin with '/'"),
         ("rules:\n- level: None\n  nonResourceURLs: [/a*b]\n", 5, "final character"),
-        ("rules:\n- level: None\n  resources:\n  - group: apps/v1\n", 6, "leave the version out"),
+        ("rules:\n- level: None\n  resources:\n  - group: apps/v1\n", 6, "write it without a version"),
         ("rules:\n- level: None\n  resources:\n  - resourceNames: [x]\n", 6, "at least one resource"),
-        ("rules:\n- level: None\n  omitStages: [Later]\n", 5, "a stage is one of"),
+        ("rules:\n- level: None\n  omitStages: [Later]\n", 5, "a stage must be one of"),
         ("rules: [\n", 4, "not valid YAML"),
     ],
 )

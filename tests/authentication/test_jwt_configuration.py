@@ -49,7 +49,11 @@ def test_who_may_be_anonymous_is_said_or_not(tmp_path: Path) -> None:
     [
         ("jwt:\n- issuer: {url: 'http://x', audiences: [a]}\n", 4, "https URL"),
         ("jwt:\n- issuer:\n    url: https://a/?x=1\n    audiences: [a]\n", 5, "no query"),
-        ("jwt:\n- issuer:\n    url: https://kubernetes.default.svc\n    audiences: [a]\n", 5, "our own tokens"),
+        (
+            "jwt:\n- issuer:\n    url: https://kubernetes.default.svc\n    audiences: [a]\n",
+            5,
+            "issuer of the server's own tokens",
+        ),
         ("jwt:\n- issuer:\n    url: https://a\n", 4, "at least one audience"),
         ("jwt:\n- issuer:\n    url: https://a\n    audiences: [a, b]\n", 6, "MatchAny"),
         (

@@ -272,13 +272,15 @@ def test_a_kubeconfig_names_the_server_by_its_context(
     assert run("events", "-o", "jsonl", "--context", "here").out == wanted
     assert run("events", "--context", "elsewhere").code != 0
     both = run("events", "--context", "here", "--database", "sqlite:///x.db")
-    assert (both.code, "name two logs" in both.err) == (2, True)
+    assert (both.code, "exclude each other" in both.err) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        pytest.param(["--database", "sqlite:///x.db"], "--database and --server name two logs", id="a database too"),
+        pytest.param(
+            ["--database", "sqlite:///x.db"], "--database and --server exclude each other", id="a database too"
+        ),
         pytest.param(["--follow"], "--follow works with --database only", id="follow"),
     ],
 )

@@ -185,7 +185,7 @@ def test_a_file_that_is_there_is_gone_on_with_or_written_anew(
         (("--resources", "nonsense"), "the cluster serves no 'nonsense'"),
         (("--resources", "nodes", "-n", "default"), "none of these is in namespaces"),
         (("--context", "none"), "has no context 'none'; there are: ctrlmgr"),
-        (("--redact", "nonsense"), "is no rule"),
+        (("--redact", "nonsense"), "is not a rule"),
         (("--database", "sqlite:///none.db"), "--database records a log"),
     ],
 )

@@ -83,7 +83,7 @@ def test_a_history_that_is_rewritten_under_a_process_is_noticed_at_its_next_appe
     rewritten(url, log, 5)
     verify(log)  # a chain alone does not tell
     for _ in range(2):
-        with pytest.raises(LogCorrupt, match="is not what this process remembers"):
+        with pytest.raises(LogCorrupt, match="differs from this process's copy"):
             filled(log, 20, 21)
     log.close()
     assert Anchor(tmp_path / "anchor-1", SystemClock()).read() == head, "the anchor says where the log was right"

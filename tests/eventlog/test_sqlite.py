@@ -204,7 +204,7 @@ def test_a_frozen_writer_costs_others_their_patience_but_nothing_is_in_doubt(pat
     log = opened(path, patience=0.1)
     with path.with_name(path.name + "-lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(LogUnavailable, match="turn to write"):
+        with pytest.raises(LogUnavailable, match="held the write lock"):
             log.append([add(thing("a"))], author=AUTHOR)
         assert log.head().revision == 0  # readers go on meanwhile
     assert log.append([add(thing("a"))], author=AUTHOR)[0].revision == 1

@@ -149,7 +149,7 @@ def test_own_plugins_have_a_place_and_can_be_switched_off() -> None:
     [
         ({"operations": ["PATCH"]}, "operations are of CREATE, UPDATE, DELETE"),
         ({"operations": []}, "operations are of CREATE, UPDATE, DELETE"),
-        ({"name": "Not A Name"}, "is no name of an admission plugin"),
+        ({"name": "Not A Name"}, "is not a valid name of an admission plugin"),
     ],
 )
 def test_what_cannot_be_right_is_refused_where_it_is_declared(options: dict[str, object], problem: str) -> None:

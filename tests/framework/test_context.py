@@ -270,7 +270,7 @@ def test_nothing_that_is_raised_ends_the_process() -> None:
 def test_what_a_reconcile_returns_is_checked() -> None:
     harness = cluster(lambda obj, context: 5)  # type: ignore[arg-type, return-value]  # that is what is tested
     harness.create(widget())
-    with pytest.raises(AssertionError, match="returned 5, and not a Result or None"):
+    with pytest.raises(AssertionError, match="returned 5, not a Result or None"):
         harness.settle()
 
 

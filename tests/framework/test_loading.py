@@ -40,7 +40,7 @@ def test_an_app_is_found_in_the_working_directory(here: Path) -> None:
     [
         ("", "missing_shop:app", "--app missing_shop:app: there is no module missing_shop"),
         ("", "broken_shop:app", "module broken_shop has no 'app'"),
-        ("app = 5", "broken_shop:app", "broken_shop:app is a int, and not a ctrlmgr.App"),
+        ("app = 5", "broken_shop:app", "broken_shop:app is a int, not a ctrlmgr.App"),
         (
             "import nothing_of_this_name",
             "broken_shop:app",
@@ -153,9 +153,9 @@ async def never(obj: Untyped, context: Context) -> None:
 @pytest.mark.parametrize(
     ("declare", "message"),
     [
-        (lambda app: App("No Name"), "'No Name' is no name of an app"),
+        (lambda app: App("No Name"), "'No Name' is not a valid name of an app"),
         (lambda app: app.controller("ConfigMap")(reconcile), "has no API version; did you mean v1/ConfigMap"),
-        (lambda app: app.controller(Kind)(reconcile), "is no kind"),
+        (lambda app: app.controller(Kind)(reconcile), "is not a kind"),
         (
             lambda app: app.controller("v1/Cofigmap")(reconcile),
             "v1/Cofigmap: the core group has no kind 'Cofigmap'; did you mean v1/ConfigMap?",
@@ -173,11 +173,11 @@ async def never(obj: Untyped, context: Context) -> None:
             lambda app: app.controller("networking.k8s.io/v1/Ingres")(reconcile),
             "did you mean networking.k8s.io/v1/Ingress?",
         ),
-        (lambda app: app.controller("v1/Pod")(never), "is an async function, and controllers run on threads"),
-        (lambda app: app.controller("v1/Pod")(lambda obj: None), "is no name of a controller"),
+        (lambda app: app.controller("v1/Pod")(never), "is an async function, but controllers run on threads"),
+        (lambda app: app.controller("v1/Pod")(lambda obj: None), "is not a valid name of a controller"),
         (lambda app: app.controller("v1/Pod", name="x")(lambda obj: None), "takes two things"),
-        (lambda app: app.controller("v1/Pod", workers=0)(reconcile), "workers=0 is no whole number of at least 1"),
-        (lambda app: app.controller("v1/Pod")(reconcile).finalize("bucket"), "no name of a finalizer"),
+        (lambda app: app.controller("v1/Pod", workers=0)(reconcile), "workers=0 is not a whole number of at least 1"),
+        (lambda app: app.controller("v1/Pod")(reconcile).finalize("bucket"), "not a valid name of a finalizer"),
     ],
 )
 def test_what_cannot_be_right_is_refused_where_it_is_declared(declare: Any, message: str) -> None:

@@ -46,8 +46,8 @@ class Mistake(NamedTuple):
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
 LOADING = {
     "an API version without a version": Mistake(
-        SHOP.replace("example.com/v1", "example.com"), "the API version 'example.com' is none", "shopfile.py:7",
-        "it looks like `example.com/v1`",
+        SHOP.replace("example.com/v1", "example.com"), "the API version 'example.com' is not valid", "shopfile.py:7",
+        "write a version such as `example.com/v1`",
     ),
     "a class keyword of another spelling": Mistake(
         SHOP.replace('v1"', 'v1", shortnames=["sh"]'), "Shop: a kind has no shortnames=", "shopfile.py:7",
@@ -70,14 +70,15 @@ LOADING = {
     ),
     "two controllers of one name": Mistake(
         SHOP + controller() * 2, "two controllers are called shop-controller", "shopfile:shop_controller",
-        "name= gives one another name",
+        "give one of them another name with name=",
     ),
     "a finalizer without a domain": Mistake(
         SHOP + controller() + "shop_controller.finalize('cleanup')(shop_controller.function)",
-        "'cleanup' is no name of a finalizer", "shopfile.py:13", "it looks like `example.com/bucket`",
+        "'cleanup' is not a valid name of a finalizer", "shopfile.py:13", "write a name such as `example.com/bucket`",
     ),
     "a field that no definition can have": Mistake(
-        SHOP.replace("spec: Model = Model()", "spec: tuple[int, str]") + controller(), "a definition cannot say Tuple",
+        SHOP.replace("spec: Model = Model()", "spec: tuple[int, str]") + controller(),
+        "a definition cannot express Tuple",
         "shopfile.py:7", "use str, int, float",
     ),
     "a decorator without its parentheses": Mistake(
@@ -101,11 +102,11 @@ LOADING = {
         'write `watches=[Watch("v1/Pod", function)]`',
     ),
     "a time that is a text": Mistake(
-        SHOP + controller(options=', resync="5m"'), "resync='5m' is no number of seconds", "shopfile.py:10",
+        SHOP + controller(options=', resync="5m"'), "resync='5m' is not a number of seconds", "shopfile.py:10",
         "write `resync=300`",
     ),
     "a number that is a text": Mistake(
-        SHOP + controller(options=', workers="2"'), "workers='2' is no whole number", "shopfile.py:10",
+        SHOP + controller(options=', workers="2"'), "workers='2' is not a whole number", "shopfile.py:10",
         "write `workers=1`",
     ),
     "a kind without an API version": Mistake(
@@ -113,7 +114,7 @@ LOADING = {
         "did you mean apps/v1/Deployment?",
     ),
     "a class that is no kind": Mistake(
-        controller().replace("(Shop)", "(Model)"), "Model is no kind", "shopfile.py:7",
+        controller().replace("(Shop)", "(Model)"), "Model is not a kind", "shopfile.py:7",
         "a class made with `api_version=`",
     ),
     "one operation where a list is due": Mistake(
@@ -159,7 +160,7 @@ RUNNING = {
         "default/corner", "name it in owns=, watches= or reads=",
     ),
     "a controller that returns something else": Mistake(
-        controller("return True"), "returned True", "shopfile:shop_controller", "a Result or None",
+        controller("return True"), "returned True", "shopfile:shop_controller", "not a Result or None",
     ),
     "a condition without a place for it": Mistake(
         controller('context.condition("Ready", True, "Written")'), "has no status with conditions", "default/corner",

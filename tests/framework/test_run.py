@@ -192,7 +192,7 @@ def test_without_admission_functions_and_controllers_there_is_nothing_to_run(
     (tmp_path / "rules_alone.py").write_text(RULES)
     (tmp_path / "rules_mixed.py").write_text(MIXED)
     assert cli.run(["run", "rules_alone.py", "--no-admission", "--kubeconfig", "nowhere"]) == cli.ExitCode.USAGE
-    assert "there is nothing to run, since rules has no controller" in capsys.readouterr().err
+    assert "there is nothing to run, because rules has no controller" in capsys.readouterr().err
     for arguments in (["rules_mixed.py", "--no-admission"], ["rules_mixed.py"], ["rules_alone.py"]):
         cli.run(["run", *arguments, "--kubeconfig", "nowhere"])
         assert "nowhere" in capsys.readouterr().err  # it got as far as the cluster

@@ -72,7 +72,7 @@ def test_questions_are_asked(statement: str) -> None:
     ],
 )
 def test_all_else_is_refused(statement: str) -> None:
-    with pytest.raises(QueryRefused, match="only queries may be asked here"):
+    with pytest.raises(QueryRefused, match="only queries are allowed"):
         require_question(statement)
 
 

@@ -32,7 +32,7 @@ def test_phrases(text: str, behaviour: Behaviour) -> None:
 
 
 def test_a_phrase_that_is_not_understood_is_refused() -> None:
-    with pytest.raises(ValueError, match="'dance' is not understood; say `exit CODE"):
+    with pytest.raises(ValueError, match="'dance' is not a valid phrase; write `exit CODE"):
         read("never ready; dance")
 
 
@@ -51,10 +51,10 @@ def test_who_says_what_a_container_does(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("- pod: a\n- do: dance\n", ":1: a rule says what to `do`"),
-        ("- do: run\n- do: dance\n", ":2: 'dance' is not understood"),
+        ("- pod: a\n- do: dance\n", ":1: a rule needs `do`"),
+        ("- do: run\n- do: dance\n", ":2: 'dance' is not a valid phrase"),
         ("- do: run\n  colour: red\n", ":2: there is no 'colour' in a rule"),
-        ("- pod: a\n  do: dance\n", ":2: 'dance' is not understood"),
+        ("- pod: a\n  do: dance\n", ":2: 'dance' is not a valid phrase"),
         ("do: run\n", ":1: a list of rules is expected"),
         ("- do: [\n", ":2: "),
     ],
@@ -92,7 +92,7 @@ def test_a_file_of_nodes(tmp_path: Path) -> None:
         ("- zone: a\n", ":1: a node has a `name`"),
         ("- name: a\n- name: b\n  colour: red\n", ":3: there is no 'colour' in a node"),
         ("- name: A_B\n", ":1: 'A_B' is not a valid node name"),
-        ("- name: a\n  capacity: {cpu: lots}\n", ":2: cpu: 'lots' is no amount"),
+        ("- name: a\n  capacity: {cpu: lots}\n", ":2: cpu: 'lots' is not a quantity"),
         ("- name: a\n  count: 0\n", ":2: `count` is a whole number"),
         ("- name: a\n  annotations: {simulate.ctrlmgr.io/node: odd}\n", ":2: simulate.ctrlmgr.io/node: 'odd' is not"),
         ("- name: a\n  labels: x\n", ":2: `labels` is a table"),
@@ -136,4 +136,6 @@ def test_what_nodes_are_told() -> None:
     assert [slowness(told(text)) for text in ("", "slow", "slow 3s; disk pressure", "Slow 500ms")] == [0, 10, 3, 0.5]
     assert problems(told("lost; slow 1m; not ready")) == []
     (problem,) = problems(told("slow down"))
-    assert problem.startswith("simulate.ctrlmgr.io/node: 'slow down' is not understood; say one of disk pressure, lost")
+    assert problem.startswith(
+        "simulate.ctrlmgr.io/node: 'slow down' is not a valid phrase; write one of disk pressure, lost"
+    )

@@ -41,9 +41,9 @@ def test_a_function_says_what_containers_do(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("subject", "problem"),
     [
-        (Subject(image="x:bad"), ": behaviour(): 'dance' is not understood; say"),
+        (Subject(image="x:bad"), ": behaviour(): 'dance' is not a valid phrase; write"),
         (Subject(pod="lost"), ":10: KeyError: 'lost'"),
-        (Subject(node="slow"), ": behaviour() returned 7, and neither phrases nor None"),
+        (Subject(node="slow"), ": behaviour() returned 7, not phrases or None"),
     ],
 )
 def test_what_is_wrong_is_told_and_the_container_does_as_it_would(

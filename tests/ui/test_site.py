@@ -117,7 +117,7 @@ def test_what_is_public_of_the_page(path: str, public: bool) -> None:
         ("events?at=-1", "at is '-1'; it must be a whole number"),
         ("objects", "resource is missing"),
         (f"objects?resource=pods&q={'x' * 1025}", "q is longer than 1024 characters"),
-        ("moment?text=whenever", "is no moment"),
+        ("moment?text=whenever", "is not a moment"),
         ("change", "revision is missing"),
     ],
 )

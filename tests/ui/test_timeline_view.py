@@ -165,7 +165,7 @@ def test_a_revision_and_a_time_can_be_typed(tab: Page, database: Database) -> No
     at(tab, revision_of(database, "time <= '2026-01-02T09:51:10'"))
     field.fill("tomorrow, perhaps")
     field.press("Enter")
-    expect(tab.locator(".scrubber .problem")).to_contain_text("is no moment")
+    expect(tab.locator(".scrubber .problem")).to_contain_text("is not a moment")
     field.fill("12")
     expect(tab.locator(".scrubber .problem")).to_be_empty()
 

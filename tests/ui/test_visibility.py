@@ -306,7 +306,7 @@ def test_a_new_namespace_of_an_old_name_is_told_nothing_of_its_predecessor(
 ) -> None:
     said = {word for told in told_of(anew, right) for word in words(json.loads(msgspec.json.encode(told)))}
     assert any("successor" in word for word in said)
-    said.discard('deployments.apps "shop/predecessor" has never had a template')  # only the name that was asked for
+    said.discard('deployments.apps "shop/predecessor" never had a template')  # only the name that was asked for
     assert bool([word for word in said if "predecessor" in word]) is sees
 
 

@@ -36,7 +36,7 @@ def access_named(kubeconfig: Path | None, context: str) -> Access:
 
     files = [kubeconfig] if kubeconfig else default_files(os.environ, Path.home())
     if not any(file.exists() for file in files):
-        raise SettingsError(f"there is no kubeconfig at {':'.join(map(str, files))}; --kubeconfig names another")
+        raise SettingsError(f"there is no kubeconfig at {':'.join(map(str, files))}; choose another with --kubeconfig")
     return load(files, context)
 
 

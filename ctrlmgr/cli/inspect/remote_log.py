@@ -67,7 +67,7 @@ def takes_log(function: Callable[..., Any]) -> Callable[..., Any]:
         if not (server or token_file or kubeconfig or context):
             return function(_implied(loaded), **arguments)
         if click.get_current_context().params.get("flag_database_url"):
-            raise click.UsageError("--database and --server name two logs; give one of them")
+            raise click.UsageError("--database and --server exclude each other")
         if not server and not (kubeconfig or context):
             raise click.UsageError("--token-file needs --server")
         if server:

@@ -176,7 +176,7 @@ def _webhooks(url: str, service: str, listen: str | None) -> WebhookOptions:
     from ctrlmgr.framework.webhooks.webhook_address import WebhookOptions
 
     if url and service:
-        raise click.UsageError("--webhook-url and --webhook-service both say where webhooks are; give one of them")
+        raise click.UsageError("--webhook-url and --webhook-service exclude each other")
     parts = urlsplit(url)
     if url and (parts.scheme != "https" or not parts.hostname or parts.query or parts.fragment):
         raise click.UsageError(f"--webhook-url is {url!r}; it must be a URL such as https://10.0.0.7:9443")

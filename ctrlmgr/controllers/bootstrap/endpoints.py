@@ -192,4 +192,4 @@ def _delete(slice_: Object, client: Client) -> None:
     try:
         client.delete(slice_)
     except NotFound:
-        log.debug("endpoint slice already gone", name=slice_.name)
+        log.debug("endpoint slice already deleted", name=slice_.name)

@@ -134,5 +134,5 @@ def _remove(lease: Object, client: Client) -> bool:
         return False
     except NotFound:
         return True
-    log.warning("a server is gone", address=lease.name)
+    log.warning("a server has stopped", address=lease.name)
     return True

@@ -110,7 +110,7 @@ class SigningAuthority:
         begins, ends = self._life(datetime.fromtimestamp(now // 1_000_000, UTC), timedelta(seconds=seconds))
         key = request.public_key()
         if not isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey):
-            raise ValueError("the request's key is of no kind that certificates are signed for")
+            raise ValueError("certificates for this type of key are not signed")
         builder = (
             x509.CertificateBuilder()
             .subject_name(_subject(request.subject))

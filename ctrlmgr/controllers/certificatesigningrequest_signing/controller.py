@@ -132,7 +132,7 @@ def signing_authorities(options: Options, identity: Identity) -> dict[str, Calla
     for signer, named in pairs.items():
         certificate, key = named if any(named) else usual
         if bool(certificate) != bool(key):
-            raise SettingsError(f"controllers: {signer} has a certificate or a key, and needs both or neither")
+            raise SettingsError(f"controllers: {signer} needs a certificate and a key, or neither")
         pair = (Path(certificate), Path(key)) if certificate else (identity.authority, identity.authority_key)
         if pair not in files:
             files[pair] = AuthorityFiles(*pair)

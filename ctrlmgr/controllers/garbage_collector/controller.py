@@ -162,7 +162,7 @@ def _disown(dependent: Object, uid: str, client: EngineClient) -> None:
     try:
         client.update(dependent.with_metadata(owner_references=kept or None))
     except NotFound:
-        log.debug("dependent already gone", resource=str(dependent.resource), key=str(dependent.key))
+        log.debug("dependent already deleted", resource=str(dependent.resource), key=str(dependent.key))
 
 
 def _unblocking(obj: Object) -> Object:

@@ -124,7 +124,7 @@ class JobReconciler:
         try:
             client.patch(pod, released(pod))
         except NotFound:
-            log.debug("pod already gone", pod=str(key))
+            log.debug("pod already deleted", pod=str(key))
 
 
 def selects(job: Object, pod: Object) -> bool:

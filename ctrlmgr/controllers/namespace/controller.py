@@ -171,7 +171,7 @@ class NamespaceReconciler:
         try:
             client.update(Object.from_dict(fields), "finalize")
         except NotFound:
-            log.debug("namespace already gone", namespace=namespace.name)
+            log.debug("namespace already deleted", namespace=namespace.name)
 
 
 def _finalizers(namespace: Object) -> list[str]:

@@ -82,7 +82,7 @@ def pools(cluster: str, both: int, ipv4: int, ipv6: int) -> list[Pool]:
     networks = [ipaddress.ip_network(part) for part in (cluster or "10.244.0.0/16").split(",")]
     if len(networks) > 1 and both:
         raise SettingsError(
-            "controllers.node_cidr_mask_size: with two families say node_cidr_mask_size_ipv4 and _ipv6 instead"
+            "controllers.node_cidr_mask_size: in a dual-stack cluster, set node_cidr_mask_size_ipv4 and _ipv6 instead"
         )
     given = {4: ipv4 or (both if networks[0].version == 4 else 0), 6: ipv6 or (both if networks[0].version == 6 else 0)}
     return [Pool(each, given[each.version] or _DEFAULT_MASK[each.version]) for each in networks]

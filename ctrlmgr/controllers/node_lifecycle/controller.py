@@ -314,7 +314,7 @@ class NodeLifecycle:
         for zone, rate in passed.rates.items():
             self._queue_of(zone).bucket.set_rate(rate, self._clock.monotonic())
         if passed.entered and ready:
-            log.warning("no node is ready: none is given up")
+            log.warning("no node is ready: evicting no pods")
             for node in nodes:
                 self._reachable(node, client)
         if passed.left:

@@ -137,7 +137,7 @@ class VolumeBinder:
         try:
             client.delete(volume)
         except NotFound:
-            log.debug("volume already gone", volume=volume.name)
+            log.debug("volume already deleted", volume=volume.name)
 
     # Reads for decisions
 

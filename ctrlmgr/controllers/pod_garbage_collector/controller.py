@@ -225,7 +225,7 @@ class PodGarbageCollector:
                 pod = client.patch(pod, failure(pod, reason, format_time_seconds(self._clock.now())), "status")
             client.delete(pod, grace=0)
         except NotFound:
-            log.debug("pod already gone", pod=str(pod.key))
+            log.debug("pod already deleted", pod=str(pod.key))
         except ApiError as error:
             POD_DELETIONS.failed.labels(pod.namespace, reason).inc()
             log.info("pod not removed", pod=str(pod.key), error=str(error))

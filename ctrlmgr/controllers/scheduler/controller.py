@@ -263,7 +263,7 @@ class Scheduler:
             try:
                 client.patch(pod, {"metadata": {"uid": pod.uid}, "status": patch}, "status")
             except NotFound:
-                log.debug("pod already gone", pod=str(pod.key))
+                log.debug("pod already deleted", pod=str(pod.key))
 
     def _make_room(self, candidate: Candidate, preemptor: Object, client: EngineClient) -> None:
         for each in candidate.victims:
@@ -273,7 +273,7 @@ class Scheduler:
             try:
                 self._preempt(victim, candidate.node, preemptor, client)
             except NotFound:
-                log.debug("pod already gone", pod=str(victim.key))
+                log.debug("pod already deleted", pod=str(victim.key))
         for other in [*self.world.cluster.nominated.get(candidate.node, {}).values()]:
             if other.priority < PodInfo.of(preemptor).priority:
                 self._clear_nomination(other, client)

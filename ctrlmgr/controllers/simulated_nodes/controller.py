@@ -174,7 +174,7 @@ class SimulatedNodes:
         try:
             client.create(Object.from_dict(new_node(self._wanted[name])))
         except AlreadyExists:
-            log.debug("node is there already", node=name)
+            log.debug("node already exists", node=name)
         return None  # its creation triggers the next reconcile
 
     def _report(self, node: Object, client: EngineClient) -> None:
@@ -290,7 +290,7 @@ class SimulatedNodes:
         try:
             client.delete(pod, grace=0)
         except NotFound:
-            log.debug("pod already gone", pod=str(pod.key))
+            log.debug("pod already deleted", pod=str(pod.key))
         self._given.pop(pod.key, None)
 
     def _refusal(self, pod: Object, node: Object) -> tuple[str, str] | None:

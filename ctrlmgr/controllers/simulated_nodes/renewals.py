@@ -60,7 +60,7 @@ class Renewals:
         try:
             client.create(Object.from_dict(lease(name, uid, format_time(self._clock.now()))))
         except AlreadyExists:
-            log.debug("lease is there already", node=name)
+            log.debug("lease already exists", node=name)
         self._due[name] = self._clock.monotonic() + PERIOD
 
     def renew(self, client: EngineClient, acting: Callable[[str], EngineClient]) -> float:

@@ -163,7 +163,7 @@ def _drive_off(pod: Object, now: int, client: EngineClient) -> None:
             pod = client.update(Object.from_dict(fields), "status")
         client.delete(pod)
     except NotFound:
-        log.debug("pod already gone", pod=str(pod.key))
+        log.debug("pod already deleted", pod=str(pod.key))
 
 
 def build(context: ControllerContext, options: Options) -> Controller:

@@ -89,7 +89,7 @@ class TTLAfterFinished:
         try:
             client.delete(job, "Foreground")
         except NotFound:
-            log.debug("job already gone", job=str(key))
+            log.debug("job already deleted", job=str(key))
             return None
         job_deletion_seconds.observe((self._clock.now() - due) / 1_000_000)
         return None

@@ -50,7 +50,7 @@ def read(text: str) -> GoQuantity:
         return GoQuantity(text=text, format="DecimalSI")
     match = PATTERN.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no quantity")
+        raise ValueError(f"{text!r} is not a quantity")
     sign, whole, fraction, suffix = match.groups()
     whole, fraction, factor = whole.lstrip("0"), fraction or "", -1 if sign == "-" else 1
     format_ = "BinarySI" if suffix in BINARY else "DecimalSI" if suffix in DECIMAL else "DecimalExponent"

@@ -239,7 +239,7 @@ class PostgresEventLog(SQLLog):
         with self._read() as connection:
             owner = connection.exec_driver_sql(_OWNER).scalar()
             if owner is not None:
-                raise LogUnavailable(f"what was removed is still in dead rows: run VACUUM (FULL) event as {owner}")
+                raise LogUnavailable(f"the removed data is still in dead rows: run VACUUM (FULL) event as {owner}")
             connection.exec_driver_sql("VACUUM (FULL) event")
 
     def peek(self) -> None:

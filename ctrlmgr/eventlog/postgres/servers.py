@@ -182,7 +182,7 @@ class Servers:
             if not identity.is_standby:
                 self._check(identity, place)
             elif not standby:
-                raise WrongServer(f"{place} is a standby: it takes no writes, and may be behind")
+                raise WrongServer(f"{place} is a standby: it accepts no writes, and may lag")
             if not standby:
                 self._check_log(connection)
             connection.autocommit = False
@@ -238,7 +238,7 @@ def _compare(known: Head, uuid: str, revision: int, chain_hash: bytes | None) ->
     if uuid != known.uuid:
         raise LogRolledBack(
             f"the database holds log {uuid}, this process has worked with {known.uuid}: it was replaced, or "
-            "restored as a new incarnation. Start again to work with this one"
+            "restored as a new incarnation. Restart this process to use this one"
         )
     if revision < known.revision:
         raise LogRolledBack(

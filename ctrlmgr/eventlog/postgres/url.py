@@ -96,7 +96,7 @@ def parse_url(url: str) -> Target:
     try:
         parsed = make_url(f"{_DRIVER}://{account}{rest}")
     except (ArgumentError, ValueError) as error:
-        raise SettingsError(f"database.url: this is no URL of a PostgreSQL database: {error}") from error
+        raise SettingsError(f"database.url: this is not the URL of a PostgreSQL database: {error}") from error
     query = parsed.query
     places = _places(hosts) or _places(",".join(_several(query.get("host"))), _several(query.get("port")))
     if len(places) > 1 and "hostaddr" in query:
@@ -138,7 +138,7 @@ def _place(text: str) -> Place:
 def _port(text: str) -> int:
     text = text or os.environ.get("PGPORT", "")
     if text and not (text.isdecimal() and 0 < int(text) < 65536):
-        raise SettingsError(f"database.url: {text!r} is no port; use a number from 1 to 65535")
+        raise SettingsError(f"database.url: {text!r} is not a port; use a number from 1 to 65535")
     return int(text or _DEFAULT_PORT)
 
 

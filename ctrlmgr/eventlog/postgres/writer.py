@@ -103,7 +103,7 @@ class PostgresWriter:
         if self._last is not None and revisions[first] == self._last[0] + 1:
             digests = list(chain.from_iterable(pending.digests for pending in group))
             if link(self._last[1], revisions[first], previouses[first], digests[first]) != hashes[first]:
-                text = f"revision {self._last[0]} is not what this process remembers: the log was rewritten"
+                text = f"revision {self._last[0]} differs from this process's copy: the log was rewritten"
                 self._damage = LogCorrupt(text, revision=self._last[0])
                 raise self._damage
         self._last = revisions[placed[-1]], hashes[placed[-1]]

@@ -88,7 +88,7 @@ class FileLock:
         pause = threading.Condition()
         while not self._taken():
             if self._clock.monotonic() >= deadline:
-                raise LogUnavailable("the database is locked: another process has had the turn to write for too long")
+                raise LogUnavailable("the database is locked: another process has held the write lock for too long")
             with pause:
                 self._clock.wait(pause, _POLL)
 

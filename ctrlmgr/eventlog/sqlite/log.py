@@ -210,7 +210,7 @@ class SQLiteEventLog(SQLLog):
         except DBAPIError as error:
             raise self._translated(error) from error
         if busy:
-            raise LogUnavailable("the journal could not be emptied, because it is being read: try again")
+            raise LogUnavailable("the journal could not be truncated, because another process reads it; try again")
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
         """Block until the head is greater than `after` or `timeout` seconds have passed; return the head.

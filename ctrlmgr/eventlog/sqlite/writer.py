@@ -192,7 +192,7 @@ class SQLiteWriter:
         found = self._one("SELECT hash FROM event WHERE revision = ?", revision)
         if self._revision < revision or (found is not None and found[0] != chain):
             raise LogCorrupt(
-                f"revision {revision} is not what this process remembers: the log was rewritten", revision=revision
+                f"revision {revision} differs from this process's copy: the log was rewritten", revision=revision
             )
 
     def _one(self, query: str, *parameters: Any) -> Any:

@@ -70,11 +70,15 @@ def _manifests(file: Path, words: Mapping[str, str]) -> str:
 def _words(name: str, group: str) -> dict[str, str]:
     package = name.replace("-", "_")
     if not _NAME.fullmatch(name) or keyword.iskeyword(package):
-        raise SettingsError(f"new: {name!r} is no name of a project; it looks like `shop` or `corner-shop`")
+        raise SettingsError(
+            f"new: {name!r} is not a valid name of a project; write a name such as `shop` or `corner-shop`"
+        )
     if package in sys.stdlib_module_names or package in ("ctrlmgr", "tests"):
-        raise SettingsError(f"new: a package called {package} is there already; take another name")
+        raise SettingsError(f"new: a package called {package} exists already; choose another name")
     if not _GROUP.fullmatch(group) or group.endswith(".k8s.io"):
-        raise SettingsError(f"new: --group {group}: it is no group of one's own; it looks like `example.com`")
+        raise SettingsError(
+            f"new: --group {group}: it is not a group for custom kinds; write a group such as `example.com`"
+        )
     kind = "".join(part.capitalize() for part in name.split("-"))
     words = {"name": name, "package": package, "kind": kind, "lower": kind.lower(), "group": group}
     return {**words, "requirement": requirement()}

@@ -183,7 +183,7 @@ class RemoteLog:
     # Methods that need a log
 
     def _unknown(self) -> NoReturn:
-        raise LogUnavailable("a cluster does not know its past")
+        raise LogUnavailable("a cluster has no past revisions")
 
     def import_events(self, events: Sequence[Imported]) -> Sequence[Event]:
         """Raise `LogUnavailable`."""

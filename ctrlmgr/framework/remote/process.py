@@ -121,7 +121,7 @@ def choose(names: Iterable[str], *, without_admission: bool = False) -> Chosen:
     chosen = Chosen([*dict.fromkeys(apps)], builtin, not without_admission)
     if not chosen.descriptors and not chosen.has_admission:
         called = ", ".join(app.name for app in chosen.apps)
-        raise SettingsError(f"run: there is nothing to run, since {called} has no controller{_nor(chosen)}")
+        raise SettingsError(f"run: there is nothing to run, because {called} has no controller{_nor(chosen)}")
     return chosen
 
 
@@ -201,7 +201,7 @@ class _Parts(NamedTuple):
         return self.writer(_manager(descriptor), fenced=True)
 
     def apiserver_client(self) -> RemoteClient:
-        raise SettingsError("what the control plane writes itself is written by serve alone")
+        raise SettingsError("only `serve` writes the control plane's own objects")
 
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
         client = self.writer(_manager(descriptor))
@@ -384,7 +384,7 @@ class RemoteProcess:
             except CtrlmgrError as error:
                 if not error.retryable:
                     raise
-                log.warning("the cluster cannot be asked, trying again", error=str(error), retry_in=_RETRY)
+                log.warning("the cluster does not respond, trying again", error=str(error), retry_in=_RETRY)
                 stop.wait(_RETRY)
             else:
                 return

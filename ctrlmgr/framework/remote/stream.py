@@ -200,7 +200,7 @@ class Stream:
             is_error = line.type == "ERROR"
             said = self._error(bytes(line.object)) if is_error else self._ours(Object.from_wire(line.object))
         except (msgspec.MsgspecError, BadRequest) as error:
-            raise ServiceUnavailable(f"the watch of {self._resource} said what is no event: {error}") from error
+            raise ServiceUnavailable(f"the watch of {self._resource} sent an invalid event: {error}") from error
         if isinstance(said, ApiError):
             raise said
         if first is not None:

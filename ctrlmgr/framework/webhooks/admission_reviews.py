@@ -54,7 +54,7 @@ def answer(declared: AppAdmission, body: bytes, cache: Cache) -> bytes:
     try:
         request = _decode(body).request
     except msgspec.MsgspecError as error:
-        raise BadRequest(f"the body is no AdmissionReview: {error}") from error
+        raise BadRequest(f"the body is not an AdmissionReview: {error}") from error
     warnings: list[str] = []
     response: dict[str, Any] = {"uid": request.uid, **_decided(declared, request, warnings, cache)}
     if warnings:

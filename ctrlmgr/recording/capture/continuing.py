@@ -46,7 +46,7 @@ def check_chosen(ending: Ending, chosen: Collection[Resource], namespace: str) -
     """Raise `SettingsError` if the file has objects whose further changes would not be recorded."""
     others = sorted(str(resource) for resource in ending.objects if resource not in chosen)
     if others:
-        raise SettingsError(f"--append: {ending.path} also holds {_shown(others)}, which would not be recorded")
+        raise SettingsError(f"--append: {ending.path} also holds {_shown(others)}, which --resources does not include")
     if namespace:
         elsewhere = sorted(
             {key.namespace or "no namespace" for found in ending.objects.values() for key in found} - {namespace}

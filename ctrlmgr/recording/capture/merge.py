@@ -185,4 +185,4 @@ def _check_continues(ending: Ending, resource: Resource, revision: Revision, now
         for name in ("kube-system", "default"):
             one, other = before.get(Key("", name)), now.get(Key("", name))
             if one is not None and other is not None and one.uid != other.uid:
-                raise SettingsError(f"--append: {ending.path} is of another cluster: its namespace {name} is another")
+                raise SettingsError(f"--append: {ending.path} is from another cluster: its namespace {name} is another")

@@ -174,7 +174,7 @@ class Recorder:
         if not revision and self._kinds is not None:
             return
         if not revision:
-            log.warning("it is not served any more and its recording ends here", resource=str(resource))
+            log.warning("it is no longer served, and its recording ends", resource=str(resource))
         self._ended.pop(resource, None)
         self._streams.pop(resource).leave.set()
         self._merger.end(resource, revision, self._clock.now())

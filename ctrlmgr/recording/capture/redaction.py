@@ -39,7 +39,7 @@ class Redaction:
         for rule in rules:
             resource, colon, path = rule.partition(":")
             if not (resource and colon and path) or "" in path.split("."):
-                raise SettingsError(f"--redact: {rule!r} is no rule; write pods:spec.containers.env.value")
+                raise SettingsError(f"--redact: {rule!r} is not a rule; write pods:spec.containers.env.value")
             self._paths.setdefault(Resource.parse(resource), []).append(tuple(path.split(".")))
 
     def applied(self, obj: Object) -> Object:

@@ -165,6 +165,6 @@ class Stream:
                 raise refusal(_decode_status(status).code, status, f"watch of {resource}")
             obj = Object.from_wire(line.object)
         except (msgspec.MsgspecError, BadRequest) as error:
-            raise ServiceUnavailable(f"the watch of {resource} said what is no event: {error}") from error
+            raise ServiceUnavailable(f"the watch of {resource} sent an invalid event: {error}") from error
         self._revision = obj.revision
         self._put(Changed(resource, CHANGES[line.type], obj, self._clock.now()))

@@ -201,7 +201,7 @@ class JudgedAutoscalers:
             return None, []
         wanted = _wanted(kind, target)
         if wanted != replicas:
-            raise Unknown("its target does not want as many replicas in the recording as it read")
+            raise Unknown("the recorded target has another number of replicas than the autoscaler read")
         return target, _selected(kind, target, pods)
 
 

@@ -37,6 +37,7 @@ def _moment(text: str, now: int) -> int:
         return now + sign * round(parse_duration(text[1:]) * SECOND) if sign else parse_time(text)
     except ValueError:
         raise BadRequest(
-            f"{text!r} is no place in a recording; write start, end, a revision, a time such as 2026-01-02T03:04:05Z, "
-            "or +30s for thirty seconds on"
+            f"{text!r} is not a position in a recording; write start, end, a revision, a time such as "
+            "2026-01-02T03:04:05Z, "
+            "or +30s for thirty seconds later"
         ) from None

@@ -132,4 +132,4 @@ def test_tail_and_limit_exclude_each_other(run: Run, database: str) -> None:
 
 def test_what_is_no_moment_is_refused(run: Run, database: str) -> None:
     finished = run("events", "--database", database, "--since", "yesterday")
-    assert (finished.code, "is no moment" in finished.err) == (1, True)
+    assert (finished.code, "is not a moment" in finished.err) == (1, True)

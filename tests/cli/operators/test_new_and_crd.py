@@ -35,11 +35,11 @@ def test_the_tests_of_a_new_project_pass_at_once(tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize(
     ("name", "group", "message"),
     [
-        ("Shop", "example.com", "'Shop' is no name of a project"),
-        ("class", "example.com", "'class' is no name of a project"),
-        ("json", "example.com", "a package called json is there already"),
-        ("shop", "shop", "no group of one's own"),
-        ("shop", "batch.k8s.io", "no group of one's own"),
+        ("Shop", "example.com", "'Shop' is not a valid name of a project"),
+        ("class", "example.com", "'class' is not a valid name of a project"),
+        ("json", "example.com", "a package called json exists already"),
+        ("shop", "shop", "not a group for custom kinds"),
+        ("shop", "batch.k8s.io", "not a group for custom kinds"),
     ],
 )
 def test_what_no_project_can_be_called(tmp_path: Path, name: str, group: str, message: str) -> None:
@@ -69,9 +69,9 @@ def test_definitions_are_printed(place: str, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("shop:ShopSpec", "crd shop:ShopSpec is ShopSpec, and neither a ctrlmgr.Kind nor a ctrlmgr.App"),
-        ("shop:ConfigMap", "crd shop:ConfigMap has no kind of its own to define"),
-        ("limits_controller:app", "crd limits_controller:app has no kind of its own to define"),
+        ("shop:ShopSpec", "crd shop:ShopSpec is ShopSpec, not a ctrlmgr.Kind or a ctrlmgr.App"),
+        ("shop:ConfigMap", "crd shop:ConfigMap has no custom kind to define"),
+        ("limits_controller:app", "crd limits_controller:app has no custom kind to define"),
         ("shop:Store", "crd shop:Store: module shop has no 'Store'; it has app"),
     ],
 )

@@ -102,7 +102,7 @@ def story_url(tmp_path: Path) -> str:
         ("999", 1, "revision 999 is beyond the head"),
         ("0", 1, "0 is before the log begins, which is at revision 1 (2026-01-02T03:04:0"),
         ("2020-01-01T00:00:00Z", 1, "2020-01-01T00:00:00Z is before the log begins, which is at revision 1"),
-        ("yesterday", 1, "'yesterday' is no moment"),
+        ("yesterday", 1, "'yesterday' is not a moment"),
     ],
 )
 def test_a_past_that_is_none_is_refused(run: Run, story_url: str, at: str, code: int, said: str) -> None:

@@ -211,7 +211,7 @@ def test_what_is_not_understood_is_told_of() -> None:
     scene.stage.pass_by(2)
     assert scene.status("p")["phase"] == "Running"
     told = {reason: message for _, reason, message in scene.context.told.events}
-    assert "'dance' is not understood" in told["SimulatedBehaviour"]
+    assert "'dance' is not a valid phrase" in told["SimulatedBehaviour"]
     assert told["SimulatedCommand"].startswith("the simulation does not know the command 'frobnicate'")
 
 
@@ -222,7 +222,7 @@ def test_what_a_node_is_told_and_does_not_understand_is_told_of_once() -> None:
     scene.stage.pass_by(400)
     told = [message for _, reason, message in scene.context.told.events if reason == "SimulatedBehaviour"]
     assert len(told) == 1
-    assert "'sideways' is not understood" in told[0]
+    assert "'sideways' is not a valid phrase" in told[0]
 
 
 def test_it_goes_on_after_a_restart() -> None:

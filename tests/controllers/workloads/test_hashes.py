@@ -131,7 +131,7 @@ def test_other_quantities_are_printed_as_decimals_of_nine_places(text: str, prin
 
 
 def test_text_that_is_no_quantity_is_refused() -> None:
-    with pytest.raises(ValueError, match="Qi' is no quantity"):
+    with pytest.raises(ValueError, match="Qi' is not a quantity"):
         print_value("resource.Quantity", "1.5Qi")
 
 

@@ -54,8 +54,8 @@ def test_the_account_is_kept() -> None:
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("postgresql://a:x/log", "'x' is no port"),
-        ("postgresql://a:0/log", "'0' is no port"),
+        ("postgresql://a:x/log", "'x' is not a port"),
+        ("postgresql://a:0/log", "'0' is not a port"),
         ("postgresql:///log?host=a,b,c&port=1,2", "3 hosts but 2 ports"),
         ("postgresql://a,b/log?hostaddr=127.0.0.1", "hostaddr goes with one host"),
     ],

@@ -95,6 +95,6 @@ def test_refusals_have_the_code_that_they_have_in_the_server(name: str, code: in
 
 
 def test_what_is_no_review_is_refused() -> None:
-    with pytest.raises(BadRequest, match="no AdmissionReview"):
+    with pytest.raises(BadRequest, match="not an AdmissionReview"):
         answer(rule(), b'{"request": 1}', Cache({}, ""))
     assert asked(rule())["status"]["code"] == 400

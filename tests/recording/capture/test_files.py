@@ -102,7 +102,7 @@ def test_a_file_that_is_cut_short_does_not_go_on(tmp_path: Path) -> None:
     ("chosen", "namespace", "problem"),
     [
         ([Resource("", "configmaps"), SERVICES], "", ""),
-        ([SERVICES], "", "also holds configmaps, which would not be recorded"),
+        ([SERVICES], "", "also holds configmaps, which --resources does not include"),
         ([Resource("", "configmaps")], "shop", "also holds objects of no namespace"),
     ],
 )

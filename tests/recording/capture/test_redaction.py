@@ -52,5 +52,5 @@ def test_a_rule_about_a_map_or_a_list_keeps_its_shape() -> None:
 
 @pytest.mark.parametrize("rule", ["", "pods", "pods:", ":data", "pods:spec..x", "pods:.spec"])
 def test_what_is_no_rule_is_refused(rule: str) -> None:
-    with pytest.raises(SettingsError, match="is no rule"):
+    with pytest.raises(SettingsError, match="is not a rule"):
         Redaction([rule])

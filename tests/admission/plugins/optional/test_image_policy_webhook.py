@@ -213,7 +213,7 @@ def test_a_kubeconfig_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     broken: dict[str, Callable[[], str]] = {
         "has no current context": lambda: "{}",
         "kubeconfig:1: not valid YAML": lambda: "[",
-        "certificate-authority-data is no base64": lambda: json.dumps(
+        "certificate-authority-data is not base64": lambda: json.dumps(
             {
                 **KUBECONFIG,
                 "clusters": [{"name": "images", "cluster": {"server": "https://x", "certificate-authority-data": "%"}}],
