@@ -175,7 +175,7 @@ def test_what_no_definition_can_say_is_refused_by_its_path(kind: type[Kind], mes
     ("api_version", "name"), [("example.com/one", "Toy"), ("Example.com/v1", "Toy"), ("v1", "toy")]
 )
 def test_names_that_are_none_are_refused(api_version: str, name: str) -> None:
-    with pytest.raises(TypeError, match="write a (?:name|version) such as"):
+    with pytest.raises(TypeError, match=r"write a (?:name|version) such as"):
 
         class Wrong(Kind, api_version=api_version, kind=name):
             spec: dict[str, str]
